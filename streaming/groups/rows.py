@@ -34,6 +34,14 @@ class Finding(msgspec.Struct, frozen=True, array_like=True):
     detail: str
 
 
+class HotPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A partition whose load alone is more than a member's fair share."""
+
+    topic: str
+    partition: int
+    per_second: float
+
+
 class TopicAssignment(msgspec.Struct, frozen=True, array_like=True):
     """Partitions of one topic."""
 
@@ -170,6 +178,8 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     oldest_unread_time_max: int | None
     oldest_unread_method: str | None
     oldest_unread_reason: str | None
+    produced_per_second: float | None
+    consumed_per_second: float | None
 
 
 class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
@@ -216,6 +226,13 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     time_behind_topic: str | None
     time_behind_partition: int | None
     drain_seconds: float | None
+    produced_per_second: float | None
+    consumed_per_second: float | None
+    consumed_per_second_behind: float | None
+    load_imbalance: float | None
+    load_imbalance_optimal_min: float | None
+    load_imbalance_optimal_max: float | None
+    hot_partitions: tuple[HotPartition, ...] | None
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):

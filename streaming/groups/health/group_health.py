@@ -28,6 +28,7 @@ from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.rows import Totals
+from streaming.groups.load.balance import stands_for, weigh
 from streaming.groups.modern.decisions import reconciling
 from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import LOG, Finding, GroupHealthRow, partition_column
@@ -44,11 +45,12 @@ _MOST = 2**63 - 1
 def write_health(state: GroupState, observation: GroupObservation, context: Context, totals: Totals) -> None:
     """Write the group's row if it has changed, or if the last one is a heartbeat old."""
     findings = _findings_of(state, observation, context.config, totals.lost)
+    _weigh(state, observation)
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
     # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
-    # the lag and the time.
+    # the lag and the time. Rates change at each end of a window, which is as long as a row's time to be repeated.
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
             row,
@@ -59,6 +61,13 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
             time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
             time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
             drain_seconds=None,
+            produced_per_second=None,
+            consumed_per_second=None,
+            consumed_per_second_behind=None,
+            load_imbalance=None,
+            load_imbalance_optimal_min=None,
+            load_imbalance_optimal_max=None,
+            hot_partitions=None,
         )
     )
     due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms
@@ -68,6 +77,14 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
         state.health = says
         state.health_at = observation.elapsed_time
         state.commits = 0
+
+
+def _weigh(state: GroupState, observation: GroupObservation) -> None:
+    """Weigh the members' load, if the assignment or the rates are others than at the round before."""
+    load, assignment = state.load, stands_for(state)
+    if load is not None and (load.assignment != assignment or load.since == observation.elapsed_time):
+        load.assignment = assignment
+        weigh(state, load)
 
 
 def end_health(state: GroupState, observation: GroupObservation, context: Context) -> None:
@@ -104,6 +121,8 @@ def _row(
     expected = config.expected_strategy(context.group)
     told = None if ended else observation.state
     place = totals.unread_place
+    load = state.load if not ended else None
+    optimal = load.imbalance_optimal if load is not None else None
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
@@ -148,6 +167,13 @@ def _row(
         time_behind_topic=place[0] if place is not None else None,
         time_behind_partition=place[1] if place is not None else None,
         drain_seconds=totals.drain_seconds,
+        produced_per_second=load.produced_per_second if load is not None else None,
+        consumed_per_second=load.consumed_per_second if load is not None else None,
+        consumed_per_second_behind=load.consumed_per_second_behind if load is not None else None,
+        load_imbalance=load.imbalance if load is not None else None,
+        load_imbalance_optimal_min=optimal[0] if optimal is not None else None,
+        load_imbalance_optimal_max=optimal[1] if optimal is not None else None,
+        hot_partitions=load.hot_partitions if load is not None else None,
     )
 
 

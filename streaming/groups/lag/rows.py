@@ -13,6 +13,7 @@ from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.drain import drained
 from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
+from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
 from streaming.groups.modern.decisions import modern_owners, modern_topics
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
@@ -132,6 +133,7 @@ class _Round:
     __slots__ = (
         "_arrived",
         "_before",
+        "_begins",
         "_context",
         "_held",
         "_now",
@@ -140,6 +142,7 @@ class _Round:
         "_opened_before",
         "_owners",
         "_passed",
+        "_rates",
         "_rested",
         "_rounds",
         "_state",
@@ -169,13 +172,17 @@ class _Round:
 
     def measure(self) -> Totals:
         """Judge all topics."""
+        state, heartbeat_ms = self._state, self._context.config.heartbeat_ms
+        self._begins = end_window(state, self._observation, heartbeat_ms, self._subscribed)
         shown = {t.topic: t for t in self._observation.topics}
-        for topic in sorted({*self._state.partitions, *shown}):
+        for topic in sorted({*state.partitions, *shown}):
             self._topic(topic, shown.get(topic))
         self._drain()
-        self._state.round_closed = self._now.closed
+        if state.load is not None:
+            follow_behind(state.load, behind=self._totals.is_behind, begins=self._begins)
+        state.round_closed = self._now.closed
         if self._now.opened >= 0:
-            self._state.round_opened = self._now.opened
+            state.round_opened = self._now.opened
         return self._totals
 
     def _drain(self) -> None:
@@ -205,6 +212,7 @@ class _Round:
                     partitions[partition] = PartitionState()
         owners = self._owners.get(topic, {})
         offsets = _unpack(seen)
+        self._rates = rates_of(state.load, topic)
         counted, last = False, None
         name = crc32(topic.encode(errors="replace")) << 32
         for partition in sorted(partitions):
@@ -302,6 +310,10 @@ class _Round:
             subscribed,
         )
         if known.row != says or known.commits or known.offset_deleted or known.row_at <= self._old:
+            if not self._begins and self._state.load is not None:
+                of_log, of_commits = is_doubtful(known, measured.end)
+                if of_commits:
+                    void(self._state.load, topic, partition, produced=of_log)
             row = lag.row(
                 self._context,
                 topic,
@@ -313,6 +325,7 @@ class _Round:
                 unread,
                 subscribed=subscribed,
                 owner=owner,
+                rates=self._rates.of(partition) if self._rates is not None else (None, None),
             )
             self._context.rows.lag.append(row)
             known.row = says
