@@ -310,10 +310,15 @@ class _Round:
             subscribed,
         )
         if known.row != says or known.commits or known.offset_deleted or known.row_at <= self._old:
-            if not self._begins and self._state.load is not None:
-                of_log, of_commits = is_doubtful(known, measured.end)
-                if of_commits:
-                    void(self._state.load, topic, partition, produced=of_log)
+            row_before, end = known.row, measured.end
+            if (
+                end is None
+                or known.committed < known.start
+                or known.rewound_by
+                or known.offset_deleted
+                or (row_before is not None and row_before[1] is not None and end < row_before[1])
+            ) and not self._begins:
+                self._doubt(topic, partition, known, end)
             row = lag.row(
                 self._context,
                 topic,
@@ -331,6 +336,13 @@ class _Round:
             known.row = says
             if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
                 known.row_at = _AGAIN  # the next round shows whether a clock was wrong
+
+    def _doubt(self, topic: str, partition: int, known: PartitionState, end: int | None) -> None:
+        """Give a partition no rate in the present window, if what this round shows forbids it."""
+        load = self._state.load
+        of_log, of_commits = is_doubtful(known, end)
+        if load is not None and of_commits:
+            void(load, topic, partition, produced=of_log)
 
 
 def move_unread(state: GroupState, by: int) -> None:

@@ -26,6 +26,9 @@ from streaming.records import GroupObservation, TopicObservation
 _NONE: Final = -1
 _VOID: Final = -2
 
+# Offsets below this fit in four bytes.
+_NARROW: Final = 2**31
+
 # Lengths of a window by the two clocks may differ by this share of it: then its rates are wrong by no more.
 _CLOCKS_PERCENT: Final = 1
 
@@ -139,11 +142,10 @@ def void(load: LoadState, topic: str, partition: int, *, produced: bool) -> None
         produced: Its log is in doubt as well, and not only its committed offset.
     """
     start = load.starts.get(topic)
-    if start is None or partition >= len(start.committed) // 8:
-        return
-    start.committed = _with(start.committed, partition)
-    if produced:
-        start.ends = _with(start.ends, partition)
+    if start is not None:
+        start.committed = _with(start.committed, partition)
+        if produced:
+            start.ends = _with(start.ends, partition)
 
 
 def void_topic(load: LoadState | None, topic: str) -> None:
@@ -204,7 +206,7 @@ def _counts(state: GroupState, load: LoadState, observation: GroupObservation) -
 def _goes_on(start: TopicStart, seen: TopicObservation) -> bool:
     if start.topic_id is not None and seen.topic_id is not None and start.topic_id != seen.topic_id:
         return False
-    return (seen.partitions or 0) >= len(start.ends) // 8
+    return (seen.partitions or 0) >= len(_unpacked(start.ends))
 
 
 def _of_topic(start: TopicStart, partitions: Mapping[int, PartitionState], seen: TopicObservation) -> TopicCounts:
@@ -255,16 +257,23 @@ def _is_whole(load: LoadState, state: GroupState, subscribed: frozenset[str] | N
 
 def _with(packed: bytes, partition: int) -> bytes:
     offsets = _unpacked(packed)
-    offsets[partition] = _VOID
+    if partition < len(offsets):
+        offsets[partition] = _VOID
     return _packed(offsets)
 
 
-def _unpacked(packed: bytes) -> array[int]:
-    return offsets_of(packed, len(packed) // 8)
-
-
 def _packed(offsets: array[int]) -> bytes:
+    """Offsets in four bytes each where all fit, else in eight: the first byte says so. There are very many of them."""
+    narrow = all(-_NARROW <= offset < _NARROW for offset in offsets)
+    stored = array("i", offsets) if narrow else array("q", offsets)
     if sys.byteorder == "big":
-        offsets = array("q", offsets)
-        offsets.byteswap()
-    return offsets.tobytes()
+        stored.byteswap()
+    return stored.itemsize.to_bytes() + stored.tobytes()
+
+
+def _unpacked(packed: bytes) -> array[int]:
+    stored = array("i" if packed[0] == array("i").itemsize else "q")
+    stored.frombytes(packed[1:])
+    if sys.byteorder == "big":
+        stored.byteswap()
+    return stored

@@ -12,7 +12,7 @@ class TopicStart(msgspec.Struct, array_like=True, gc=False, forbid_unknown_field
 
     Attributes:
         topic_id: Its id; None when unknown.
-        ends: High watermark per partition, little-endian int64; below 0 where the window can have no rate.
+        ends: High watermark per partition, packed (`rates.py`); below 0 where the window can have no rate.
         committed: Committed offset per partition, the same shape; -1 where there is none, -2 where the window can have
             no rate.
     """
@@ -26,7 +26,7 @@ class TopicCounts(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fiel
     """Records of a topic in the newest ended window.
 
     Attributes:
-        produced: Offsets by which the high watermark has grown, per partition, little-endian int64; -1 where unknown.
+        produced: Offsets by which the high watermark has grown, per partition, packed; -1 where unknown.
         consumed: The same for the committed offset.
     """
 
