@@ -260,6 +260,25 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     undecodable: str | None
 
 
+class MemberLoadRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `member_load`."""
+
+    cluster: str
+    group_id: str
+    member_id: str
+    source: str
+    round: int
+    round_time: int
+    event_date: int
+    ended: bool
+    client_id: str | None
+    client_host: str | None
+    partitions: int
+    produced_per_second: float | None
+    consumed_per_second: float | None
+    share: float | None
+
+
 class QuarantineRow(msgspec.Struct, frozen=True, array_like=True):
     """One row of `quarantine`."""
 
@@ -373,6 +392,7 @@ class Rows(msgspec.Struct, array_like=True):
     rounds: list[RoundRow] = []
     what_if: list[WhatIfRow] = []
     open_transactions: list[OpenTransactionRow] = []
+    member_load: list[MemberLoadRow] = []
 
     def __bool__(self) -> bool:
         """Whether any table has rows."""

@@ -28,7 +28,8 @@ from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.rows import Totals
-from streaming.groups.load.balance import stands_for, weigh
+from streaming.groups.load.balance import weigh_anew
+from streaming.groups.load.rows import end_member_load, write_member_load
 from streaming.groups.modern.decisions import reconciling
 from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import LOG, Finding, GroupHealthRow, partition_column
@@ -45,7 +46,8 @@ _MOST = 2**63 - 1
 def write_health(state: GroupState, observation: GroupObservation, context: Context, totals: Totals) -> None:
     """Write the group's row if it has changed, or if the last one is a heartbeat old."""
     findings = _findings_of(state, observation, context.config, totals.lost)
-    _weigh(state, observation)
+    if state.load is not None and weigh_anew(state, state.load, observation):
+        write_member_load(state, state.load, observation, context)
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
@@ -79,14 +81,6 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
         state.commits = 0
 
 
-def _weigh(state: GroupState, observation: GroupObservation) -> None:
-    """Weigh the members' load, if the assignment or the rates are others than at the round before."""
-    load, assignment = state.load, stands_for(state)
-    if load is not None and (load.assignment != assignment or load.since == observation.elapsed_time):
-        load.assignment = assignment
-        weigh(state, load)
-
-
 def end_health(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Write the closing row of a group that is no longer listed by the brokers, or no longer watched."""
     word = "Gone" if observation.gone is None else observation.gone.capitalize()
@@ -94,6 +88,8 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
     verdict = StandingVerdict(NOT_APPLICABLE, reason, 0)
     ended = Membership(word, verdict, protocol_type=observation.protocol_type)
     context.rows.group_health.append(_row(state, observation, context, ended, Totals(), (), ended=True))
+    if state.load is not None:
+        end_member_load(state.load, frozenset(), observation, context)
 
 
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:

@@ -7,7 +7,8 @@ partitions, or other keys, would mend it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from assignors import AssignorError, Group, Subscription, imbalance, load_imbalance_optimal
@@ -18,7 +19,7 @@ from streaming.groups.modern.consumer_group import subscribed
 from streaming.groups.modern.decisions import modern_owners
 from streaming.groups.rows import HotPartition
 from streaming.groups.state import GroupState
-from streaming.records import CONSUMER, SHARE, Member, ModernMember
+from streaming.records import CONSUMER, SHARE, GroupObservation, Member, ModernMember
 
 # A fair share is never met exactly: within a tenth of it, partitions that carry the same would be called hot in turns.
 _CLEARLY: Final = 1.1
@@ -56,7 +57,21 @@ def held_by_members(state: GroupState) -> list[Held] | None:
     return [Held(member, owned[member_id]) for member_id, member in group.members.items()]
 
 
-def stands_for(state: GroupState) -> tuple[int, int] | None:
+def weigh_anew(state: GroupState, load: LoadState, observation: GroupObservation) -> bool:
+    """Weigh what the members carry, if the assignment or the rates are others than at the round before.
+
+    Returns:
+        Whether they are.
+    """
+    assignment = _stands_for(state)
+    if load.assignment == assignment and load.since != observation.elapsed_time:
+        return False
+    load.assignment = assignment
+    _weigh(state, load)
+    return True
+
+
+def _stands_for(state: GroupState) -> tuple[int, int] | None:
     """Numbers that change whenever the assignment does; None without one."""
     record, group = state.live_record(), state.modern.group
     if record is not None:
@@ -67,13 +82,13 @@ def stands_for(state: GroupState) -> tuple[int, int] | None:
     return max(newest, *(member.record for member in group.members.values())), len(group.members)
 
 
-def weigh(state: GroupState, load: LoadState) -> None:
+def _weigh(state: GroupState, load: LoadState) -> None:
     """Compute the columns about balance for the present assignment with the rates of the newest ended window."""
     load.imbalance = load.imbalance_optimal = load.hot_partitions = None
     held = held_by_members(state)
     if held is None or not load.length:
         return
-    counts = {topic: produced_of(load, topic) for topic in dict.fromkeys(t for of in held for t in of.partitions)}
+    counts = counts_of_held(held, load, produced_of)
     shares = [load_of(of, counts) for of in held]
     known = [share for share in shares if share is not None]
     if len(known) < len(shares):
@@ -83,6 +98,13 @@ def weigh(state: GroupState, load: LoadState) -> None:
         return
     load.hot_partitions = _hot(held, counts, sum(known), load.length)
     load.imbalance_optimal = _optimal(state, held, counts, load.imbalance)
+
+
+def counts_of_held(
+    held: Sequence[Held], load: LoadState, counts_of: Callable[[LoadState, str], array[int]]
+) -> dict[str, array[int]]:
+    """Records in the newest ended window of each topic that a member owns partitions of, as `counts_of` gives them."""
+    return {topic: counts_of(load, topic) for topic in dict.fromkeys(t for of in held for t in of.partitions)}
 
 
 def load_of(held: Held, counts: Mapping[str, Sequence[int]]) -> int | None:

@@ -52,6 +52,7 @@ class LoadState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         imbalance: max / mean - 1 of the produced records per member; None if unknown.
         imbalance_optimal: Bounds of the least that any assignment could reach; None if unknown.
         hot_partitions: Partitions that are too much for any member; None if unknown.
+        members: Ids of the members with an open row of `member_load`.
     """
 
     since: int
@@ -67,3 +68,4 @@ class LoadState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     imbalance: float | None = None
     imbalance_optimal: tuple[float, float] | None = None
     hot_partitions: tuple[HotPartition, ...] | None = None
+    members: tuple[str, ...] = ()

@@ -231,6 +231,40 @@ GROUP_HEALTH: Final = Table(
     closes=True,
 )
 
+MEMBER_LOAD: Final = Table(
+    "member_load",
+    "One row per member at each end of a window of the rates (a heartbeat), and a closing row when it has left",
+    (
+        CLUSTER,
+        GROUP,
+        Column("member_id", STRING, "Member id"),
+        SOURCE,
+        ROUND,
+        ROUND_TIME,
+        ROUND_DATE,
+        Column("ended", BOOLEAN, "The member has left, or the group is gone"),
+        Column("client_id", STRING, "Client id; NULL in the closing row"),
+        Column("client_host", STRING, "Host as the broker recorded it; NULL in the closing row"),
+        Column("partitions", INT, "Partitions that it owns at this round; 0 in the closing row"),
+        Column(
+            "produced_per_second",
+            DOUBLE,
+            "Sum of lag.produced_per_second over its partitions, in the window that ends; 0 without partitions, NULL where one of them has none, and in the closing row",
+        ),
+        Column("consumed_per_second", DOUBLE, "Sum of lag.consumed_per_second likewise"),
+        Column(
+            "share",
+            DOUBLE,
+            "Its part of what is produced in all members' partitions, 0 to 1; NULL where that is 0, or not known for all of them",
+        ),
+    ),
+    key=("cluster", "group_id", "member_id"),
+    newest_by=("round",),
+    retention=Retention(35, living=("cluster", "group_id", "member_id")),
+    every_batch=True,
+    closes=True,
+)
+
 ROUNDS: Final = Table(
     "rounds",
     "One row per closed round; the newest one shows how old everything else is",
