@@ -374,6 +374,8 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     imbalance: float | None
     imbalance_optimal: float | None
     reason: str | None
+    load_imbalance: float | None
+    load_reason: str | None
 
 
 class Rows(msgspec.Struct, array_like=True):

@@ -330,7 +330,8 @@ def steady_streams(draw: st.DrawFn, rounds: int = 20) -> list[Step]:
         end = [offset + draw(st.integers(0, 9)) for offset in end]
         for partition in draw(st.sets(st.integers(0, 2))):
             committed[partition] += draw(st.sampled_from((0, 5, 5, 80, -7)))
-            group.put(make_commit(group.next(), max(0, committed[partition]), partition=partition))
+            window = make_commit(group.next(), max(0, committed[partition]), partition=partition)
+            group.put(msgspec.structs.replace(window, topic_id=draw(st.sampled_from(("first", "first", None)))))
         what = draw(st.sampled_from((*"nnnnnnnnnn", "rebalance", "unknown", "cut back", "anew", "away")))
         if what == "rebalance":
             _rebalance(draw, group)

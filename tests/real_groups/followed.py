@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.groups import Rows
 from streaming.groups.rows import ChurnRow, DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key, group_config
@@ -32,11 +32,12 @@ _PATIENCE_S = 90.0
 class Followed:
     """The groups of one test (those with its prefix), as in the tables. A context manager."""
 
-    def __init__(self, bootstrap: str, prefix: str) -> None:
+    def __init__(self, bootstrap: str, prefix: str, heartbeat_ms: int = 600_000) -> None:
         settings = Settings(
             cluster="real",
             kafka=KafkaSettings(bootstrap_servers=bootstrap),
             filters=Filters(groups=(f"/^{prefix}/",)),
+            job=JobSettings(heartbeat_ms=heartbeat_ms),
             probe=ProbeSettings(events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds"),
         )
         self.rows: dict[str, Rows] = defaultdict(Rows)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from assignors import Load
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.load.state import LoadState, TopicCounts, TopicStart
@@ -79,6 +80,23 @@ def consumed_of(load: LoadState, topic: str) -> array[int]:
     """The same for records consumed."""
     counts = load.counts.get(topic)
     return array("q") if counts is None else _unpacked(counts.consumed)
+
+
+def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | str:
+    """Records of the newest ended window in all partitions of these topics, or why they are not known.
+
+    Args:
+        load: The group's load.
+        counts: Partition counts by topic.
+    """
+    if load is None or not load.length:
+        return "no window of the rates has ended yet, or its length is not certain"
+    found: dict[str, Sequence[float]] = {}
+    for topic, count in counts.items():
+        of_topic = found[topic] = produced_of(load, topic)[:count]
+        if len(of_topic) < count or min(of_topic, default=0) < 0:
+            return f"the rates of topic {topic[:100]!r} are not known for each partition"
+    return found if any(map(any, found.values())) else "no records were produced"
 
 
 def end_window(
@@ -182,16 +200,18 @@ def _starts(state: GroupState, observation: GroupObservation) -> dict[str, Topic
     for seen in observation.topics:
         if seen.partitions:
             partitions = state.partitions.get(seen.topic, {})
-            committed = array("q", [_committed(partitions.get(p)) for p in range(seen.partitions)])
+            committed = array("q", [_committed(partitions.get(p), seen) for p in range(seen.partitions)])
             ends = offsets_of(seen.high_watermarks, seen.partitions)
             starts[seen.topic] = TopicStart(seen.topic_id, _packed(ends), _packed(committed))
     return starts
 
 
-def _committed(known: PartitionState | None) -> int:
+def _committed(known: PartitionState | None, seen: TopicObservation) -> int:
     if known is None:
         return _NONE
-    return known.committed if known.of_topic is None else _VOID
+    # (A commit names its topic; whether it is the one that this round shows is settled only when lag is judged.)
+    is_of_it = known.of_topic is None or (known.of_topic and seen.topic_id in {None, known.of_topic})
+    return known.committed if is_of_it else _VOID
 
 
 def _counts(state: GroupState, load: LoadState, observation: GroupObservation) -> dict[str, TopicCounts]:
@@ -216,7 +236,7 @@ def _of_topic(start: TopicStart, partitions: Mapping[int, PartitionState], seen:
     for partition, end in enumerate(ends):
         known = partitions.get(partition)
         of_log, of_commits = is_doubtful(known, end if end >= 0 else None) if known is not None else (end < 0, True)
-        committed = _committed(known)
+        committed = _committed(known, seen)
         produced.append(_grown(ends_before[partition], end) if not of_log else -1)
         consumed.append(_grown(committed_before[partition], committed) if not of_commits and committed <= end else -1)
     return TopicCounts(_packed(produced), _packed(consumed))

@@ -135,6 +135,18 @@ def test_a_topic_created_again_has_no_rates_in_that_window_and_has_them_in_the_n
     assert rates(life)[0] == 90.0
 
 
+@pytest.mark.parametrize(("topic_id", "consumed"), [("id-of-x", 3.0), ("another", None)])
+def test_commits_that_name_their_topic_count_if_it_is_the_one_that_rounds_show(
+    topic_id: str, consumed: float | None
+) -> None:
+    life = Life()
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        commit = make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND)
+        life.take(msgspec.structs.replace(commit, topic_id=topic_id))
+        life.take(round_at(second, make_topic("x", 1, end=5 * second)))
+    assert rates(life) == (5.0, consumed)
+
+
 def test_new_partitions_have_no_rates_in_the_window_in_which_they_come_and_the_others_keep_theirs() -> None:
     life = Life()
     life.take(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
