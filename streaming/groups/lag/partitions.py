@@ -271,7 +271,8 @@ def row(
         unread.time_max,
         unread.method,
         unread.reason,
-        *rates,
+        rates[0],
+        rates[1],
     )
     state.commits = 0
     state.rewound_by = 0

@@ -43,31 +43,17 @@ _MOST_HEARTBEATS: Final = 2
 _SHORT_MS: Final = 60_000
 
 
-class Rates:
-    """Rates of one topic in the newest ended window, for the rows of its partitions."""
-
-    __slots__ = ("_consumed", "_length", "_produced")
-
-    def __init__(self, counts: TopicCounts, length: int) -> None:
-        self._produced = _unpacked(counts.produced)
-        self._consumed = _unpacked(counts.consumed)
-        self._length = length
-
-    def of(self, partition: int) -> tuple[float | None, float | None]:
-        """Records produced and consumed per second; each None if unknown."""
-        if partition >= len(self._produced):
-            return None, None
-        produced, consumed = self._produced[partition], self._consumed[partition]
-        return (
-            produced * 1000 / self._length if produced >= 0 else None,
-            consumed * 1000 / self._length if consumed >= 0 else None,
-        )
-
-
-def rates_of(load: LoadState | None, topic: str) -> Rates | None:
-    """The rates of a topic's partitions; None if there are none."""
+def rates_of(load: LoadState | None, topic: str) -> list[tuple[float | None, float | None]]:
+    """Records produced and consumed per second, by partition; each None if unknown, and no entry if both are."""
     counts = load.counts.get(topic) if load is not None else None
-    return None if counts is None or load is None else Rates(counts, load.length)
+    if counts is None or load is None:
+        return []
+    # (One pass for all: asked for one at a time they cost several times as much.)
+    length = load.length
+    return [
+        (produced * 1000 / length if produced >= 0 else None, consumed * 1000 / length if consumed >= 0 else None)
+        for produced, consumed in zip(_unpacked(counts.produced), _unpacked(counts.consumed), strict=True)
+    ]
 
 
 def produced_of(load: LoadState, topic: str) -> array[int]:
