@@ -330,7 +330,7 @@ class _Round:
                 unread,
                 subscribed=subscribed,
                 owner=owner,
-                rates=self._rates[partition] if partition < len(self._rates) else (None, None),
+                rates=self._rates[partition] if 0 <= partition < len(self._rates) else (None, None),
             )
             self._context.rows.lag.append(row)
             known.row = says

@@ -254,8 +254,8 @@ def _is_whole(load: LoadState, state: GroupState, subscribed: frozenset[str] | N
         start, counts = load.starts.get(topic), consumed_of(load, topic)
         before = _unpacked(start.committed) if start is not None else array("q")
         for partition, known in partitions.items():
-            had = before[partition] if partition < len(before) else _NONE
-            counted = partition < len(counts) and counts[partition] >= 0
+            had = before[partition] if 0 <= partition < len(before) else _NONE
+            counted = 0 <= partition < len(counts) and counts[partition] >= 0
             if not counted and (known.committed >= 0 or had != _NONE):
                 return False
     return True
@@ -263,7 +263,7 @@ def _is_whole(load: LoadState, state: GroupState, subscribed: frozenset[str] | N
 
 def _with(packed: bytes, partition: int) -> bytes:
     offsets = _unpacked(packed)
-    if partition < len(offsets):
+    if 0 <= partition < len(offsets):
         offsets[partition] = _VOID
     return _packed(offsets)
 

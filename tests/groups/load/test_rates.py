@@ -276,3 +276,16 @@ def test_the_largest_offsets_there_are_give_finite_rates() -> None:
     life = lived(HEARTBEAT, lambda s: most if s else 0, lambda s: most - 1 if s else 0, partitions=1)
     assert rates(life) == (most / 600, (most - 1) / 600)
     assert msgspec.json.encode(health(life))
+
+
+@pytest.mark.parametrize("partition", [-1, -5, 7, 2**31 - 1, -(2**31)])
+def test_commits_of_partitions_that_cannot_exist_change_no_rate_of_another(partition: int) -> None:
+    life = Life()
+    for second in range(0, 2 * HEARTBEAT + 1, EVERY):
+        at = START + second * SECOND
+        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=at))
+        life.take(make_commit(10 * second + 2, 10_000 - second, topic="x", partition=partition, time=at))
+        life.take(round_at(second, make_topic("x", 2, end=5 * second + 50_000)))
+    assert rates(life) == (5.0, 3.0)
+    assert rates(life, partition) == (None, None)
+    assert health(life).consumed_per_second == 3.0
