@@ -49,7 +49,17 @@ from assignors.measures.invariants import (
     unassigned,
     violations,
 )
-from assignors.measures.measure import Balance, Load, balance, imbalance, imbalance_optimal, loads, moves, optimal_moves
+from assignors.measures.measure import (
+    Balance,
+    Load,
+    balance,
+    imbalance,
+    imbalance_optimal,
+    load_imbalance_optimal,
+    loads,
+    moves,
+    optimal_moves,
+)
 from assignors.measures.outcomes import Bounds, Outcome, what_if
 from assignors.model import Group, Subscription
 from assignors.registry import assign, known_strategies, strategy_named
@@ -102,6 +112,7 @@ __all__ = [
     "imbalance",
     "imbalance_optimal",
     "known_strategies",
+    "load_imbalance_optimal",
     "loads",
     "moves",
     "optimal_moves",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from assignors.assignment import Assignment
 from assignors.exceptions import TooMuchWork
 from assignors.measures.optimal_imbalance import smallest_maximum
+from assignors.measures.optimal_load import smallest_load_bounds
 from assignors.measures.optimal_moves import moves_by_min_cost_flow
 from assignors.model import Group, Subscription, topics_listed
 from assignors.work import at_most
@@ -96,6 +97,32 @@ def imbalance_optimal(group: Group) -> float | None:
     except TooMuchWork:
         return None
     return most * len(group.members) / total - 1
+
+
+def load_imbalance_optimal(group: Group, load: Load) -> tuple[float, float] | None:
+    """Bounds of the least imbalance of load that any assignment of this group could have.
+
+    Every partition with a subscriber is assigned to a subscriber, the mean is over all members, as in
+    `imbalance_optimal`. A partition cannot be split, so the exact answer may be out of reach.
+
+    Args:
+        group: Members and partition counts.
+        load: Load of the partitions; one that is missing counts as 0.
+
+    Returns:
+        No assignment has less than the first, and one that was found has the second: where they are equal, the answer
+        is exact. None if there is no load, and if it takes more than a million steps, or more than a limit allows
+        (`assignors.work`).
+    """
+    total = sum(value for topic, count in _assignable(group).items() for value in load.get(topic, ())[:count])
+    if not total:
+        return None
+    try:
+        with at_most(_MOST_STEPS):
+            least, most = smallest_load_bounds(group, load)
+    except TooMuchWork:
+        return None
+    return least * len(group.members) / total - 1, most * len(group.members) / total - 1
 
 
 def moves(before: Assignment, after: Assignment) -> int:

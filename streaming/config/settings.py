@@ -150,7 +150,8 @@ class JobSettings(Section):
         shuffle_partitions: Partitions of the state; fixed by the first start of a checkpoint.
         metadata_grace_ms: How long a leader may work with old metadata before its unassigned partitions count
             as such; twice Kafka's default `metadata.max.age.ms`.
-        heartbeat_ms: Rows of `lag` and `group_health` are repeated after this time without a change.
+        heartbeat_ms: Rows of `lag` and `group_health` are repeated after this time without a change. Rates are taken
+            over windows of it.
         what_if_max_size: Other strategies are tried on decisions of at most so many partitions times members (the table
             `what_if`); 0 tries none.
         offsets_topic: The offsets log.

@@ -24,6 +24,7 @@ from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
 from streaming.groups.lag.state import WINDOW, PartitionState
+from streaming.groups.load.rates import void_topic
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.members import close_modern_members, write_modern_members
 from streaming.groups.modern.verdicts import was_met_empty, write_modern_verdicts
@@ -177,6 +178,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
         if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:
             # Deleted and created again under the same name: the earlier offsets are another topic's.
             known.renewed = now
+            void_topic(state.load, seen.topic)
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.forget_rounds()
                 oldest_unread.forget(partition)

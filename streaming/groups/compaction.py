@@ -10,7 +10,7 @@ it:
 - A KIP-848 decision is spread over many records, and some of those that remain may be newer than it. It gets no churn
   row, and its members are shown as they are at the next judged round.
 - Anything that spans the start of the stretch is dropped: the bounds on a rebalance's cost, the rounds by which lag is
-  judged, and the pause between the last commit before it and the first inside.
+  judged, the present window of the rates, and the pause between the last commit before it and the first inside.
 
 `streaming/offsets_log/log_cleaning.py` finds the stretches.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from streaming.groups.load.rates import void_window
 from streaming.groups.modern import consumer_group
 from streaming.groups.state import GroupState
 from streaming.records import Compacted, GroupInput, GroupObservation
@@ -33,6 +34,7 @@ def take_in(state: GroupState, stretch: Compacted) -> None:
     if goes_on:
         return
     state.classic.cost = state.modern.pauses = None
+    void_window(state.load)
     for partitions in state.partitions.values():
         for known in partitions.values():
             known.forget_rounds()

@@ -34,6 +34,14 @@ class Finding(msgspec.Struct, frozen=True, array_like=True):
     detail: str
 
 
+class HotPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A partition whose load alone is more than a member's fair share."""
+
+    topic: str
+    partition: int
+    per_second: float
+
+
 class TopicAssignment(msgspec.Struct, frozen=True, array_like=True):
     """Partitions of one topic."""
 
@@ -170,6 +178,8 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     oldest_unread_time_max: int | None
     oldest_unread_method: str | None
     oldest_unread_reason: str | None
+    produced_per_second: float | None
+    consumed_per_second: float | None
 
 
 class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
@@ -223,6 +233,13 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     loses_data_partition: int | None
     loses_data_retention_seconds: float | None
     loses_data_by: str | None
+    produced_per_second: float | None
+    consumed_per_second: float | None
+    consumed_per_second_behind: float | None
+    load_imbalance: float | None
+    load_imbalance_optimal_min: float | None
+    load_imbalance_optimal_max: float | None
+    hot_partitions: tuple[HotPartition, ...] | None
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):
@@ -248,6 +265,25 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     partition_count: int | None
     partitions: tuple[TopicAssignment, ...] | None
     undecodable: str | None
+
+
+class MemberLoadRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `member_load`."""
+
+    cluster: str
+    group_id: str
+    member_id: str
+    source: str
+    round: int
+    round_time: int
+    event_date: int
+    ended: bool
+    client_id: str | None
+    client_host: str | None
+    partitions: int
+    produced_per_second: float | None
+    consumed_per_second: float | None
+    share: float | None
 
 
 class QuarantineRow(msgspec.Struct, frozen=True, array_like=True):
@@ -345,6 +381,8 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     imbalance: float | None
     imbalance_optimal: float | None
     reason: str | None
+    load_imbalance: float | None
+    load_reason: str | None
 
 
 class Rows(msgspec.Struct, array_like=True):
@@ -363,6 +401,7 @@ class Rows(msgspec.Struct, array_like=True):
     rounds: list[RoundRow] = []
     what_if: list[WhatIfRow] = []
     open_transactions: list[OpenTransactionRow] = []
+    member_load: list[MemberLoadRow] = []
 
     def __bool__(self) -> bool:
         """Whether any table has rows."""

@@ -17,6 +17,7 @@ from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
 from streaming.groups.health.state import Rebalances, Uncommitted
 from streaming.groups.lag.state import OffsetEvents, PartitionState
+from streaming.groups.load.state import LoadState
 from streaming.groups.modern.state import ModernState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
@@ -114,6 +115,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         lag_sums: Sums of the lag in the last minutes (`lag/drain.py`); empty while the group is not behind.
         rebalances: When it has rebalanced; None before the first time.
         uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
+        load: Its rates and their window; None before the first round.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -136,6 +138,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     lag_sums: list[int] = []
     rebalances: Rebalances | None = None
     uncommitted: Uncommitted | None = None
+    load: LoadState | None = None
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -177,9 +180,12 @@ def _unchanged(payload: bytes) -> bytes:
 # Place of `lag_total` in a row of `group_health`, in version 1 of the state.
 _LAG_TOTAL_IN_1 = 26
 
+# Columns of version 2 behind `time_behind_reason`.
+_MORE_COLUMNS = 17
+
 
 def _with_longer_health(payload: bytes) -> bytes:
-    """Version 2 of a group's state: its last row of `group_health` has thirteen more columns.
+    """Version 2 of a group's state: its last row of `group_health` has more columns.
 
     Without that, each group would get a row at the first round after the upgrade, because of columns that say nothing.
     """
@@ -188,7 +194,7 @@ def _with_longer_health(payload: bytes) -> bytes:
     if len(fields) > place and fields[place] is not None:
         row: list[Any] = msgspec.msgpack.decode(fields[place])
         reason = "lag_unknown" if row[_LAG_TOTAL_IN_1] is None else None
-        fields[place] = _ENCODER.encode([*row, None, None, reason, *[None] * 10])
+        fields[place] = _ENCODER.encode([*row, None, None, reason, *[None] * _MORE_COLUMNS])
     return _ENCODER.encode(fields)
 
 

@@ -29,6 +29,7 @@ from streaming.tables.schema.table import (
     DATE,
     DRIFTED,
     FINDINGS,
+    HOT_PARTITIONS,
     INT,
     LABELS,
     LONG,
@@ -79,7 +80,7 @@ def _array(column: Column, cells: list[Any]) -> pa.Array:
         return pa.array([_day(day) for day in cells], pa.int32()).cast(kind.arrow)
     if kind is FINDINGS:
         cells = [[(name, _micros(since), detail) for name, since, detail in cell] for cell in cells]
-    elif kind in (DRIFTED, REPLACED, CAUSES, ASSIGNED, LABELS):
+    elif kind in (DRIFTED, REPLACED, CAUSES, ASSIGNED, LABELS, HOT_PARTITIONS):
         cells = [cell if cell is None else [tuple(item) for item in cell] for cell in cells]
     try:
         return pa.array(cells, kind.arrow)

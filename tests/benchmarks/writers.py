@@ -87,13 +87,15 @@ def _rows_of(number: int) -> Rows:
             "bench", group, topic, None, partition, "log", 1_000, now, 20_415, False, offset + number,
             offset + number + 5, offset + number + 5, 0, 5, 5, 0, 0, "ok", None, 2, now, 0, False, True,
             f"consumer-{group}-{partition % 2}", "consumer", "/10.0.0.1", now - 15_000, now - 5_000, "rounds", None,
+            12.5, 12.0,
         )
         for partition in range(_PARTITIONS)
     ]  # fmt: skip
     health = GroupHealthRow(
         "bench", "id", group, "log", number % 50, 1_000, now, 20_415, False, "Stable", "classic", "consumer", "range",
         None, None, 1, 1, now, 2, "identical", None, 0, (), 1, 10, 10, 50, 50, 0, 5, 0, "ok", 20, 0.0, 0.0, 5.0, 15.0,
-        None, topic, 0, None, *[None] * 7,
+        None, topic, 0, None, None, None, "no_retention", None, None, None, None,
+        125.0, 120.0, 480.0, 0.1, 0.0, 0.0, (),
     )  # fmt: skip
     return Rows(lag=lag, group_health=[health])
 

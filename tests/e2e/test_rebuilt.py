@@ -194,7 +194,7 @@ def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is
         after = contents(root)
         assert {table: rows - after[table] for table, rows in before.items() if rows - after[table]} == {}
         reader = LakeReader(root)
-        for name in ("lag", "group_health", "rounds", "open_transactions"):
+        for name in ("lag", "group_health", "member_load", "rounds", "open_transactions"):
             assert (
                 sum(after[name].values()) - sum(before[name].values())
                 == reader.rows(f"SELECT count(*) AS n FROM {name} WHERE round > {newest}")[0]["n"]

@@ -13,6 +13,9 @@ from tests.groups.recomputed import recompute_all
 _NEWER_FINDINGS = {"idle_members", "never_committed", "rebalance_storm", "stuck_rebalance"}
 """Findings that are newer than the recording."""
 
+_NEWER_TABLES = {"member_load"}
+"""Tables that are."""
+
 STREAMS = {stream.key: stream for stream in read_streams()}
 
 
@@ -32,9 +35,9 @@ def _in_batches(stream: RecordedStream, *cuts: int) -> list[list[bytes]]:
 
 def test_a_recorded_group_gives_the_rows_that_were_written_down(stream: RecordedStream) -> None:
     rows = by_table(rows_of(stream.key, stream.rounds))
-    # Columns that are newer than the recording stand behind the others.
+    # Columns that are newer than the recording stand behind the others; tables that are newer are left out.
     widths = {table: len(recorded[0]) for table, recorded in stream.rows.items() if recorded}
-    told = {table: [row[: widths.get(table)] for row in of] for table, of in rows.items()}
+    told = {table: [row[: widths.get(table)] for row in of] for table, of in rows.items() if table not in _NEWER_TABLES}
     at = GroupHealthRow.__struct_fields__.index("findings")
     for row in told["group_health"]:
         row[at] = [finding for finding in row[at] if finding[0] not in _NEWER_FINDINGS]

@@ -246,6 +246,16 @@ def restless() -> Life:
     return life
 
 
+def loaded() -> Life:
+    """Ten minutes and one round of a group with a hot partition that is behind all the time."""
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")))
+    for second in range(10, 640, 60):
+        commits = [make_commit(second + p, (10 + 20 * p) * second, topic="x", partition=p) for p in (0, 1)]
+        life.take(*commits, make_observation(second + 5, make_topic("x", 2, end=[10**6 + 90 * second, 10**6 + second])))
+    return life
+
+
 def flapping() -> Life:
     """More than a thousand pending decisions, the oldest of them only counted; a shorter life is edited to match."""
     life = Life()
@@ -284,6 +294,7 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
         pending_handover,
     ),
     "joined": ("an upgraded group whose target is being carried out, that no round has shown yet", joined),
+    "loaded": ("a group that was behind for a whole window, with a hot partition", loaded),
     "restless": ("a group that rebalances far more often than it did, and commits nothing", restless),
     "stopping": (
         "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",

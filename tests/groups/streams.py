@@ -321,6 +321,31 @@ def watched_streams(draw: st.DrawFn, actions: int = 25) -> list[Step]:
 
 
 @st.composite
+def steady_streams(draw: st.DrawFn, rounds: int = 20) -> list[Step]:
+    """A life in which offsets mostly grow, with a round every ten seconds and now and then something that breaks it."""
+    group, end, committed = _Group(), [1_000, 1_000, 1_000], [0, 0, 0]
+    _rebalance(draw, group)
+    for _ in range(draw(st.integers(3, rounds))):
+        start = group.record
+        end = [offset + draw(st.integers(0, 9)) for offset in end]
+        for partition in draw(st.sets(st.integers(0, 2))):
+            committed[partition] += draw(st.sampled_from((0, 5, 5, 80, -7)))
+            window = make_commit(group.next(), max(0, committed[partition]), partition=partition)
+            group.put(msgspec.structs.replace(window, topic_id=draw(st.sampled_from(("first", "first", None)))))
+        what = draw(st.sampled_from((*"nnnnnnnnnn", "rebalance", "unknown", "cut back", "anew", "away")))
+        if what == "rebalance":
+            _rebalance(draw, group)
+        group.record = start + 10
+        seen = [draw(st.integers(0, 1_000)) if what == "cut back" else offset for offset in end]
+        topic = make_topic(
+            end=[-1 if what == "unknown" else offset for offset in seen],
+            topic_id="second" if what == "anew" else "first",
+        )
+        group.put(_at(group, make_observation(group.record + 1, *(() if what == "away" else (topic,)))))
+    return group.steps
+
+
+@st.composite
 def streams(draw: st.DrawFn, actions: int = 25) -> list[Step]:
     """A life of at most `actions` actions, followed by steps that reveal all of the state."""
     group = _Group()

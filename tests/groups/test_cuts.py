@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -9,15 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups import Rows
+from streaming.groups import GroupConfig, Rows
 from streaming.records import decode_inputs, encode_inputs
 from tests.examples import examples
-from tests.groups.build import Life
-from tests.groups.streams import Step, batches, streams
+from tests.groups.build import CONFIG, SECOND, Life
+from tests.groups.streams import Step, batches, steady_streams, streams
+
+OFTEN = GroupConfig(cluster="test", heartbeat_ms=20 * SECOND)
+"""Heartbeats, and so the windows of the rates, of a few rounds only."""
 
 
-def rows_of(steps: Sequence[Step], cuts: Iterable[int]) -> Rows:
-    life = Life()
+def rows_of(steps: Sequence[Step], cuts: Iterable[int], config: GroupConfig = CONFIG) -> Rows:
+    life = Life(config)
     for inputs in batches(steps, cuts):
         life.take(*decode_inputs(encode_inputs(inputs)))
     return life.rows
@@ -46,6 +50,23 @@ def test_two_batches_give_the_rows_of_one_at_every_cut(steps: list[Step]) -> Non
 def test_any_batches_give_the_rows_of_one(steps: list[Step], data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(1, max(1, len(steps) - 1)), max_size=8))
     assert counted(rows_of(steps, cuts)) == counted(rows_of(steps, ()))
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(steady_streams(), st.data())
+def test_any_batches_give_the_rates_of_one(steps: list[Step], data: st.DataObject) -> None:
+    cuts = data.draw(st.lists(st.integers(1, max(1, len(steps) - 1)), max_size=8))
+    rows = rows_of(steps, (), OFTEN)
+    assert counted(rows_of(steps, cuts, OFTEN)) == counted(rows)
+    for row in (*rows.lag, *rows.group_health):
+        for rate in (row.produced_per_second, row.consumed_per_second):
+            assert rate is None or 0 <= rate < math.inf
+    for health in rows.group_health:
+        told = health.load_imbalance, health.load_imbalance_optimal_min, health.load_imbalance_optimal_max
+        if health.load_imbalance_optimal_min is not None:
+            present, least, most = (value or 0 for value in told)
+            assert least + 1e-9 >= 0
+            assert least <= most <= present + 1e-9
 
 
 @pytest.mark.soak

@@ -31,7 +31,7 @@ def test_what_the_target_lacks_is_found_while_it_lasts_and_gone_with_the_next_he
     group = f"{unique}-app"
     make_topics(bootstrap, {there: 2})
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    with Followed(bootstrap, unique, _GRACE_MS) as followed, LibrdkafkaMembers() as members:
+    with Followed(bootstrap, unique, grace_ms=_GRACE_MS) as followed, LibrdkafkaMembers() as members:
 
         def findings() -> list[tuple[str, str]]:
             return [(one.finding, one.detail) for one in followed.health(group).findings]
@@ -77,7 +77,7 @@ def test_a_deleted_topic_of_a_regular_expression_is_found_while_the_target_has_i
     group = f"{unique}-app"
     make_topics(bootstrap, {stays: 2, goes: 1})
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    with Followed(bootstrap, unique, _GRACE_MS) as followed, JavaMembers(RELEASE) as members:
+    with Followed(bootstrap, unique, grace_ms=_GRACE_MS) as followed, JavaMembers(RELEASE) as members:
 
         def findings() -> list[str]:
             return [one.finding for one in followed.health(group).findings]

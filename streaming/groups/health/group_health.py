@@ -29,6 +29,8 @@ from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.rows import Totals
+from streaming.groups.load.balance import weigh_anew
+from streaming.groups.load.rows import end_member_load, write_member_load
 from streaming.groups.modern.decisions import reconciling
 from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import LOG, Finding, GroupHealthRow, partition_column
@@ -45,11 +47,14 @@ _MOST = 2**63 - 1
 def write_health(state: GroupState, observation: GroupObservation, context: Context, totals: Totals) -> None:
     """Write the group's row if it has changed, or if the last one is a heartbeat old."""
     findings = _findings_of(state, observation, context.config, totals.lost)
+    if state.load is not None and weigh_anew(state, state.load, observation):
+        write_member_load(state, state.load, observation, context)
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
     # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
     # the lag and the time. When data is lost counts as the time of that; the reason why it is not known alone does not.
+    # Rates change at each end of a window, which is as long as a row's time to be repeated.
     last = totals.loss.last
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
@@ -64,6 +69,13 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
             loses_data_in_seconds_min=None if row.loses_data_in_seconds_min is None else totals.loss.not_before,
             loses_data_in_seconds_max=None if row.loses_data_topic is None or last is None else last.end,
             loses_data_reason=None,
+            produced_per_second=None,
+            consumed_per_second=None,
+            consumed_per_second_behind=None,
+            load_imbalance=None,
+            load_imbalance_optimal_min=None,
+            load_imbalance_optimal_max=None,
+            hot_partitions=None,
         )
     )
     due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms
@@ -82,6 +94,8 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
     verdict = StandingVerdict(NOT_APPLICABLE, reason, 0)
     ended = Membership(word, verdict, protocol_type=observation.protocol_type)
     context.rows.group_health.append(_row(state, observation, context, ended, Totals(), (), ended=True))
+    if state.load is not None:
+        end_member_load(state.load, frozenset(), observation, context)
 
 
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:
@@ -111,6 +125,8 @@ def _row(
     place, loss = totals.unread_place, totals.loss
     in_danger = totals.total is not None and not totals.keeps_up
     last = loss.last if in_danger else None
+    load = state.load if not ended else None
+    optimal = load.imbalance_optimal if load is not None else None
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
@@ -164,6 +180,13 @@ def _row(
         loses_data_partition=last.partition if last is not None else None,
         loses_data_retention_seconds=last.retention_ms / 1000 if last is not None else None,
         loses_data_by=loss.by if in_danger else None,
+        produced_per_second=load.produced_per_second if load is not None else None,
+        consumed_per_second=load.consumed_per_second if load is not None else None,
+        consumed_per_second_behind=load.consumed_per_second_behind if load is not None else None,
+        load_imbalance=load.imbalance if load is not None else None,
+        load_imbalance_optimal_min=optimal[0] if optimal is not None else None,
+        load_imbalance_optimal_max=optimal[1] if optimal is not None else None,
+        hot_partitions=load.hot_partitions if load is not None else None,
     )
 
 

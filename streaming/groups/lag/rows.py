@@ -14,6 +14,7 @@ from streaming.groups.lag.data_loss import DataLoss
 from streaming.groups.lag.drain import drained
 from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
+from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
 from streaming.groups.modern.decisions import modern_owners, modern_topics
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, Member, ModernMember, TopicObservation, TopicRetention
@@ -137,6 +138,7 @@ class _Round:
     __slots__ = (
         "_arrived",
         "_before",
+        "_begins",
         "_context",
         "_held",
         "_now",
@@ -145,6 +147,7 @@ class _Round:
         "_opened_before",
         "_owners",
         "_passed",
+        "_rates",
         "_rested",
         "_rounds",
         "_state",
@@ -174,13 +177,17 @@ class _Round:
 
     def measure(self) -> Totals:
         """Judge all topics."""
+        state, heartbeat_ms = self._state, self._context.config.heartbeat_ms
+        self._begins = end_window(state, self._observation, heartbeat_ms, self._subscribed)
         shown = {t.topic: t for t in self._observation.topics}
-        for topic in sorted({*self._state.partitions, *shown}):
+        for topic in sorted({*state.partitions, *shown}):
             self._topic(topic, shown.get(topic))
         self._drain()
-        self._state.round_closed = self._now.closed
+        if state.load is not None:
+            follow_behind(state.load, behind=self._totals.is_behind, begins=self._begins)
+        state.round_closed = self._now.closed
         if self._now.opened >= 0:
-            self._state.round_opened = self._now.opened
+            state.round_opened = self._now.opened
         return self._totals
 
     def _drain(self) -> None:
@@ -210,6 +217,7 @@ class _Round:
                     partitions[partition] = PartitionState()
         owners = self._owners.get(topic, {})
         offsets = _unpack(seen)
+        self._rates = rates_of(state.load, topic)
         counted, last = False, None
         name = crc32(topic.encode(errors="replace")) << 32
         for partition in sorted(partitions):
@@ -307,6 +315,15 @@ class _Round:
             subscribed,
         )
         if known.row != says or known.commits or known.offset_deleted or known.row_at <= self._old:
+            row_before, end = known.row, measured.end
+            if (
+                end is None
+                or known.committed < known.start
+                or known.rewound_by
+                or known.offset_deleted
+                or (row_before is not None and row_before[1] is not None and end < row_before[1])
+            ) and not self._begins:
+                self._doubt(topic, partition, known, end)
             row = lag.row(
                 self._context,
                 topic,
@@ -318,11 +335,19 @@ class _Round:
                 unread,
                 subscribed=subscribed,
                 owner=owner,
+                rates=self._rates[partition] if 0 <= partition < len(self._rates) else (None, None),
             )
             self._context.rows.lag.append(row)
             known.row = says
             if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
                 known.row_at = _AGAIN  # the next round shows whether a clock was wrong
+
+    def _doubt(self, topic: str, partition: int, known: PartitionState, end: int | None) -> None:
+        """Give a partition no rate in the present window, if what this round shows forbids it."""
+        load = self._state.load
+        of_log, of_commits = is_doubtful(known, end)
+        if load is not None and of_commits:
+            void(load, topic, partition, produced=of_log)
 
 
 def move_unread(state: GroupState, by: int) -> None:

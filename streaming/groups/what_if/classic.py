@@ -25,6 +25,7 @@ from assignors import (
     CannotTell,
     Group,
     Library,
+    Load,
     Outcome,
     PartitionRacks,
     Strategy,
@@ -40,6 +41,7 @@ from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import GroupConfig
+from streaming.groups.load.rates import known_load
 from streaming.groups.rows import LOG, WhatIfRow, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
@@ -64,6 +66,8 @@ class Told:
     imbalance: float | None = None
     imbalance_optimal: float | None = None
     reason: str | None = None
+    load_imbalance: float | None = None
+    load_reason: str | None = None
 
 
 def by_member(owners: Owners) -> Owned:
@@ -157,11 +161,12 @@ def what_if_rows(
         racks = None if why_not else _racks(state, decision, verdict, counts, config)
         least = _least_imbalance(state, decision)
         with of_decision():
-            told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, config))
+            load = known_load(state.load, counts)
+            told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, load, config))
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
-        told = [Told(runs, runs=True, reason=why_not)]
+        told = [Told(runs, runs=True, reason=why_not, load_reason=why_not)]
     return [what_if_row(of, judged, observation, config) for of in told]
 
 
@@ -187,6 +192,8 @@ def what_if_row(told: Told, judged: Judged, observation: GroupObservation, confi
         imbalance=told.imbalance,
         imbalance_optimal=told.imbalance_optimal,
         reason=told.reason,
+        load_imbalance=told.load_imbalance,
+        load_reason=told.load_reason,
     )
 
 
@@ -246,6 +253,7 @@ def _told(
     counts: Mapping[str, int],
     racks: PartitionRacks | None,
     least: float | None,
+    load: Load | str,
     config: GroupConfig,
 ) -> Iterator[Told]:
     record, before = decision.record, decision.before
@@ -257,13 +265,14 @@ def _told(
         bounds = Bounds(decision.partitions_moved_optimal, imbalance_optimal(as_it_was) if least is None else least)
     else:
         bounds = bounds_of(as_it_was, had)
+    weights = None if isinstance(load, str) else load
     matched = verdict.library if verdict.verdict == IDENTICAL else None
     client = JAVA if matched is None or matched == CUSTOM else parse_library(matched).name
     for name in dict.fromkeys((*known_strategies(), runs)):
         library: str | None = matched
         found: Outcome | AssignorError
         if name == runs and matched is not None:
-            found = outcome(as_it_was, had, _assigned(record), bounds)
+            found = outcome(as_it_was, had, _assigned(record), bounds, weights)
         else:
             strategy, as_library = _strategy(name, client, config)
             library = None if as_library is None else str(as_library)
@@ -276,8 +285,10 @@ def _told(
             else:
                 asked = as_it_was if name == runs else silent
                 now = None if before is None else had
-                found = what_if(asked, [strategy], now, library=as_library, partition_racks=racks, bounds=bounds)[name]
-        yield told_of(name, found, bounds, runs=name == runs, library=library, known_before=before is not None)
+                found = what_if(
+                    asked, [strategy], now, library=as_library, partition_racks=racks, load=weights, bounds=bounds
+                )[name]
+        yield told_of(name, found, bounds, load, runs=name == runs, library=library, known_before=before is not None)
 
 
 def _assigned(record: MembershipRecord) -> Assignment:
@@ -303,12 +314,16 @@ def told_of(
     strategy: str,
     found: Outcome | AssignorError,
     bounds: Bounds,
+    load: Load | str,
     *,
     runs: bool | None,
     library: str | None,
     known_before: bool,
 ) -> Told:
-    """The result columns for a strategy, from its outcome or from the reason why there is none."""
+    """The result columns for a strategy, from its outcome or from the reason why there is none.
+
+    `load` is what the outcome was weighed by, or why that is not known.
+    """
     told = Told(
         strategy,
         runs,
@@ -317,10 +332,13 @@ def told_of(
         imbalance_optimal=bounds.imbalance_optimal,
     )
     if isinstance(found, AssignorError):
-        return replace(told, reason=str(found)[:_LONGEST_REASON])
+        reason = str(found)[:_LONGEST_REASON]
+        return replace(told, reason=reason, load_reason=reason)
     return replace(
         told,
         partitions_moved=found.partitions_moved if known_before else None,
         imbalance=found.partitions.imbalance if found.partitions is not None else None,
         reason=None if known_before else UNKNOWN_BEFORE,
+        load_imbalance=found.load.imbalance if found.load is not None else None,
+        load_reason=load if isinstance(load, str) else None,
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from assignors import Assignment, AssignorError, CannotTell, TooMuchWork, from_topics, same
+from collections.abc import Mapping
+
+from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
 from assignors.measures import bounds_of, outcome
 from streaming.groups.budget import of_decision
 from streaming.groups.context import GroupConfig
+from streaming.groups.load.rates import known_load
 from streaming.groups.modern.balance import before_target, group_of_target
 from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import names_at
@@ -57,7 +60,7 @@ def _names(decision: ModernDecision) -> tuple[str, ...]:
 
 
 def _untold(name: str, decision: ModernDecision, reason: str) -> Told:
-    return Told(name, _asks(name, decision), reason=reason)
+    return Told(name, _asks(name, decision), reason=reason, load_reason=reason)
 
 
 def _asks(name: str, decision: ModernDecision) -> bool | None:
@@ -66,7 +69,8 @@ def _asks(name: str, decision: ModernDecision) -> bool | None:
 
 
 def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: ServerGroup) -> list[Told]:
-    group = group_of_target(decision, names_at(state, decision))
+    names = names_at(state, decision)
+    group = group_of_target(decision, names)
     had = before_target(decision)
     if group is None or had is None:
         return [_untold(name, decision, _NOT_MEASURED) for name in _names(decision)]
@@ -75,15 +79,26 @@ def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: 
     release, found = _answers(decision, asked, target, fits=fits)
     gives = _gives(decision, asked, target) if fits else frozenset()
     bounds = bounds_of(group, had)
+    load = _load(state, group, names)
+    weights = None if isinstance(load, str) else load
     told = []
     for name, answer in found.items():
         runs = _asks(name, decision)
         if runs is None and len(gives) == 1:
             runs = name in gives
         library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
-        measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds)
-        told.append(told_of(name, measured, bounds, runs=runs, library=library, known_before=True))
+        measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds, weights)
+        told.append(told_of(name, measured, bounds, load, runs=runs, library=library, known_before=True))
     return told
+
+
+def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | str:
+    """As `known_load`, by topic id."""
+    counts = group.partitions_per_topic
+    if not counts.keys() <= names.keys():
+        return "the names of its topics are not known"
+    load = known_load(state.load, {names[topic_id]: count for topic_id, count in counts.items()})
+    return load if isinstance(load, str) else {topic_id: load[names[topic_id]] for topic_id in counts}
 
 
 def _answers(

@@ -17,7 +17,7 @@ from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.history import GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
-from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, OPEN_TRANSACTIONS, ROUNDS
+from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import Column, Retention, Table, ddl
 
 __all__ = [
@@ -42,6 +42,7 @@ TABLES: Final = (
     QUARANTINE,
     GAPS,
     OPEN_TRANSACTIONS,
+    MEMBER_LOAD,
     ROUNDS,
 )
 """All tables that the job writes, in the order in which a batch writes them.

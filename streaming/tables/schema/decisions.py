@@ -240,6 +240,12 @@ WHAT_IF: Final = Table(
         ),
         Column("imbalance_optimal", DOUBLE, "Lowest imbalance that any assignment could have; NULL where not computed"),
         Column("reason", STRING, "Why partitions_moved, or imbalance too, is NULL; NULL when neither is"),
+        Column(
+            "load_imbalance",
+            DOUBLE,
+            "max / mean - 1 of the records produced per second in the members' partitions, by the newest window of the rates that had ended when the verdict was reached; NULL with load_reason",
+        ),
+        Column("load_reason", STRING, "Why load_imbalance is NULL; NULL when it is not"),
     ),
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),

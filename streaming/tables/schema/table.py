@@ -47,6 +47,10 @@ FINDINGS: Final = Type(
     "ARRAY<STRUCT<finding: STRING, since: TIMESTAMP, detail: STRING>>",
     pa.list_(pa.struct([("finding", pa.string()), ("since", pa.timestamp("us", "UTC")), ("detail", pa.string())])),
 )
+HOT_PARTITIONS: Final = Type(
+    "ARRAY<STRUCT<topic: STRING, partition: INT, per_second: DOUBLE>>",
+    pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32()), ("per_second", pa.float64())])),
+)
 REPLACED: Final = Type(
     "ARRAY<STRUCT<group_instance_id: STRING, old_member_id: STRING, new_member_id: STRING>>",
     pa.list_(

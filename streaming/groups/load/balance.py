@@ -1,0 +1,164 @@
+"""How evenly the produced records lie on a group's members, and which partitions no assignment could make even.
+
+A **hot member** has more than its share because of the assignment: another one would mend it, so the imbalance is above
+the bounds of the least possible one. A **hot partition** has by itself more than a member's fair share, so only more
+partitions, or other keys, would mend it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from assignors import AssignorError, Group, Subscription, imbalance, load_imbalance_optimal
+from streaming.groups.classic.membership import is_consumer
+from streaming.groups.load.rates import produced_of
+from streaming.groups.load.state import LoadState
+from streaming.groups.modern.consumer_group import subscribed
+from streaming.groups.modern.decisions import modern_owners
+from streaming.groups.rows import HotPartition
+from streaming.groups.state import GroupState
+from streaming.records import CONSUMER, SHARE, GroupObservation, Member, ModernMember
+
+# A fair share is never met exactly: within a tenth of it, partitions that carry the same would be called hot in turns.
+_CLEARLY: Final = 1.1
+
+# The hottest ones are enough to act upon.
+_MOST_NAMED: Final = 10
+
+
+class Held(NamedTuple):
+    """What a member owns at a round, partitions by topic."""
+
+    member: Member | ModernMember
+    partitions: Mapping[str, Sequence[int]]
+
+
+def held_by_members(state: GroupState) -> list[Held] | None:
+    """What each member of a group owns now, in the order of its record; a partition being revoked still has its owner.
+
+    Returns:
+        None without members, if a member cannot be decoded, and for groups that do not assign partitions to one member
+        each.
+    """
+    record, group = state.live_record(), state.modern.group
+    if record is not None:
+        if not is_consumer(record) or not record.members:
+            return None
+        held = [Held(member, dict(member.assigned)) for member in record.members if member.assigned is not None]
+        return held if len(held) == len(record.members) else None
+    if state.modern.key_type is None or group is None or group.group_type == SHARE or not group.members:
+        return None
+    owned: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in group.members}
+    for topic, partitions in modern_owners(state).items():
+        for partition, member in partitions.items():
+            owned[member.member_id].setdefault(topic, []).append(partition)
+    return [Held(member, owned[member_id]) for member_id, member in group.members.items()]
+
+
+def weigh_anew(state: GroupState, load: LoadState, observation: GroupObservation) -> bool:
+    """Weigh what the members carry, if the assignment or the rates are others than at the round before.
+
+    Returns:
+        Whether they are.
+    """
+    assignment = _stands_for(state)
+    if load.assignment == assignment and load.since != observation.elapsed_time:
+        return False
+    load.assignment = assignment
+    _weigh(state, load)
+    return True
+
+
+def _stands_for(state: GroupState) -> tuple[int, int] | None:
+    """Numbers that change whenever the assignment does; None without one."""
+    record, group = state.live_record(), state.modern.group
+    if record is not None:
+        return record.record, len(record.members)
+    if state.modern.key_type is None or group is None or not group.members:
+        return None
+    newest = max((current.record for current in group.currents.values()), default=-1)
+    return max(newest, *(member.record for member in group.members.values())), len(group.members)
+
+
+def _weigh(state: GroupState, load: LoadState) -> None:
+    """Compute the columns about balance for the present assignment with the rates of the newest ended window."""
+    load.imbalance = load.imbalance_optimal = load.hot_partitions = None
+    held = held_by_members(state)
+    if held is None or not load.length:
+        return
+    counts = counts_of_held(held, load, produced_of)
+    shares = [load_of(of, counts) for of in held]
+    known = [share for share in shares if share is not None]
+    if len(known) < len(shares):
+        return
+    load.imbalance = imbalance(known)
+    if load.imbalance is None:
+        return
+    load.hot_partitions = _hot(held, counts, sum(known), load.length)
+    load.imbalance_optimal = _optimal(state, held, counts, load.imbalance)
+
+
+def counts_of_held(
+    held: Sequence[Held], load: LoadState, counts_of: Callable[[LoadState, str], array[int]]
+) -> dict[str, array[int]]:
+    """Records in the newest ended window of each topic that a member owns partitions of, as `counts_of` gives them."""
+    return {topic: counts_of(load, topic) for topic in dict.fromkeys(t for of in held for t in of.partitions)}
+
+
+def load_of(held: Held, counts: Mapping[str, Sequence[int]]) -> int | None:
+    """Records of a member's partitions; None if those of one of them are not known."""
+    total = 0
+    for topic, partitions in held.partitions.items():
+        of_topic = counts[topic]
+        for partition in partitions:
+            if not 0 <= partition < len(of_topic) or of_topic[partition] < 0:
+                return None
+            total += of_topic[partition]
+    return total
+
+
+def _hot(
+    held: Sequence[Held], counts: Mapping[str, Sequence[int]], total: int, length: int
+) -> tuple[HotPartition, ...]:
+    places = [(topic, p) for of in held for topic, partitions in of.partitions.items() for p in partitions]
+    # With more members than partitions, some cannot have a share.
+    fair = total / min(len(held), len(places))
+    hot = [
+        HotPartition(topic, partition, counts[topic][partition] * 1000 / length)
+        for topic, partition in places
+        if counts[topic][partition] > _CLEARLY * fair
+    ]
+    return tuple(sorted(hot, key=lambda one: (-one.per_second, one.topic, one.partition))[:_MOST_NAMED])
+
+
+def _optimal(
+    state: GroupState, held: Sequence[Held], counts: Mapping[str, Sequence[int]], present: float
+) -> tuple[float, float] | None:
+    """Bounds of the least imbalance of the owned partitions; None if it is not known who may have them."""
+    subscriptions = []
+    for of in held:
+        topics = _topics_of(state, of.member)
+        if topics is None or not topics >= of.partitions.keys():
+            return None
+        subscriptions.append(Subscription(of.member.member_id, tuple(sorted(topics & counts.keys()))))
+    owned: dict[str, list[int]] = {topic: [0] * len(of_topic) for topic, of_topic in counts.items()}
+    for of in held:
+        for topic, partitions in of.partitions.items():
+            for partition in partitions:
+                owned[topic][partition] = counts[topic][partition]
+    try:
+        group = Group(tuple(subscriptions), {topic: len(of_topic) for topic, of_topic in owned.items()})
+        found = load_imbalance_optimal(group, owned)
+    except AssignorError:
+        return None
+    return None if found is None else (found[0], max(found[0], min(found[1], present)))
+
+
+def _topics_of(state: GroupState, member: Member | ModernMember) -> frozenset[str] | None:
+    """Topics whose partitions a member may have; None if unknown, and in a streams group, which assigns tasks."""
+    if isinstance(member, Member):
+        return None if member.topics is None else frozenset(member.topics)
+    group = state.modern.group
+    return None if group is None or group.group_type != CONSUMER else subscribed(group, member)

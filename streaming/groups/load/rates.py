@@ -1,0 +1,285 @@
+"""How many records are produced and consumed per second, per partition, in windows that follow each other.
+
+A window is a heartbeat long. It begins at the round at which the one before has ended, and its rates are differences of
+high watermarks and of committed offsets between its two ends, so only the ends cost anything. They are kept until the
+next window has ended. For a partition whose difference would not be what was produced or consumed, because it went
+back, was replaced, was lost from sight or skipped records that were deleted, the window has no rate.
+
+Elapsed time stands still in outages, while records arrive. So a window is only believed if the brokers' clock says that
+it took as long as elapsed time does.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from assignors import Load
+from streaming.groups.lag.partitions import offsets_of
+from streaming.groups.lag.state import MARKER, PartitionState
+from streaming.groups.load.state import LoadState, TopicCounts, TopicStart
+from streaming.groups.state import GroupState
+from streaming.records import GroupObservation, TopicObservation
+
+# In `TopicStart`: there is none; it must not be compared.
+_NONE: Final = -1
+_VOID: Final = -2
+
+# Offsets below this fit in four bytes.
+_NARROW: Final = 2**31
+
+# Lengths of a window by the two clocks may differ by this share of it: then its rates are wrong by no more.
+_CLOCKS_PERCENT: Final = 1
+
+# An idle group has rounds a heartbeat apart, at a moment of its own, so the first window that ends at one is shorter.
+# Below half a heartbeat it goes on to the next.
+_LEAST_SHARE: Final = 2
+
+# A window that took more heartbeats than this (the group's coordinator was down) is no longer about the present, unless
+# it is short: heartbeats may be set shorter than the time between two rounds.
+_MOST_HEARTBEATS: Final = 2
+_SHORT_MS: Final = 60_000
+
+
+def rates_of(load: LoadState | None, topic: str) -> list[tuple[float | None, float | None]]:
+    """Records produced and consumed per second, by partition; each None if unknown, and no entry if both are."""
+    counts = load.counts.get(topic) if load is not None else None
+    if counts is None or load is None:
+        return []
+    # (One pass for all: asked for one at a time they cost several times as much.)
+    length = load.length
+    return [
+        (produced * 1000 / length if produced >= 0 else None, consumed * 1000 / length if consumed >= 0 else None)
+        for produced, consumed in zip(_unpacked(counts.produced), _unpacked(counts.consumed), strict=True)
+    ]
+
+
+def produced_of(load: LoadState, topic: str) -> array[int]:
+    """Records produced in the newest ended window, per partition; -1 where unknown, empty if nothing is."""
+    counts = load.counts.get(topic)
+    return array("q") if counts is None else _unpacked(counts.produced)
+
+
+def consumed_of(load: LoadState, topic: str) -> array[int]:
+    """The same for records consumed."""
+    counts = load.counts.get(topic)
+    return array("q") if counts is None else _unpacked(counts.consumed)
+
+
+def known_load(load: LoadState | None, counts: Mapping[str, int]) -> Load | str:
+    """Records of the newest ended window in all partitions of these topics, or why they are not known.
+
+    Args:
+        load: The group's load.
+        counts: Partition counts by topic.
+    """
+    if load is None or not load.length:
+        return "no window of the rates has ended yet, or its length is not certain"
+    found: dict[str, Sequence[float]] = {}
+    for topic, count in counts.items():
+        of_topic = found[topic] = produced_of(load, topic)[:count]
+        if len(of_topic) < count or min(of_topic, default=0) < 0:
+            return f"the rates of topic {topic[:100]!r} are not known for each partition"
+    return found if any(map(any, found.values())) else "no records were produced"
+
+
+def end_window(
+    state: GroupState, observation: GroupObservation, heartbeat_ms: int, subscribed: frozenset[str] | None
+) -> bool:
+    """End the group's window if it is a heartbeat long, and begin the next. Called before the round's lag is judged.
+
+    Args:
+        state: The group's state, including this round's topics.
+        observation: The round.
+        heartbeat_ms: Length of a window.
+        subscribed: Topics that count in the sums; None for all.
+
+    Returns:
+        Whether a window begins at this round.
+    """
+    load, elapsed = state.load, observation.elapsed_time
+    if load is None:
+        load = state.load = LoadState(elapsed, observation.time)
+        load.starts = _starts(state, observation)
+        return True
+    passed = elapsed - load.since
+    least = heartbeat_ms // _LEAST_SHARE if observation.idle else heartbeat_ms
+    if 0 <= passed < least:
+        return False
+    is_sure = (
+        0 < passed <= max(_MOST_HEARTBEATS * heartbeat_ms, _SHORT_MS)
+        and 100 * abs(observation.time - load.since_time - passed) <= _CLOCKS_PERCENT * passed
+    )
+    load.length, load.counts = (passed, _counts(state, load, observation)) if is_sure else (0, {})
+    load.behind = load.behind and _is_whole(load, state, subscribed)
+    load.produced_per_second, load.consumed_per_second = _sums(load, subscribed)
+    load.since, load.since_time = elapsed, observation.time
+    load.starts = _starts(state, observation)
+    return True
+
+
+def follow_behind(load: LoadState, *, behind: bool, begins: bool) -> None:
+    """Note whether the group was behind at a round. Called after the round's lag was judged.
+
+    Args:
+        load: The group's load.
+        behind: It had not read all that the round before could have read.
+        begins: A window has ended at this round, and the next begins.
+    """
+    if not begins:
+        load.behind = load.behind and behind
+        return
+    if load.behind and behind and load.consumed_per_second:
+        load.consumed_per_second_behind = load.consumed_per_second
+    load.behind = behind
+
+
+def void(load: LoadState, topic: str, partition: int, *, produced: bool) -> None:
+    """Give a partition no rate in the present window.
+
+    Args:
+        load: The group's load.
+        topic: Topic.
+        partition: Partition.
+        produced: Its log is in doubt as well, and not only its committed offset.
+    """
+    start = load.starts.get(topic)
+    if start is not None:
+        start.committed = _with(start.committed, partition)
+        if produced:
+            start.ends = _with(start.ends, partition)
+
+
+def void_topic(load: LoadState | None, topic: str) -> None:
+    """Give a topic no rates in the present window."""
+    if load is not None:
+        load.starts.pop(topic, None)
+
+
+def void_window(load: LoadState | None) -> None:
+    """Give the present window no rates at all."""
+    if load is not None:
+        load.starts, load.behind = {}, False
+
+
+def is_doubtful(known: PartitionState, end: int | None) -> tuple[bool, bool]:
+    """Whether a round forbids a rate of the window that it is in.
+
+    Args:
+        known: The partition, with the row of the round before.
+        end: High watermark at the round; None if unknown.
+
+    Returns:
+        For what was produced, because the high watermark is unknown or went back; for what was consumed, because of
+        that, or because the committed offset went back or was deleted, or records below it were deleted unread.
+    """
+    before = known.row[1] if known.row is not None else None
+    log = end is None or (before is not None and end < before)
+    is_cut = known.committed >= 0 and known.start - known.committed > MARKER
+    return log, log or is_cut or known.rewound_by > 0 or known.offset_deleted
+
+
+def _starts(state: GroupState, observation: GroupObservation) -> dict[str, TopicStart]:
+    starts = {}
+    for seen in observation.topics:
+        if seen.partitions:
+            partitions = state.partitions.get(seen.topic, {})
+            committed = array("q", [_committed(partitions.get(p), seen) for p in range(seen.partitions)])
+            ends = offsets_of(seen.high_watermarks, seen.partitions)
+            starts[seen.topic] = TopicStart(seen.topic_id, _packed(ends), _packed(committed))
+    return starts
+
+
+def _committed(known: PartitionState | None, seen: TopicObservation) -> int:
+    if known is None:
+        return _NONE
+    # (A commit names its topic; whether it is the one that this round shows is settled only when lag is judged.)
+    is_of_it = known.of_topic is None or (known.of_topic and seen.topic_id in {None, known.of_topic})
+    return known.committed if is_of_it else _VOID
+
+
+def _counts(state: GroupState, load: LoadState, observation: GroupObservation) -> dict[str, TopicCounts]:
+    counts = {}
+    for seen in observation.topics:
+        start = load.starts.get(seen.topic)
+        if start is not None and _goes_on(start, seen):
+            counts[seen.topic] = _of_topic(start, state.partitions.get(seen.topic, {}), seen)
+    return counts
+
+
+def _goes_on(start: TopicStart, seen: TopicObservation) -> bool:
+    if start.topic_id is not None and seen.topic_id is not None and start.topic_id != seen.topic_id:
+        return False
+    return (seen.partitions or 0) >= len(_unpacked(start.ends))
+
+
+def _of_topic(start: TopicStart, partitions: Mapping[int, PartitionState], seen: TopicObservation) -> TopicCounts:
+    ends_before, committed_before = _unpacked(start.ends), _unpacked(start.committed)
+    ends = offsets_of(seen.high_watermarks, len(ends_before))
+    produced, consumed = array("q"), array("q")
+    for partition, end in enumerate(ends):
+        known = partitions.get(partition)
+        of_log, of_commits = is_doubtful(known, end if end >= 0 else None) if known is not None else (end < 0, True)
+        committed = _committed(known, seen)
+        produced.append(_grown(ends_before[partition], end) if not of_log else -1)
+        consumed.append(_grown(committed_before[partition], committed) if not of_commits and committed <= end else -1)
+    return TopicCounts(_packed(produced), _packed(consumed))
+
+
+def _grown(before: int, now: int) -> int:
+    return now - before if 0 <= before <= now else -1
+
+
+def _sums(load: LoadState, subscribed: frozenset[str] | None) -> tuple[float | None, float | None]:
+    produced, consumed, are_produced, are_consumed = 0, 0, False, False
+    for topic in load.counts:
+        if subscribed is None or topic in subscribed:
+            of_log = [count for count in produced_of(load, topic) if count >= 0]
+            of_commits = [count for count in consumed_of(load, topic) if count >= 0]
+            produced, are_produced = produced + sum(of_log), are_produced or bool(of_log)
+            consumed, are_consumed = consumed + sum(of_commits), are_consumed or bool(of_commits)
+    return (
+        produced * 1000 / load.length if are_produced else None,
+        consumed * 1000 / load.length if are_consumed else None,
+    )
+
+
+def _is_whole(load: LoadState, state: GroupState, subscribed: frozenset[str] | None) -> bool:
+    """Whether the window that ends knows what was consumed from each subscribed partition that has commits."""
+    for topic, partitions in state.partitions.items():
+        if subscribed is not None and topic not in subscribed:
+            continue
+        start, counts = load.starts.get(topic), consumed_of(load, topic)
+        before = _unpacked(start.committed) if start is not None else array("q")
+        for partition, known in partitions.items():
+            had = before[partition] if 0 <= partition < len(before) else _NONE
+            counted = 0 <= partition < len(counts) and counts[partition] >= 0
+            if not counted and (known.committed >= 0 or had != _NONE):
+                return False
+    return True
+
+
+def _with(packed: bytes, partition: int) -> bytes:
+    offsets = _unpacked(packed)
+    if 0 <= partition < len(offsets):
+        offsets[partition] = _VOID
+    return _packed(offsets)
+
+
+def _packed(offsets: array[int]) -> bytes:
+    """Offsets in four bytes each where all fit, else in eight: the first byte says so. There are very many of them."""
+    narrow = all(-_NARROW <= offset < _NARROW for offset in offsets)
+    stored = array("i", offsets) if narrow else array("q", offsets)
+    if sys.byteorder == "big":
+        stored.byteswap()
+    return stored.itemsize.to_bytes() + stored.tobytes()
+
+
+def _unpacked(packed: bytes) -> array[int]:
+    stored = array("i" if packed[0] == array("i").itemsize else "q")
+    stored.frombytes(packed[1:])
+    if sys.byteorder == "big":
+        stored.byteswap()
+    return stored

@@ -1,0 +1,129 @@
+"""How even the load of a group's members is, and which partitions are too much for any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from streaming.groups.rows import HotPartition
+from streaming.records import Member, MembershipRecord
+from tests.groups.build import Assigned, Life, make_member, make_record, make_topic
+from tests.groups.load.test_rates import EVERY, HEARTBEAT, round_at
+from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
+
+
+def after_a_window(
+    per_second: Mapping[str, Sequence[int]], *owned: Assigned, topics: Sequence[str] | None = None
+) -> Life:
+    """A group whose members a, b, ... own these partitions, at the end of its first window."""
+    life = Life()
+    life.take(record_of(1, *owned, topics=topics or tuple(per_second)))
+    see(life, per_second, 0, HEARTBEAT)
+    return life
+
+
+def record_of(at: int, *owned: Assigned, topics: Sequence[str]) -> MembershipRecord:
+    members: list[Member] = [make_member(name, topics, of) for name, of in zip("abcdef", owned, strict=False)]
+    return make_record(at, members, generation=at)
+
+
+def see(life: Life, per_second: Mapping[str, Sequence[int]], since: int, until: int) -> None:
+    for second in range(since, until + 1, EVERY):
+        seen = [make_topic(t, len(of), end=[second * rate for rate in of]) for t, of in per_second.items()]
+        life.take(round_at(second, *seen))
+
+
+def told(life: Life) -> tuple[float | None, float | None, float | None, list[tuple[int, float]] | None]:
+    row = life.rows.group_health[-1]
+    hot = None if row.hot_partitions is None else [(one.partition, one.per_second) for one in row.hot_partitions]
+    return row.load_imbalance, row.load_imbalance_optimal_min, row.load_imbalance_optimal_max, hot
+
+
+def test_a_hot_member_has_two_busy_partitions_that_another_assignment_would_part() -> None:
+    life = after_a_window({"x": [9, 9, 1, 1]}, {"x": (0, 1)}, {"x": (2, 3)})
+    assert told(life) == (18 / 10 - 1, 0.0, 0.0, [])
+
+
+def test_a_hot_partition_is_more_than_a_fair_share_whoever_has_it() -> None:
+    life = after_a_window({"x": [16, 2, 2]}, {"x": (0,)}, {"x": (1, 2)})
+    assert told(life) == (pytest.approx(0.6), pytest.approx(0.6), pytest.approx(0.6), [(0, 16.0)])
+    assert life.rows.group_health[-1].hot_partitions == (HotPartition("x", 0, 16.0),)
+
+
+def test_more_members_than_partitions_make_no_partition_hot() -> None:
+    life = after_a_window({"x": [5, 5]}, {"x": (0,)}, {"x": (1,)}, {}, {})
+    assert told(life) == (1.0, 1.0, 1.0, [])
+
+
+def test_partitions_that_carry_about_the_same_are_not_hot_in_turns() -> None:
+    assert told(after_a_window({"x": [102, 98]}, {"x": (0,)}, {"x": (1,)}))[3] == []
+    assert told(after_a_window({"x": [120, 80]}, {"x": (0,)}, {"x": (1,)}))[3] == [(0, 120.0)]
+
+
+def test_ten_hot_partitions_are_named_the_hottest_first() -> None:
+    rates = [100 + at for at in range(12)] + [0] * 88
+    life = after_a_window({"x": rates}, *[{"x": tuple(range(p, 100, 6))} for p in range(6)])
+    assert told(life)[3] == []
+    life = after_a_window({"x": rates[:12] + [0] * 12}, *[{"x": tuple(range(p, 24, 6))} for p in range(6)])
+    assert told(life)[3] == []
+    many = Life()
+    members = [make_member(f"m{p:02}", ("x",), {"x": (p,)}) for p in range(50)]
+    many.take(make_record(1, members))
+    see(many, {"x": [100 + p if p < 12 else 1 for p in range(50)]}, 0, HEARTBEAT)
+    assert told(many)[3] == [(p, 100.0 + p) for p in range(11, 1, -1)]
+
+
+def test_one_member_is_perfectly_even_and_no_member_is_nothing() -> None:
+    assert told(after_a_window({"x": [9, 1]}, {"x": (0, 1)})) == (0.0, 0.0, 0.0, [])
+    life = Life()
+    life.take(round_at(0, make_topic("x", 1)))
+    see(life, {"x": [3]}, 0, HEARTBEAT)
+    assert told(life) == (None, None, None, None)
+
+
+def test_without_records_there_is_no_imbalance() -> None:
+    assert told(after_a_window({"x": [0, 0]}, {"x": (0,)}, {"x": (1,)})) == (None, None, None, None)
+
+
+def test_an_assigned_partition_without_a_rate_leaves_the_balance_unknown() -> None:
+    life = after_a_window({"x": [5, 5]}, {"x": (0,)}, {"x": (1,), "y": (0,)}, topics=("x", "y"))
+    assert life.rows.group_health[-1].produced_per_second == 10.0
+    assert told(life) == (None, None, None, None)
+
+
+def test_who_subscribes_to_what_limits_what_any_assignment_could_reach() -> None:
+    life = Life()
+    members = [make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("y",), {"y": (0,)})]
+    life.take(make_record(1, members))
+    see(life, {"x": [9, 9], "y": [2]}, 0, HEARTBEAT)
+    assert told(life) == (pytest.approx(0.8), pytest.approx(0.8), pytest.approx(0.8), [])
+
+
+def test_a_new_assignment_is_weighed_at_the_next_round_with_the_same_rates() -> None:
+    rates = {"x": [9, 9, 1, 1]}
+    life = after_a_window(rates, {"x": (0, 1)}, {"x": (2, 3)})
+    life.take(record_of(6_010, {"x": (0, 2)}, {"x": (1, 3)}, topics=("x",)))
+    see(life, rates, HEARTBEAT + EVERY, HEARTBEAT + EVERY)
+    assert told(life) == (0.0, 0.0, 0.0, [])
+
+
+def test_the_present_assignment_is_one_that_can_be_reached() -> None:
+    # Longest first gives 5 + 3 and 4 + 3 + 3; the members have 5 + 4 and 3 + 3 + 3.
+    life = after_a_window({"x": [5, 4, 3, 3, 3]}, {"x": (0, 1)}, {"x": (2, 3, 4)})
+    assert told(life) == (0.0, 0.0, 0.0, [])
+
+
+def test_members_of_the_new_protocol_are_weighed_by_what_they_own() -> None:
+    life = Life()
+    members = [metadata("a"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)]
+    moves = [metadata("b"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2), owns("a", 2, 0, 1)]
+    life.take(*read([*members, *moves, owns("b", 2, 2, 3)], 1))
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        seen = make_topic("orders", 4, end=[second * rate for rate in (6, 6, 2, 2)], topic_id=TOPIC_ID)
+        life.take(round_at(second + 60, seen, state=None, group_type="consumer"))
+    assert told(life) == (0.5, 0.0, 0.0, [])
+    life.take(*read([epoch(3), target("a", 0, 2), target("b", 1, 3), stands(3), owns("a", 3, 0, 2)], 8_000))
+    life.take(*read([owns("b", 3, 1, 3)], 8_010))
+    life.take(round_at(900, make_topic("orders", 4, end=9_000, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    assert told(life) == (0.0, 0.0, 0.0, [])

@@ -1,0 +1,291 @@
+"""Rates in windows of a heartbeat: what the rounds saw at their two ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from streaming.groups.context import GroupConfig
+from streaming.groups.rows import GroupHealthRow, LagRow
+from tests.groups.build import (
+    MINUTE,
+    SECOND,
+    START,
+    Life,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+)
+
+HEARTBEAT = 600
+EVERY = 60
+"""Seconds between rounds here: as good as ten, and six times fewer."""
+
+
+def lived(
+    until: int,
+    end: Callable[[int], Any],
+    committed: Callable[[int], int | None],
+    *,
+    life: Life | None = None,
+    since: int = 0,
+    partitions: int = 1,
+    **changes: Any,
+) -> Life:
+    """A group that reads topic x, with a round every minute; commits go to partition 0."""
+    life = life or Life()
+    for second in range(since, until + 1, EVERY):
+        offset = committed(second)
+        if offset is not None:
+            life.take(make_commit(10 * second + 1, offset, topic="x", time=START + second * SECOND))
+        life.take(round_at(second, make_topic("x", partitions, end=end(second), **changes)))
+    return life
+
+
+def round_at(second: int, *topics: Any, **changes: Any) -> Any:
+    at = START + second * SECOND
+    return make_observation(10 * second + 2, *topics, time=at, **changes)
+
+
+def rates(life: Life, partition: int = 0) -> tuple[float | None, float | None]:
+    """Rates in the newest row of a partition."""
+    row = [row for row in life.rows.lag if row.partition == partition][-1]
+    return row.produced_per_second, row.consumed_per_second
+
+
+def health(life: Life) -> GroupHealthRow:
+    return life.rows.group_health[-1]
+
+
+def at_second(row: LagRow | GroupHealthRow) -> int:
+    return (row.round_time - START) // SECOND
+
+
+def test_what_was_produced_and_consumed_in_ten_minutes_is_told_from_then_on() -> None:
+    life = lived(1_140, lambda s: 5 * s, lambda s: 3 * s)
+    known = {at_second(row): (row.produced_per_second, row.consumed_per_second) for row in life.rows.lag}
+    assert {second for second, of in known.items() if of == (None, None)} == set(range(0, HEARTBEAT, EVERY))
+    assert {of for second, of in known.items() if second >= HEARTBEAT} == {(5.0, 3.0)}
+    assert (health(life).produced_per_second, health(life).consumed_per_second) == (5.0, 3.0)
+
+
+def test_a_rate_is_that_of_the_window_and_changes_when_the_next_has_ended() -> None:
+    life = lived(1_800, lambda s: min(s, HEARTBEAT) * 10, lambda _: 0)
+    known = {at_second(row): row.produced_per_second for row in life.rows.lag}
+    assert known[HEARTBEAT] == 10
+    assert known[2 * HEARTBEAT] == 0
+
+
+def test_rates_cause_no_rows() -> None:
+    def rows_with(heartbeat_ms: int) -> tuple[int, int]:
+        life = Life(GroupConfig(cluster="test", heartbeat_ms=heartbeat_ms))
+        lived(HEARTBEAT - EVERY, lambda s: 5 * s, lambda s: 3 * s, life=life)
+        lived(4_000, lambda _: 3_000, lambda _: None, life=life, since=HEARTBEAT)
+        return len(life.rows.lag), len(life.rows.group_health)
+
+    lag, of_group = rows_with(10 * MINUTE)
+    # A row a round while something moves, and then one a heartbeat, as without rates.
+    assert lag <= 10 + 1 + 4_000 // HEARTBEAT
+    assert of_group <= 10 + 15 + 4_000 // HEARTBEAT
+
+
+def test_a_partition_that_nobody_has_committed_has_a_rate_of_what_is_produced_alone() -> None:
+    life = Life()
+    life.take(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
+    lived(HEARTBEAT, lambda s: [5 * s, 2 * s], lambda s: 3 * s, life=life, partitions=2)
+    assert rates(life, 0) == (5.0, 3.0)
+    assert rates(life, 1) == (2.0, None)
+    assert (health(life).produced_per_second, health(life).consumed_per_second) == (7.0, 3.0)
+
+
+@pytest.mark.parametrize("second", [60, 540, 600])
+def test_a_rewind_leaves_no_rate_of_what_was_consumed_wherever_in_the_window_it_is(second: int) -> None:
+    back = 10_000
+    life = lived(HEARTBEAT, lambda s: 30_000 + 5 * s, lambda s: 20_000 + 3 * s - (back if s == second else 0))
+    assert rates(life) == (5.0, None)
+    lived(2 * HEARTBEAT, lambda s: 30_000 + 5 * s, lambda s: 20_000 + 3 * s, life=life, since=HEARTBEAT + EVERY)
+    assert rates(life)[1] == (None if second == 599 else pytest.approx(3.0 if second < 600 else 3.0 + back / 600))
+
+
+@pytest.mark.parametrize("second", [60, 540, 600])
+def test_a_log_that_was_cut_back_has_no_rates_even_if_it_has_grown_beyond_since(second: int) -> None:
+    life = lived(
+        HEARTBEAT, lambda s: 1_000 + 100 * s - (400 if s == second else 0) - 100 * (s == second) * 60, lambda s: s
+    )
+    assert rates(life) == (None, None)
+    assert health(life).produced_per_second is None
+
+
+@pytest.mark.parametrize("second", [0, 60, 600])
+def test_a_high_watermark_that_a_round_does_not_know_leaves_no_rate(second: int) -> None:
+    life = lived(HEARTBEAT, lambda s: -1 if s == second else 100 * s, lambda s: s)
+    assert rates(life)[0] is None
+
+
+def test_a_topic_created_again_has_no_rates_in_that_window_and_has_them_in_the_next() -> None:
+    life = lived(300, lambda s: 5 * s, lambda s: 3 * s)
+    lived(HEARTBEAT, lambda s: 90 * s, lambda s: 80 * s, life=life, since=360, topic_id="another")
+    assert rates(life) == (None, None)
+    lived(2 * HEARTBEAT, lambda s: 90 * s, lambda s: 80 * s, life=life, since=660, topic_id="another")
+    assert rates(life)[0] == 90.0
+
+
+@pytest.mark.parametrize(("topic_id", "consumed"), [("id-of-x", 3.0), ("another", None)])
+def test_commits_that_name_their_topic_count_if_it_is_the_one_that_rounds_show(
+    topic_id: str, consumed: float | None
+) -> None:
+    life = Life()
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        commit = make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND)
+        life.take(msgspec.structs.replace(commit, topic_id=topic_id))
+        life.take(round_at(second, make_topic("x", 1, end=5 * second)))
+    assert rates(life) == (5.0, consumed)
+
+
+def test_new_partitions_have_no_rates_in_the_window_in_which_they_come_and_the_others_keep_theirs() -> None:
+    life = Life()
+    life.take(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
+    lived(300, lambda s: [5 * s], lambda s: 3 * s, life=life)
+    lived(HEARTBEAT, lambda s: [5 * s, 7 * s], lambda s: 3 * s, life=life, since=360, partitions=2)
+    assert rates(life, 0) == (5.0, 3.0)
+    assert rates(life, 1) == (None, None)
+    lived(2 * HEARTBEAT, lambda s: [5 * s, 7 * s], lambda s: 3 * s, life=life, since=660, partitions=2)
+    assert rates(life, 1) == (7.0, None)
+
+
+def test_a_topic_that_is_not_seen_at_an_end_of_the_window_has_no_rates() -> None:
+    life = lived(540, lambda s: 5 * s, lambda s: 3 * s)
+    life.take(round_at(HEARTBEAT))
+    assert rates(life) == (None, None)
+    assert health(life).produced_per_second is None
+
+
+def test_offsets_that_were_deleted_and_committed_again_are_not_compared() -> None:
+    life = lived(HEARTBEAT, lambda s: 5 * s, lambda s: 3 * s if s <= 240 or s > 300 else None)
+    assert rates(life) == (5.0, 3.0)
+    life = lived(240, lambda s: 5 * s, lambda s: 3 * s)
+    life.take(make_commit(2_500, None, topic="x"))
+    lived(HEARTBEAT, lambda s: 5 * s, lambda s: 3 * s, life=life, since=300)
+    assert rates(life) == (5.0, None)
+
+
+def test_what_was_deleted_unread_does_not_count_as_consumed() -> None:
+    life = Life()
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        start = 5 * second if second >= 300 else 0
+        committed = 10 if second < 420 else 5 * second
+        life.take(make_commit(10 * second + 1, committed, topic="x", time=START + second * SECOND))
+        packed_start = start.to_bytes(8, "little")
+        life.take(round_at(second, make_topic("x", 1, end=5 * second + 50, log_start_offsets=packed_start)))
+    assert rates(life) == (5.0, None)
+
+
+def test_after_an_outage_or_a_clock_that_jumped_a_window_has_no_rates() -> None:
+    # The rounds are an hour later than elapsed time says: what came in that hour is no rate of ten minutes.
+    life = Life()
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        late = 3_600 if second > 300 else 0
+        topic = make_topic("x", 1, end=5 * (second + late))
+        life.take(make_commit(10 * second + 1, 3 * second, topic="x"))
+        life.take(
+            make_observation(10 * second + 2, topic, time=START + (second + late) * SECOND, elapsed=second * SECOND)
+        )
+    assert rates(life) == (None, None)
+    for second in range(HEARTBEAT + EVERY, 2 * HEARTBEAT + 1, EVERY):
+        topic = make_topic("x", 1, end=5 * (second + 3_600))
+        at = START + (second + 3_600) * SECOND
+        life.take(make_observation(10 * second + 2, topic, time=at, elapsed=second * SECOND))
+    assert rates(life)[0] == 5.0
+
+
+def test_a_window_in_which_the_group_was_not_seen_for_an_hour_has_no_rates() -> None:
+    life = lived(300, lambda s: 5 * s, lambda s: 3 * s)
+    lived(3_960, lambda s: 5 * s, lambda s: 3 * s, life=life, since=3_960)
+    assert rates(life) == (None, None)
+    lived(4_560, lambda s: 5 * s, lambda s: 3 * s, life=life, since=4_020)
+    assert rates(life) == (5.0, 3.0)
+
+
+def test_an_idle_group_has_rates_of_nothing_at_the_rounds_that_show_it() -> None:
+    life = lived(120, lambda _: 50, lambda s: 20 if s == 0 else None)
+    for second in (400, 995, 1_600):  # a heartbeat apart, one slightly early
+        life.take(round_at(second, make_topic("x", 1, end=50), idle=True, state="Empty"))
+        assert rates(life) == (0.0, 0.0)
+
+
+def test_sums_leave_out_topics_that_the_group_does_not_subscribe_to() -> None:
+    life = Life()
+    life.take(make_record(1, [make_member("a", ("x",), {"x": (0,)})]))
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        life.take(make_commit(10 * second + 1, second, topic="old", time=START + second * SECOND))
+        life.take(round_at(second, make_topic("x", 1, end=2 * second), make_topic("old", 1, end=1_000 * second)))
+    assert (health(life).produced_per_second, health(life).consumed_per_second) == (2.0, None)
+    assert {row.produced_per_second for row in life.rows.lag[-2:]} == {2.0, 1_000.0}
+
+
+def test_a_commit_beyond_the_end_of_the_log_is_nothing_consumed() -> None:
+    life = lived(HEARTBEAT, lambda s: 5 * s, lambda s: 3 * s if s < HEARTBEAT else 10**15)
+    assert rates(life) == (5.0, None)
+
+
+def test_a_group_that_was_behind_all_the_time_shows_how_fast_it_can_be() -> None:
+    life = lived(HEARTBEAT, lambda s: 100_000 + 5 * s, lambda s: 40 * s)
+    assert health(life).consumed_per_second_behind == 40.0
+    # It has caught up, and is slower because there is no more.
+    lived(4_200, lambda s: 100_000 + 5 * s, lambda s: min(100_000 + 5 * s, 40 * s), life=life, since=660)
+    assert health(life).consumed_per_second == 5.0
+    assert health(life).consumed_per_second_behind == 40.0
+
+
+def test_a_group_that_keeps_up_does_not_show_it() -> None:
+    life = lived(2 * HEARTBEAT, lambda s: 5 * s, lambda s: 5 * s)
+    assert health(life).consumed_per_second_behind is None
+
+
+@pytest.mark.parametrize("second", [0, 300, 600])
+def test_nor_one_that_had_caught_up_at_a_single_round(second: int) -> None:
+    life = lived(HEARTBEAT, lambda s: 10_000 + 40 * s, lambda s: 40 * s + (10_000 if s == second else 0))
+    assert health(life).consumed_per_second_behind is None
+
+
+def test_nor_one_that_is_behind_and_reads_nothing() -> None:
+    life = lived(HEARTBEAT, lambda s: 100_000 + 5 * s, lambda s: 40 * s)
+    lived(2 * HEARTBEAT, lambda s: 100_000 + 5 * s, lambda _: None, life=life, since=660)
+    assert health(life).consumed_per_second == 0
+    assert health(life).consumed_per_second_behind == 40.0
+
+
+def test_a_partition_without_a_rate_tells_nothing_of_how_fast_the_group_can_be() -> None:
+    life = Life()
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        life.take(make_commit(10 * second + 1, 40 * second, topic="x", time=START + second * SECOND))
+        if second >= 300:
+            life.take(make_commit(10 * second + 2, second, topic="x", partition=1, time=START + second * SECOND))
+        life.take(round_at(second, make_topic("x", 2, end=100_000)))
+    assert health(life).consumed_per_second == 40.0
+    assert health(life).consumed_per_second_behind is None
+
+
+def test_the_largest_offsets_there_are_give_finite_rates() -> None:
+    most = 2**63 - 1
+    life = lived(HEARTBEAT, lambda s: most if s else 0, lambda s: most - 1 if s else 0, partitions=1)
+    assert rates(life) == (most / 600, (most - 1) / 600)
+    assert msgspec.json.encode(health(life))
+
+
+@pytest.mark.parametrize("partition", [-1, -5, 7, 2**31 - 1, -(2**31)])
+def test_commits_of_partitions_that_cannot_exist_change_no_rate_of_another(partition: int) -> None:
+    life = Life()
+    for second in range(0, 2 * HEARTBEAT + 1, EVERY):
+        at = START + second * SECOND
+        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=at))
+        life.take(make_commit(10 * second + 2, 10_000 - second, topic="x", partition=partition, time=at))
+        life.take(round_at(second, make_topic("x", 2, end=5 * second + 50_000)))
+    assert rates(life) == (5.0, 3.0)
+    assert rates(life, partition) == (None, None)
+    assert health(life).consumed_per_second == 3.0

@@ -1,0 +1,83 @@
+"""What other strategies would have made of the load, with the rates of the newest window."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.groups.rows import WhatIfRow
+from streaming.records import GroupObservation
+from tests.groups.build import MINUTE, START, Life, make_record, make_topic
+from tests.groups.load.test_balance import record_of, see
+from tests.groups.load.test_rates import HEARTBEAT, round_at
+from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
+
+RATES = {"x": [6, 6, 1, 1]}
+
+
+def after_a_rebalance(life: Life) -> dict[str, WhatIfRow]:
+    """By range a gets 0 and 1, by round robin 0 and 2."""
+    life.take(record_of(9_000, {"x": (0, 1)}, {"x": (2, 3)}, topics=("x",)))
+    return {row.strategy: row for row in life.take(_round()).what_if}
+
+
+def _round() -> GroupObservation:
+    return round_at(901, make_topic("x", 4, end=[901 * rate for rate in RATES["x"]]))
+
+
+def test_each_strategy_is_weighed_by_what_was_produced_in_the_newest_window() -> None:
+    life = Life()
+    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    see(life, RATES, 0, 900)
+    rows = after_a_rebalance(life)
+    assert {name: (rows[name].load_imbalance, rows[name].load_reason) for name in ("range", "roundrobin")} == {
+        "range": (pytest.approx(12 / 7 - 1), None),
+        "roundrobin": (0.0, None),
+    }
+    assert rows["range"].imbalance == rows["roundrobin"].imbalance == 0
+
+
+def test_before_the_first_window_has_ended_the_load_is_not_known() -> None:
+    life = Life()
+    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    see(life, RATES, 0, HEARTBEAT - 60)
+    rows = after_a_rebalance(life)
+    assert rows["range"].imbalance == 0
+    assert {row.load_imbalance for row in rows.values()} == {None}
+    assert {row.load_reason for row in rows.values()} == {
+        "no window of the rates has ended yet, or its length is not certain"
+    }
+
+
+def test_a_topic_without_rates_and_one_without_records_are_reasons() -> None:
+    life = Life()
+    life.take(record_of(1, {"x": (0, 1, 2)}, topics=("x",)))
+    see(life, {"x": [6, 6, 1]}, 0, 840)
+    assert after_a_rebalance(life)["range"].load_reason == "the rates of topic 'x' are not known for each partition"
+    life = Life()
+    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    see(life, {"x": [0] * 4}, 0, 840)
+    assert after_a_rebalance(life)["range"].load_reason == "no records were produced"
+
+
+def test_a_strategy_that_is_not_computed_has_its_reason_for_the_load_as_well() -> None:
+    life = Life()
+    members = record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)).members
+    life.take(make_record(1, members, protocol="house-blend"))
+    (row,) = [row for row in life.take(round_at(1, make_topic("x", 4))).what_if if row.strategy == "house-blend"]
+    assert row.load_imbalance is None
+    assert row.load_reason == row.reason
+
+
+def test_assignors_of_the_broker_are_weighed_too() -> None:
+    life = Life()
+    life.take(*read([metadata("a"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)], 1))
+    shown = {"state": None, "group_type": "consumer"}
+    for second in range(0, HEARTBEAT + 1, 60):
+        topic = make_topic("orders", 4, end=[second * rate for rate in RATES["x"]], topic_id=TOPIC_ID)
+        life.take(round_at(second + 60, topic, **shown))
+    life.take(*read([metadata("b"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)], 7_000))
+    at = START + 12 * MINUTE
+    topic = make_topic("orders", 4, end=10_000, topic_id=TOPIC_ID)
+    rows = {row.strategy: row for row in life.take(round_at(720, topic, **shown)).what_if if row.round_time == at}
+    assert rows["range"].load_imbalance == pytest.approx(12 / 7 - 1)
+    assert rows["range"].load_reason is None
