@@ -39,8 +39,11 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
         config: Settings.
     """
     group = state.modern.group
-    # While the offsets log is blocked, nobody can tell whether there is a new target.
-    if group is None or group.group_type != CONSUMER or not group.members or observation.held_since is not None:
+    if group is None or group.group_type != CONSUMER or not group.members:
+        return []
+    # While the offsets log is blocked, nobody can tell whether there is a new target. Where compaction may have removed
+    # the end of a member, a target must show first who is still there.
+    if observation.held_since is not None or not group.exact:
         return []
     now, grace = state.clock.now, config.metadata_grace_ms
     made = group.decided.record if group.decided is not None else -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.groups import GroupConfig
-from streaming.records import CONSUMER, GroupInput, GroupObservation, KnownTopics
+from streaming.records import CONSUMER, Compacted, GroupInput, GroupObservation, KnownTopics
 from tests.groups.build import GROUP, LOG_PARTITION, SECOND, START, Life, make_observation, make_topic
 from tests.groups.coordinator import Written
 from tests.groups.health.findings import detail, found
@@ -168,6 +168,15 @@ def test_while_the_log_is_blocked_nobody_knows_whether_there_is_a_new_target() -
     life = Life()
     life.take(*read(FIRST), *blocked)
     assert [name for name, _ in found(life)] == ["offsets_blocked"]
+
+
+def test_after_compaction_has_removed_records_a_target_shows_first_who_is_still_there() -> None:
+    life = assigned(shows(15, orders=4))
+    life.take(Compacted(16, 20), shows(30, orders=6), shows(40, orders=6), shows(2_000, orders=6))
+    assert found(life) == []
+    life.take(*read([epoch(2), stands(2), owns("a", 2, *range(4))], 2_001))
+    life.take(shows(2_010, orders=6), shows(2_020, orders=6))
+    assert found(life) == [("stale_metadata", 2_010)]
 
 
 def test_a_group_without_members_lacks_nothing() -> None:
