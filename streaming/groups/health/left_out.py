@@ -22,7 +22,7 @@ from typing import Final
 
 from streaming.groups.context import GroupConfig
 from streaming.groups.health.columns import Found, finding_of
-from streaming.groups.modern.consumer_group import ModernGroup
+from streaming.groups.modern.consumer_group import ModernGroup, newest_targets
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation
 
@@ -39,8 +39,11 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
         config: Settings.
     """
     group = state.modern.group
-    # While the offsets log is blocked, nobody can tell whether there is a new target.
-    if group is None or group.group_type != CONSUMER or not group.members or observation.held_since is not None:
+    if group is None or group.group_type != CONSUMER or not group.members:
+        return []
+    # While the offsets log is blocked, nobody can tell whether there is a new target. Where compaction may have removed
+    # the end of a member, a target must show first who is still there.
+    if observation.held_since is not None or not group.exact:
         return []
     now, grace = state.clock.now, config.metadata_grace_ms
     made = group.decided.record if group.decided is not None else -1
@@ -131,12 +134,11 @@ def _may_be_assigned(state: GroupState, topic: str, unseen_ids: Set[str]) -> boo
 def _known(group: ModernGroup) -> dict[str, int]:
     """How many partitions of each topic id the coordinator certainly knew when it made the target."""
     known = {topic_id: count or 0 for topic_id, _, count in (group.topics.topics if group.topics is not None else ())}
-    for member_id in group.members:
-        target = group.targets.get(member_id)
-        for topic_id, numbers in target.partitions if target is not None else ():
+    for target in newest_targets(group).values():
+        for topic_id, numbers in target:
             known[topic_id] = max(known.get(topic_id, 0), max(numbers, default=-1) + 1)
     return known
 
 
 def _rebalance_timeout(group: ModernGroup) -> int:
-    return max((member.rebalance_timeout for member in group.members.values()), default=0)
+    return max(member.rebalance_timeout for member in group.members.values())
