@@ -78,7 +78,9 @@ summed AS (
     -- Hours that an older release has computed, and that cannot be computed again, lack these columns: then so does the day.
     bool_and(rebalances_by_protocol IS NOT NULL) AS has_counts,
     CASE WHEN has_counts THEN sum(partitions_stopped_unmoved) END AS partitions_stopped_unmoved,
-    CASE WHEN has_counts THEN sum(partitions_stopped_unmoved_unknown) END AS partitions_stopped_unmoved_unknown
+    CASE WHEN has_counts THEN sum(partitions_stopped_unmoved_unknown) END AS partitions_stopped_unmoved_unknown,
+    CASE WHEN has_counts THEN sum(members_beyond_partitions_seconds ORDER BY hour) END AS members_beyond_partitions_seconds,
+    CASE WHEN has_counts THEN max(members_beyond_partitions_max) END AS members_beyond_partitions_max
   FROM hours
   GROUP BY group_id
 )

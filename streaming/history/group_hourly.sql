@@ -37,7 +37,9 @@ measured AS (
     -- (Sums of floating-point numbers depend on their order.)
     sum(imbalance * held_ms ORDER BY round) FILTER (imbalance_optimal IS NOT NULL) AS imbalance_sum,
     sum(imbalance_optimal * held_ms ORDER BY round) FILTER (imbalance IS NOT NULL) AS imbalance_optimal_sum,
-    sum(held_ms) FILTER (imbalance IS NOT NULL AND imbalance_optimal IS NOT NULL) AS imbalance_known_ms
+    sum(held_ms) FILTER (imbalance IS NOT NULL AND imbalance_optimal IS NOT NULL) AS imbalance_known_ms,
+    sum(held_ms) FILTER (partitions > 0 AND members > partitions) AS beyond_ms,
+    max(members - partitions) FILTER (partitions > 0 AND members > partitions) AS beyond_max
   FROM held
   GROUP BY group_id
 ),
@@ -170,7 +172,9 @@ SELECT
   coalesce(by_protocol, []) AS rebalances_by_protocol,
   coalesce(by_cause, []) AS rebalances_by_cause,
   coalesce(stopped_unmoved, 0) AS partitions_stopped_unmoved,
-  coalesce(stopped_unmoved_unknown, 0) AS partitions_stopped_unmoved_unknown
+  coalesce(stopped_unmoved_unknown, 0) AS partitions_stopped_unmoved_unknown,
+  coalesce(beyond_ms, 0) / 1000.0 AS members_beyond_partitions_seconds,
+  coalesce(beyond_max, 0) AS members_beyond_partitions_max
 FROM groups
 LEFT JOIN measured USING (group_id)
 LEFT JOIN reported AS r USING (group_id)

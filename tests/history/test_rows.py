@@ -85,6 +85,18 @@ def test_a_group_that_has_ended_is_observed_no_longer() -> None:
     assert (row["observed_seconds"], row["commits"], row["source_rows"]) == (10, 5, 2)
 
 
+def test_members_that_no_partition_is_left_for_are_timed() -> None:
+    row = groups(
+        rounds(0, 10_000, 20_000, 30_000),
+        [
+            health(100, members=5, partitions=3),
+            health(120, members=3, partitions=3),
+            health(130, members=4, partitions=0),
+        ],
+    )["g"]
+    assert (row["members_beyond_partitions_seconds"], row["members_beyond_partitions_max"]) == (20, 2)
+
+
 def test_findings_are_timed_and_several_can_hold_at_once() -> None:
     two = [["unassigned", START_MS, "a"], ["unassigned", START_MS, "b"], ["rewound", START_MS, None]]
     row = groups(

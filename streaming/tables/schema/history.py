@@ -103,6 +103,12 @@ _OF_A_GROUP: Final = (
         f"Sum of partitions_stopped_unmoved where it is known: what cooperative members would have gone on reading. {_NEWER}",
     ),
     Column("partitions_stopped_unmoved_unknown", INT, f"Rebalances of which it is NULL. {_NEWER}"),
+    Column(
+        "members_beyond_partitions_seconds",
+        DOUBLE,
+        f"Time in which the group had more members than partitions, so that some had nothing to read. {_NEWER}",
+    ),
+    Column("members_beyond_partitions_max", INT, f"Most such members; 0 for none. {_NEWER}"),
 )  # fmt: skip
 
 GROUP_HOURLY: Final = Table(
