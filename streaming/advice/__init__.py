@@ -16,13 +16,14 @@ from streaming.advice.due import (
     period_of,
     source_rows,
 )
-from streaming.advice.rows import Sources, advice_of_day
+from streaming.advice.rows import Found, Sources, advice_of_day
 from streaming.advice.run import print_advice
 
 __all__ = [
     "AGAIN_DAYS",
     "DEFINITION",
     "PERIOD",
+    "Found",
     "Looked",
     "Sources",
     "advice_of_day",

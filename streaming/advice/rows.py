@@ -48,8 +48,8 @@ class Found:
 
 def advice_of_day(
     sources: Sources, before: pa.Table, cluster: str, day: date, period_days: int, parts: int = 1
-) -> Found:
-    """Rows of `advice` for one day of one cluster.
+) -> Iterator[Found | None]:
+    """Find the rows of `advice` for one day of one cluster, one part of its groups after the other.
 
     Args:
         sources: The rows.
@@ -57,13 +57,18 @@ def advice_of_day(
         cluster: The cluster.
         day: The day.
         period_days: Days of the period that have figures.
-        parts: Groups are worked on in so many parts, one after the other: memory for time.
+        parts: In how many parts: less memory, and less time at once, for more time in all.
+
+    Yields:
+        None after each part but the last one, then the rows of all.
     """
     held = {(row["group_id"], row["kind"]): row for row in before.to_pylist() if not row["ended"]}
     rows = []
     groups = 0
     with _with(sources) as connection:
         for part in range(parts):
+            if part:
+                yield None
             for period in _periods(connection, {"cluster": cluster, "part": part, "parts": parts}, day):
                 groups += 1
                 for advice in advise(period):
@@ -72,7 +77,7 @@ def advice_of_day(
                     rows.append(_row(advice, cluster, period.group_id, day, since, period_days))
     rows += [{**last, "event_date": day, "ended": True, "definition": DEFINITION} for _, last in sorted(held.items())]
     schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
-    return Found(pa.Table.from_pylist(rows, schema), groups)
+    yield Found(pa.Table.from_pylist(rows, schema), groups)
 
 
 def _row(advice: Advice, cluster: str, group_id: str, day: date, since: date, period_days: int) -> dict[str, Any]:

@@ -44,7 +44,9 @@ def told(
     }
     made = {field.name: ds.dataset(_rows(field.name, given.get(field.name, []))) for field in fields(Sources)}
     none = table_named("advice").arrow_schema.empty_table()
-    found = advice_of_day(Sources(**made), none if before is None else before, "c", DAY, 7, parts)
+    *early, found = advice_of_day(Sources(**made), none if before is None else before, "c", DAY, 7, parts)
+    assert early == [None] * (parts - 1)
+    assert found is not None
     return {(one["group_id"], one["kind"]): one for one in found.rows.to_pylist()}
 
 

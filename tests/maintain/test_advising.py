@@ -179,3 +179,13 @@ def test_raw_rows_that_are_kept_for_less_than_a_period_give_no_advice(lake: Delt
     keep = {"members": 7}
     done = list(Maintainer(lake.root, keep, SMALL, now=lambda: start_of(0) + 2 * HOUR_MS).work())
     assert [one for one in done if one.what == "advice"] == []
+
+
+def test_a_day_that_is_looked_at_in_parts_is_written_once_with_all_of_them(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PART_ROWS", 5)
+    done = [one for one in maintain(lake) if one.what == "advice"]
+    assert len(done) > 8
+    assert sum(one.rows_after > 0 for one in done) == 4
+    assert told(lake) == expected(3, 1)
