@@ -39,8 +39,8 @@ _HISTORY = HISTORY_TABLES[-1].name
 # What a period of the rules reads, beside the health of its last day.
 _READ = (_HISTORY, "rebalance_churn", "drift", "members", "what_if", "partition_hourly")
 
-# Rows of files for which the groups are worked on in one part, which is a piece: it takes 3 to 4 s and half a gigabyte. With
-# more parts the files are read more often.
+# Rows of files for which the groups are worked on in one part, which is a piece: it takes 3 to 4 s and half a gigabyte.
+# With more parts the files are read more often.
 _PART_ROWS = 2_000_000
 
 
