@@ -238,6 +238,20 @@ def tables(
 
 
 @app.command()
+def advise(
+    group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Only this group.")] = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """Say what could be changed in the groups, why, and what it costs (docs/advice.md)."""
+    settings = _settings(None, lake, None)
+    from streaming.advice import print_advice  # noqa: PLC0415
+
+    print_advice(settings.lake, _console(), group, cluster, as_json=as_json)
+
+
+@app.command()
 def assign() -> None:
     """Recompute assignments: JSON lines, or drift.inputs in hex, in; JSON lines out (docs/tools.md)."""
     from assignors.jsonl import assign_line  # noqa: PLC0415

@@ -73,14 +73,15 @@ ROOMS = {
         "streaming.record_batches streaming.terminal",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
+    "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
     "streaming.spark": room(
         "pyspark",
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
     ),
     "streaming.maintain": room(
         "deltalake duckdb msgspec py4j pyarrow pyspark rich",
-        "streaming.config streaming.exceptions streaming.history streaming.process streaming.spark streaming.stores "
-        "streaming.tables streaming.times",
+        "streaming.advice streaming.config streaming.exceptions streaming.history streaming.process streaming.spark "
+        "streaming.stores streaming.tables streaming.times",
     ),
     "streaming.catalog": room(
         "deltalake pyarrow rich", "streaming.exceptions streaming.stores streaming.tables streaming.terminal"
@@ -123,9 +124,9 @@ ROOMS = {
     ),
     "streaming.cli": room(
         "msgspec rich typer",
-        "assignors dashboards streaming.alerts streaming.catalog streaming.cluster streaming.config streaming.demo "
-        "streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
-        "streaming.process streaming.terminal streaming.up",
+        "assignors dashboards streaming.advice streaming.alerts streaming.catalog streaming.cluster streaming.config "
+        "streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log "
+        "streaming.probe streaming.process streaming.terminal streaming.up",
     ),
 }
 

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 import typer
 
+from streaming.advice.rules import KINDS
 from streaming.cli import app
 from streaming.groups import verdicts
 from streaming.groups.causes import CAUSES
@@ -49,6 +50,13 @@ def words_after_colon(table: str, column: str) -> list[str]:
 def test_the_page_on_verdicts_explains_every_word_in_a_line_of_a_table(word: str) -> None:
     page = (DOCS / "verdicts.md").read_text(encoding="utf-8")
     assert f"\n| `{word}` | " in page
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_on_advice_explains_each_kind_in_a_line_of_its_table(kind: str) -> None:
+    assert f"\n| `{kind}` | " in (DOCS / "advice.md").read_text(encoding="utf-8")
+    comment = next(c.comment for c in table_named("advice").columns if c.name == "kind")
+    assert kind in re.findall(r"[a-z_0-9]+", comment)
 
 
 @pytest.mark.parametrize("word", CAUSES)

@@ -14,7 +14,17 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from streaming.exceptions import EvenkeelError
 from streaming.stores import cause_of
-from streaming.tables import ALERT_TABLES, ALL_TABLES, DAY, HISTORY_TABLES, TABLES, Table, all_rows, refuse_features
+from streaming.tables import (
+    ADVICE_TABLES,
+    ALERT_TABLES,
+    ALL_TABLES,
+    DAY,
+    HISTORY_TABLES,
+    TABLES,
+    Table,
+    all_rows,
+    refuse_features,
+)
 
 State = Literal["ok", "missing", "unreadable"]
 
@@ -70,11 +80,11 @@ def columns_of(found: Sequence[Contents]) -> dict[str, tuple[str, ...]]:
 def faults(found: Sequence[Contents]) -> list[Contents]:
     """The tables that cannot be read, or should be there and are not.
 
-    A writer (the job, the alerter, for the tables of history the maintenance) creates all of its tables at once. Where
-    none of them is there, it has not run; where some are, the others were deleted, or came with a release that has not
-    run yet.
+    A writer (the job, the alerter, the maintenance for those of history and again for those of advice) creates all of
+    its tables at once. Where none of them is there, it has not run; where some are, the others were deleted, or came
+    with a release that has not run yet.
     """
-    writers = [{table.name for table in of_one} for of_one in (TABLES, ALERT_TABLES, HISTORY_TABLES)]
+    writers = [{table.name for table in of_one} for of_one in (TABLES, ALERT_TABLES, HISTORY_TABLES, ADVICE_TABLES)]
     started = set().union(
         *(of_one for of_one in writers if any(_is_there(one) and one.table in of_one for one in found))
     )

@@ -144,6 +144,6 @@ def _sentence(lake: str, wrong: Sequence[Contents]) -> str:
     if gone := [one.table for one in wrong if one.state == "missing"]:
         lines.append(
             f"Missing in {lake}: {', '.join(gone)}. The alerter creates `alerts` and `alert_deliveries` when it starts "
-            "again, the next maintenance the tables of history, and the job all others when it starts again."
+            "again, the next maintenance the tables of history and advice, and the job all others when it starts again."
         )
     return "\n".join(lines)

@@ -265,6 +265,8 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     partition_count: int | None
     partitions: tuple[TopicAssignment, ...] | None
     undecodable: str | None
+    session_timeout_ms: int | None
+    rebalance_timeout_ms: int | None
 
 
 class MemberLoadRow(msgspec.Struct, frozen=True, array_like=True):

@@ -25,6 +25,21 @@ times AS (
   FROM timed
   GROUP BY group_id
 ),
+counted AS (
+  SELECT group_id, what, entry.name AS name, sum(entry.count)::BIGINT AS count
+  FROM (
+    SELECT group_id, 'protocol' AS what, unnest(rebalances_by_protocol) AS entry FROM hours
+    UNION ALL SELECT group_id, 'cause', unnest(rebalances_by_cause) FROM hours
+  )
+  GROUP BY ALL
+),
+counts AS (
+  SELECT group_id,
+    list({'name': name, 'count': count} ORDER BY name) FILTER (what = 'protocol') AS by_protocol,
+    list({'name': name, 'count': count} ORDER BY name) FILTER (what = 'cause') AS by_cause
+  FROM counted
+  GROUP BY group_id
+),
 -- (Sums of floating-point numbers depend on their order.)
 summed AS (
   SELECT group_id,
@@ -59,7 +74,13 @@ summed AS (
     sum(partitions_moved_optimal) AS partitions_moved_optimal,
     sum(unassigned_partition_seconds_min ORDER BY hour) AS unassigned_partition_seconds_min,
     CASE WHEN bool_and(unassigned_partition_seconds_max IS NOT NULL) THEN sum(unassigned_partition_seconds_max ORDER BY hour) END
-      AS unassigned_partition_seconds_max
+      AS unassigned_partition_seconds_max,
+    -- Hours that an older release has computed, and that cannot be computed again, lack these columns: then so does the day.
+    bool_and(rebalances_by_protocol IS NOT NULL) AS has_counts,
+    CASE WHEN has_counts THEN sum(partitions_stopped_unmoved) END AS partitions_stopped_unmoved,
+    CASE WHEN has_counts THEN sum(partitions_stopped_unmoved_unknown) END AS partitions_stopped_unmoved_unknown,
+    CASE WHEN has_counts THEN sum(members_beyond_partitions_seconds ORDER BY hour) END AS members_beyond_partitions_seconds,
+    CASE WHEN has_counts THEN max(members_beyond_partitions_max) END AS members_beyond_partitions_max
   FROM hours
   GROUP BY group_id
 )
@@ -67,5 +88,7 @@ SELECT $cluster AS cluster, $day AS event_date, $definition AS definition, summe
   coalesce(lag_status_seconds, []) AS lag_status_seconds,
   coalesce(state_seconds, []) AS state_seconds,
   coalesce(verdict_seconds, []) AS verdict_seconds,
-  coalesce(finding_seconds, []) AS finding_seconds
-FROM summed LEFT JOIN times USING (group_id)
+  coalesce(finding_seconds, []) AS finding_seconds,
+  CASE WHEN has_counts THEN coalesce(by_protocol, []) END AS rebalances_by_protocol,
+  CASE WHEN has_counts THEN coalesce(by_cause, []) END AS rebalances_by_cause
+FROM summed LEFT JOIN times USING (group_id) LEFT JOIN counts USING (group_id)

@@ -37,7 +37,9 @@ measured AS (
     -- (Sums of floating-point numbers depend on their order.)
     sum(imbalance * held_ms ORDER BY round) FILTER (imbalance_optimal IS NOT NULL) AS imbalance_sum,
     sum(imbalance_optimal * held_ms ORDER BY round) FILTER (imbalance IS NOT NULL) AS imbalance_optimal_sum,
-    sum(held_ms) FILTER (imbalance IS NOT NULL AND imbalance_optimal IS NOT NULL) AS imbalance_known_ms
+    sum(held_ms) FILTER (imbalance IS NOT NULL AND imbalance_optimal IS NOT NULL) AS imbalance_known_ms,
+    sum(held_ms) FILTER (partitions > 0 AND members > partitions) AS beyond_ms,
+    max(members - partitions) FILTER (partitions > 0 AND members > partitions) AS beyond_max
   FROM held
   GROUP BY group_id
 ),
@@ -89,8 +91,29 @@ churn AS (
       FILTER (is_newest AND is_rebalance AND partitions_moved IS NOT NULL) AS partitions_moved_optimal,
     sum(unassigned_partition_seconds_min ORDER BY decision) FILTER (is_newest AND is_rebalance) AS unassigned_min,
     sum(unassigned_partition_seconds_max ORDER BY decision) FILTER (is_newest AND is_rebalance) AS unassigned_max,
-    count(*) FILTER (is_newest AND is_rebalance AND unassigned_partition_seconds_max IS NULL) AS unbounded
+    count(*) FILTER (is_newest AND is_rebalance AND unassigned_partition_seconds_max IS NULL) AS unbounded,
+    sum(partitions_stopped_unmoved) FILTER (is_newest AND is_rebalance) AS stopped_unmoved,
+    count(*) FILTER (is_newest AND is_rebalance AND partitions_stopped_unmoved IS NULL) AS stopped_unmoved_unknown
   FROM in_churn
+  GROUP BY group_id
+),
+counted AS (
+  SELECT group_id, what, name, count(*) AS count
+  FROM (
+    SELECT group_id, 'protocol' AS what, rebalance_protocol AS name FROM in_churn WHERE is_newest AND is_rebalance
+    UNION ALL
+    SELECT group_id, 'cause', unnest(list_distinct(list_transform(causes, lambda c: c.cause)))
+    FROM in_churn
+    WHERE is_newest AND is_rebalance
+  )
+  WHERE name IS NOT NULL
+  GROUP BY ALL
+),
+counts AS (
+  SELECT group_id,
+    list({'name': name, 'count': count} ORDER BY name) FILTER (what = 'protocol') AS by_protocol,
+    list({'name': name, 'count': count} ORDER BY name) FILTER (what = 'cause') AS by_cause
+  FROM counted
   GROUP BY group_id
 ),
 in_drift AS (
@@ -145,10 +168,17 @@ SELECT
   coalesce(partitions_moved_comparable, 0) AS partitions_moved_comparable,
   coalesce(partitions_moved_optimal, 0) AS partitions_moved_optimal,
   coalesce(unassigned_min, 0) AS unassigned_partition_seconds_min,
-  CASE WHEN coalesce(unbounded, 0) = 0 THEN coalesce(unassigned_max, 0) END AS unassigned_partition_seconds_max
+  CASE WHEN coalesce(unbounded, 0) = 0 THEN coalesce(unassigned_max, 0) END AS unassigned_partition_seconds_max,
+  coalesce(by_protocol, []) AS rebalances_by_protocol,
+  coalesce(by_cause, []) AS rebalances_by_cause,
+  coalesce(stopped_unmoved, 0) AS partitions_stopped_unmoved,
+  coalesce(stopped_unmoved_unknown, 0) AS partitions_stopped_unmoved_unknown,
+  coalesce(beyond_ms, 0) / 1000.0 AS members_beyond_partitions_seconds,
+  coalesce(beyond_max, 0) AS members_beyond_partitions_max
 FROM groups
 LEFT JOIN measured USING (group_id)
 LEFT JOIN reported AS r USING (group_id)
 LEFT JOIN times USING (group_id)
 LEFT JOIN churn AS c USING (group_id)
+LEFT JOIN counts USING (group_id)
 LEFT JOIN verdicts AS v USING (group_id)

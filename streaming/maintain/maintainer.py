@@ -20,6 +20,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from streaming.exceptions import EvenkeelError
+from streaming.maintain.advising import Advised, Advising
 from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.outlook import Outlook, outlook_of
@@ -36,14 +37,15 @@ from streaming.tables import ALL_TABLES, DAY, VIEWS, Table, advice, limited, tab
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
 _VACUUM_EVERY_S = 3_600
 
-# What waits for its turn beside the tables: hours and days of history. They come last, because compaction leaves them
-# fewer files to read: an hour of a day that was never maintained takes a minute, and seconds once its files are joined.
+# What waits for its turn beside the tables: hours and days of history, then days of advice. They come last, because
+# compaction leaves them fewer files to read: an hour of a day that was never maintained takes a minute, and seconds
+# once its files are joined.
 _HISTORY = "history"
 
 # Retention waits for history, but not for ever: if history fails for a month, the lake must not grow with it.
 _LONGEST_WAIT_DAYS = 30
 
-_Piece = Compaction | Slice | Expiry | Hour | Day
+_Piece = Compaction | Slice | Expiry | Hour | Day | Advised
 
 # Rows that a slice of a sorting reads for each that it keeps: it takes whole row groups of files that have all groups.
 _SLICE_ROWS = 2
@@ -55,7 +57,7 @@ class Done:
 
     Attributes:
         table: Name of the table.
-        what: compaction, sorting, retention, history, vacuum or checkpoint.
+        what: compaction, sorting, retention, history, advice, vacuum or checkpoint.
         day: Its day; None for vacuum and checkpoint.
         hour: Its hour, where it is one of history.
         files: Files read or deleted.
@@ -129,6 +131,7 @@ class Maintainer:
         self._rolled_up = False
         self._vacuumed: dict[str, float] = {}
         self._rollups = RollUps(self._lake, lambda name: self._opened(table_named(name)), self._keep, carry_ms, now)
+        self._advising = Advising(self._lake, lambda name: self._opened(table_named(name)), self._keep)
 
     def work(self, left: float | None = None, whole: float | None = None) -> Iterator[Done]:
         """Do pieces of work, and yield each when it is done, until nothing is left or the time is over.
@@ -214,7 +217,8 @@ class Maintainer:
     def _piece(self, name: str, limits: Limits) -> _Piece | None:
         if name == _HISTORY:
             with _told(self._lake):
-                return self._rollups.next(self._today())
+                today = self._today()
+                return self._rollups.next(today) or self._advising.next(today)
         opened = self._opened(table_named(name))
         if opened is None:
             return None
@@ -256,6 +260,12 @@ class Maintainer:
                 of, "history", piece.day, hour, piece.files, rows=piece.rows,
                 rows_after=written.rows, size_after=written.size,
             )  # fmt: skip
+        if isinstance(piece, Advised):
+            with _told(self._lake):
+                after, size = self._advising.do(piece)
+            return Done(
+                "advice", "advice", piece.day, files=piece.files, rows=piece.rows, rows_after=after, size_after=size
+            )
         opened = self._opened(table_named(name))
         assert opened is not None  # noqa: S101 - it has a piece of work
         table = opened.table
@@ -377,7 +387,7 @@ def _by_engine(engine: Engine, opened: MaintainedTable, day: date) -> Done:
 
 def _weight(piece: _Piece) -> int:
     """How much work a piece is, in rows."""
-    if isinstance(piece, Hour | Day):
+    if isinstance(piece, Hour | Day | Advised):
         return piece.rows + piece.files * FILE_ROWS
     if isinstance(piece, Slice):
         return _SLICE_ROWS * piece.rows

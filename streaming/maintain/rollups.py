@@ -127,6 +127,7 @@ class RollUps:
         self._source_rows: dict[Span, int] = {}
         self._incomplete: dict[Span, int] = {}
         self._settled: dict[date, tuple[int, datetime]] = {}
+        self._created = False
 
     def next(self, today: date) -> Hour | Day | None:
         """What to compute next; None when nothing is due. Looks at the lake once all of the last look is done.
@@ -155,7 +156,10 @@ class RollUps:
         Raises:
             MaintenanceError: A table is written all the time, so nothing could be committed.
         """
-        DeltaLake(self._lake).create(table for table in HISTORY_TABLES if self._opened(table.name) is None)
+        if not self._created:
+            # (Tables of an older release get the columns that they lack.)
+            DeltaLake(self._lake).create(HISTORY_TABLES)
+            self._created = True
         written = self._do_day(due) if isinstance(due, Day) else self._do_hour(due)
         self._due.pop(0)
         return written

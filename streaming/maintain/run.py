@@ -103,6 +103,9 @@ def line_of(done: Done) -> str:
         case "history":
             span = f"{done.day}" if done.hour is None else f"{done.hour:%Y-%m-%d %H:00}"
             told = f"{span} rolled up, {done.rows_after:,} rows from {done.rows:,}"
+        case "advice":
+            written = f"{done.rows_after:,} rows written" if done.rows_after else "some of its groups"
+            told = f"{done.day} looked at for advice, {written}"
         case "vacuum":
             told = f"{_files(done.files)} deleted that no reader needs any more, {decimal(done.size)}"
         case _:
@@ -120,6 +123,8 @@ def _summary(done: list[Done]) -> str:
         parts.append(f"{sorted_:,} rows sorted by group")
     if rolled := [d for d in done if d.what == "history" and d.hour is not None]:
         parts.append(f"{len(rolled):,} {'hour' if len(rolled) == 1 else 'hours'} rolled up")
+    if advised := sum(d.what == "advice" and d.rows_after > 0 for d in done):
+        parts.append(f"{advised:,} {'day' if advised == 1 else 'days'} looked at for advice")
     if expired := [d for d in done if d.what == "retention"]:
         parts.append(f"{sum(d.rows - d.rows_after for d in expired):,} rows past their retention deleted")
     if vacuumed := [d for d in done if d.what == "vacuum"]:

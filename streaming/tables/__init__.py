@@ -36,10 +36,20 @@ from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
 from streaming.tables.memory import in_memory, limited
 from streaming.tables.read import VIEWS, LakeReader
-from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES, Table, ddl, table_named
+from streaming.tables.schema import (
+    ADVICE_TABLES,
+    ALERT_TABLES,
+    ALL_TABLES,
+    HISTORY_TABLES,
+    TABLES,
+    Table,
+    ddl,
+    table_named,
+)
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
 
 __all__ = [
+    "ADVICE_TABLES",
     "ALERT_TABLES",
     "ALL_TABLES",
     "DAY",

@@ -12,8 +12,8 @@ _HEAD = """\
 <!-- Written by `python -m streaming.tables.describe > docs/tables.md`; a test compares the two. -->
 
 Every table is a Delta table, a folder of its name in the lake. Rows are only appended, never changed, so a
-query can ask what the tables said at any time. (The tables of history, by hour and day, are the
-exception: an hour that gets late rows is computed again, see [history.md](history.md).)
+query can ask what the tables said at any time. (The tables of history, by hour and day, and
+those of advice are the exception: what gets late rows is computed again, see [history.md](history.md).)
 
 - **`<table>_current`** is the newest row of each key, without keys that have ended (`ended`). It is a view, not a
   folder: `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from tests.benchmarks import decode
+from tests.benchmarks.advice import advice
 from tests.benchmarks.ages import AgesSize, ages
 from tests.benchmarks.alerts import alerts
 from tests.benchmarks.assign import assignments
@@ -55,6 +56,7 @@ _ALONE: dict[str, Callable[[Say], list[Figure]]] = {
     "inputs": inputs,
     "assign": assignments,
     "history": history,
+    "advice": advice,
     "ages": ages,
     "alerts": alerts,
     "page": page,

@@ -49,6 +49,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     lake.add("quarantine", {"cluster": CLUSTER, "topic": "t", "partition": 0, "record_offset": 7, "records": 3})
     lake.add("gaps", {"cluster": CLUSTER, "kind": "log", "topic": "t", "partition": 0, "from_offset": 1})
+    # (Of a day long before those of the lake: the maintenance would replace theirs.)
+    day = ms // 86_400_000 - 30
+    advice = {"cluster": CLUSTER, "kind": "cooperative", "event_date": day, "since": day - 1, "ended": False,
+              "saved": 1.5, "details": [("rebalances", "3")]}  # fmt: skip
+    lake.add("advice", advice | {"group_id": "payments-audit"}, advice | {"group_id": HOSTILE[1]})
     # (A day later all hours are closed. Nothing is joined, see `views`.)
     later = int((END + timedelta(days=2)).timestamp() * 1000)
     list(Maintainer(str(root), limits=Limits(min_files=10**9, quiet_ms=10**15), now=lambda: later).work())

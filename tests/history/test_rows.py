@@ -85,6 +85,18 @@ def test_a_group_that_has_ended_is_observed_no_longer() -> None:
     assert (row["observed_seconds"], row["commits"], row["source_rows"]) == (10, 5, 2)
 
 
+def test_members_that_no_partition_is_left_for_are_timed() -> None:
+    row = groups(
+        rounds(0, 10_000, 20_000, 30_000),
+        [
+            health(100, members=5, partitions=3),
+            health(120, members=3, partitions=3),
+            health(130, members=4, partitions=0),
+        ],
+    )["g"]
+    assert (row["members_beyond_partitions_seconds"], row["members_beyond_partitions_max"]) == (20, 2)
+
+
 def test_findings_are_timed_and_several_can_hold_at_once() -> None:
     two = [["unassigned", START_MS, "a"], ["unassigned", START_MS, "b"], ["rewound", START_MS, None]]
     row = groups(
@@ -147,6 +159,45 @@ def partitions(of_rounds: list[dict[str, Any]], lag: list[dict[str, Any]], parts
     steps = rounds_around(rows_of("rounds", of_rounds), "c", HOUR, CARRY)
     found = partition_hours(ds.dataset(rows_of("lag", lag)), steps, "c", HOUR, parts)
     return sorted(found.to_pylist(), key=lambda row: (row["group_id"], row["topic"], row["partition"]))
+
+
+def cause(*names: str) -> list[tuple[Any, ...]]:
+    return [(name, "", 1, [], None, None, None) for name in names]
+
+
+def test_rebalances_count_by_protocol_and_by_each_of_their_causes_once() -> None:
+    churn = [
+        decision(1, rebalance_protocol="eager", causes=cause("member_left"), partitions_stopped_unmoved=3),
+        decision(1, 2, rebalance_protocol="eager", causes=cause("member_left"), partitions_stopped_unmoved=3),
+        decision(
+            2, rebalance_protocol="eager", causes=cause("member_left", "partitions_changed", "partitions_changed"),
+            partitions_stopped_unmoved=4,
+        ),
+        decision(3, causes=cause("handover")),
+        decision(4, kind="became_empty", causes=cause("member_gone"), partitions_stopped_unmoved=99),
+    ]  # fmt: skip
+    row = groups([], churn=churn)["g"]
+    assert row["rebalances_by_protocol"] == [{"name": "eager", "count": 2}]
+    assert row["rebalances_by_cause"] == [
+        {"name": "handover", "count": 1},
+        {"name": "member_left", "count": 2},
+        {"name": "partitions_changed", "count": 1},
+    ]
+    assert (row["partitions_stopped_unmoved"], row["partitions_stopped_unmoved_unknown"]) == (7, 1)
+
+
+def test_a_day_with_an_hour_of_an_older_release_has_no_counts_by_cause() -> None:
+    hour = {
+        "group_id": "g", "hour": START_MS, "event_date": START_MS // 86_400_000, "source_rows": 1,
+        "partitions_stopped_unmoved": 2, "partitions_stopped_unmoved_unknown": 0,
+    }  # fmt: skip
+    told = [{"name": "eager", "count": 1}]
+    both = {**hour, "rebalances_by_protocol": told, "rebalances_by_cause": []}
+    for old, expected in ((both, (4, [{"name": "eager", "count": 2}], [])), (hour, (None, None, None))):
+        hours = rows_of("group_hourly", [both, {**old, "hour": START_MS + HOUR_MS}])
+        (day,) = group_days(ds.dataset(hours), "c", HOUR.date()).to_pylist()
+        found = (day["partitions_stopped_unmoved"], day["rebalances_by_protocol"], day["rebalances_by_cause"])
+        assert found == expected
 
 
 def lag(number: int, value: int | None, group: str = "g", partition: int = 0, **values: Any) -> dict[str, Any]:

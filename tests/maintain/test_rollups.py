@@ -12,9 +12,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from streaming.history import DEFINITION
 from streaming.maintain import Done, Maintainer, MaintenanceError
 from streaming.maintain import rollups as module
-from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader
+from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader, table_named, to_arrow
 from streaming.times import DAY_MS
 from tests.examples import examples
 from tests.maintain.build import SMALL, TODAY, Writer, rows_of
@@ -210,13 +211,37 @@ def test_after_an_upgrade_of_the_definitions_everything_that_is_kept_is_computed
     now = some_hours(lake) + 2 * DAY_MS
     maintain(lake, now)
     for name in ("streaming.history.due", "streaming.history.rows", "streaming.maintain.rollups"):
-        monkeypatch.setattr(f"{name}.DEFINITION", 2)
+        monkeypatch.setattr(f"{name}.DEFINITION", DEFINITION + 1)
     done = [done for done in maintain(lake, now) if done.what == "history"]
     assert [one.table for one in done] == ["group_hourly"] * 4 + ["group_daily"]
     reader = LakeReader(lake.root)
     for table in HISTORY_TABLES:
-        assert reader.rows(f"SELECT DISTINCT definition AS version FROM {table.name}") == [{"version": 2}]
+        assert reader.rows(f"SELECT DISTINCT definition AS version FROM {table.name}") == [{"version": DEFINITION + 1}]
     assert [done for done in maintain(lake, now) if done.what == "history"] == []
+
+
+def test_tables_of_an_older_release_get_the_new_columns_and_old_rows_have_none(lake: DeltaLake) -> None:
+    newer = {
+        "rebalances_by_protocol", "rebalances_by_cause", "partitions_stopped_unmoved",
+        "partitions_stopped_unmoved_unknown", "members_beyond_partitions_seconds", "members_beyond_partitions_max",
+    }  # fmt: skip
+    for name in ("group_hourly", "group_daily"):
+        columns = tuple(column for column in table_named(name).columns if column.name not in newer)
+        older = replace(table_named(name), columns=columns)
+        lake.create([older])
+        time_ms = YESTERDAY - 200 * DAY_MS
+        given = {
+            "cluster": "c", "group_id": "a", "hour": time_ms, "event_date": time_ms // DAY_MS, "definition": 1,
+            "source_rows": 1,
+        }  # fmt: skip
+        lake.append(name, to_arrow(older, [[given.get(column.name) for column in columns]]), "older", 1)
+    now = some_hours(lake)
+    maintain(lake, now + 2 * DAY_MS)
+    reader = LakeReader(lake.root)
+    for name, rows in (("group_hourly", 2 * 4), ("group_daily", 2)):
+        known = "count(*) AS n, count(rebalances_by_cause) AS known"
+        sql = f"SELECT definition AS d, {known} FROM {name} GROUP BY 1 ORDER BY 1"
+        assert reader.rows(sql) == [{"d": 1, "n": 1, "known": 0}, {"d": DEFINITION, "n": rows, "known": rows}]
 
 
 def test_rows_without_their_rounds_are_not_tried_for_ever(lake: DeltaLake) -> None:

@@ -206,4 +206,6 @@ def _member_row(
         partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
         partitions=None if assigned is None else tuple(TopicAssignment(t, p) for t, p in assigned),
         undecodable=member.undecodable,
+        session_timeout_ms=member.session_timeout if member.session_timeout >= 0 else None,
+        rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else None,
     )

@@ -223,4 +223,6 @@ def _row(
         partition_count=count,
         partitions=partitions,
         undecodable=reason,
+        session_timeout_ms=None,
+        rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else None,
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from streaming.tables.schema.advice import ADVICE, ADVICE_DAYS
 from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.history import GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
@@ -21,6 +22,7 @@ from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_
 from streaming.tables.schema.table import Column, Retention, Table, ddl
 
 __all__ = [
+    "ADVICE_TABLES",
     "ALERT_TABLES",
     "ALL_TABLES",
     "HISTORY_TABLES",
@@ -59,7 +61,13 @@ HISTORY_TABLES: Final = (PARTITION_HOURLY, GROUP_HOURLY, GROUP_DAILY)
 `group_hourly` comes after `partition_hourly`: once an hour is there, everything of it is.
 """
 
-ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES)
+ADVICE_TABLES: Final = (ADVICE, ADVICE_DAYS)
+"""The tables that the maintenance fills from history and decisions, in the order in which it writes a day.
+
+`advice_days` comes after `advice`: once a day is there, everything of it is.
+"""
+
+ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES)
 """Every table of a lake."""
 
 _BY_NAME = {table.name: table for table in ALL_TABLES}

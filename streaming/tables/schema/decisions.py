@@ -191,6 +191,16 @@ MEMBERS: Final = Table(
             "Assigned partitions by topic; broker as in lag, NULL for Kafka. NULL when they cannot be read",
         ),
         Column("undecodable", STRING, "Why subscription or assignment cannot be read; NULL when they can"),
+        Column(
+            "session_timeout_ms",
+            INT,
+            "Session timeout of a classic member, ms; NULL where the broker sets it (KIP-848), and in rows of older releases",
+        ),
+        Column(
+            "rebalance_timeout_ms",
+            INT,
+            "Rebalance timeout, ms: a consumer's max.poll.interval.ms; NULL when the record has none, and in rows of older releases",
+        ),
     ),
     key=("cluster", "group_id", "member_id"),
     newest_by=("decision",),

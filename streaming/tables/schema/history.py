@@ -31,11 +31,17 @@ SECONDS_BY_NAME: Final = Type(
     pa.list_(pa.struct([("name", pa.string()), ("seconds", pa.float64())])),
 )
 
+COUNT_BY_NAME: Final = Type(
+    "ARRAY<STRUCT<name: STRING, count: BIGINT>>",
+    pa.list_(pa.struct([("name", pa.string()), ("count", pa.int64())])),
+)
+
 HOUR: Final = Column("hour", TIMESTAMP, "Beginning of the hour, UTC")
 HOUR_DATE: Final = Column("event_date", DATE, "Day of hour, UTC; partitions the table")
 DEFINITION: Final = Column("definition", INT, "Version of the definitions by which the row was computed")
 
 _MEANS = "weighted by the time for which each value held"
+_NEWER = "NULL in rows of older releases"
 
 _OF_A_GROUP: Final = (
     DEFINITION,
@@ -81,6 +87,28 @@ _OF_A_GROUP: Final = (
         DOUBLE,
         "Sum of unassigned_partition_seconds_max; NULL when that of one decision has no bound",
     ),
+    Column(
+        "rebalances_by_protocol",
+        COUNT_BY_NAME,
+        f"Rebalances by rebalance_protocol; those of which it is not known are left out. {_NEWER}",
+    ),
+    Column(
+        "rebalances_by_cause",
+        COUNT_BY_NAME,
+        f"Rebalances by cause; one with several causes counts for each of them. {_NEWER}",
+    ),
+    Column(
+        "partitions_stopped_unmoved",
+        LONG,
+        f"Sum of partitions_stopped_unmoved where it is known: what cooperative members would have gone on reading. {_NEWER}",
+    ),
+    Column("partitions_stopped_unmoved_unknown", INT, f"Rebalances of which it is NULL. {_NEWER}"),
+    Column(
+        "members_beyond_partitions_seconds",
+        DOUBLE,
+        f"Time in which the group had more members than partitions, so that some had nothing to read. {_NEWER}",
+    ),
+    Column("members_beyond_partitions_max", INT, f"Most such members; 0 for none. {_NEWER}"),
 )  # fmt: skip
 
 GROUP_HOURLY: Final = Table(

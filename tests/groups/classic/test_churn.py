@@ -330,6 +330,14 @@ def test_every_member_of_a_decision_has_a_row() -> None:
     assert (row.ended, row.incarnation, row.generation) == (False, 5, 1)
 
 
+def test_a_member_has_its_timeouts_and_none_that_its_record_does_not_tell() -> None:
+    life = Life()
+    told = make_member("a", ("x",), {"x": (0,)}, session_timeout=10_000, rebalance_timeout=60_000)
+    life.take(make_record(5, (told, make_member("b", ("x",), {}, session_timeout=9_000, rebalance_timeout=-1))))
+    found = [(row.member_id, row.session_timeout_ms, row.rebalance_timeout_ms) for row in life.rows.members]
+    assert found == [("a", 10_000, 60_000), ("b", 9_000, None)]
+
+
 def test_a_member_that_is_not_in_the_next_decision_is_closed_by_it() -> None:
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")), make_record(9, even("x", 2, "b"), generation=2))

@@ -1,0 +1,36 @@
+"""Advice: what a person could change in a group, from what it did in the last days; each with its arithmetic.
+
+Rules are pure functions of a group's period (`period.py`); SQL files fetch its rows (`rows.py`).
+"""
+
+from __future__ import annotations
+
+from streaming.advice.due import (
+    AGAIN_DAYS,
+    DEFINITION,
+    PERIOD,
+    Looked,
+    carried,
+    day_before,
+    days_due,
+    period_of,
+    source_rows,
+)
+from streaming.advice.rows import Found, Sources, advice_of_day
+from streaming.advice.run import print_advice
+
+__all__ = [
+    "AGAIN_DAYS",
+    "DEFINITION",
+    "PERIOD",
+    "Found",
+    "Looked",
+    "Sources",
+    "advice_of_day",
+    "carried",
+    "day_before",
+    "days_due",
+    "period_of",
+    "print_advice",
+    "source_rows",
+]

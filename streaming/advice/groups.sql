@@ -1,0 +1,43 @@
+-- Groups that were there at the end of a day, with their history.
+--
+-- Reads: group_daily of the period, group_health of its last day, rebalance_churn, members and drift of the period.
+-- Parameters: $cluster, $day, $part, $parts (which part of the groups)
+WITH
+days AS (
+  SELECT group_id,
+    list({
+      'day': event_date, 'observed': observed_seconds, 'commits': commits, 'members_max': members_max,
+      'members_mean': members_mean, 'members_known': members_known_seconds,
+      'beyond': members_beyond_partitions_seconds, 'beyond_max': members_beyond_partitions_max,
+      'lag_total_max': lag_total_max
+    } ORDER BY event_date) AS days
+  FROM group_daily
+  WHERE cluster = $cluster AND hash(group_id) % $parts = $part
+  GROUP BY group_id
+  HAVING max(event_date) = $day
+),
+now AS (
+  SELECT group_id, max_by(ended, round) AS ended, max_by(group_type, round) AS group_type,
+    max_by(protocol_type, round) AS protocol_type, max_by(strategy, round) AS strategy,
+    max_by(partitions, round) AS partitions
+  FROM group_health
+  WHERE cluster = $cluster AND event_date = $day AND hash(group_id) % $parts = $part
+  GROUP BY group_id
+),
+matched AS (
+  SELECT group_id, max_by(matching_library, round) AS library
+  FROM drift
+  WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND verdict = 'identical'
+  GROUP BY group_id
+),
+of_decisions AS (
+  SELECT group_id, decision, count(group_instance_id) AS static_members
+  FROM members
+  WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND NOT ended
+  GROUP BY ALL
+),
+newest AS (SELECT group_id, max_by(static_members, decision) AS static_members FROM of_decisions GROUP BY group_id)
+SELECT group_id, days, group_type, protocol_type, strategy, partitions, static_members, library
+FROM days LEFT JOIN now USING (group_id) LEFT JOIN matched USING (group_id) LEFT JOIN newest USING (group_id)
+WHERE ended IS DISTINCT FROM true
+ORDER BY group_id

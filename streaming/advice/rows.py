@@ -1,0 +1,158 @@
+"""The advice of one day of one cluster: DuckDB fetches what the rules look at, and the rules decide."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from streaming.advice.due import DEFINITION
+from streaming.advice.period import Advice, Day, Member, Period, Produced, Rebalance, Tried
+from streaming.advice.rules import advise
+from streaming.tables import limited, table_named
+
+_FOLDER = Path(__file__).parent
+
+_Kind = TypeVar("_Kind", Member, Produced, Rebalance, Tried)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Rows of the period; `group_health` needs only its last day."""
+
+    group_daily: ds.Dataset
+    group_health: ds.Dataset
+    rebalance_churn: ds.Dataset
+    drift: ds.Dataset
+    members: ds.Dataset
+    what_if: ds.Dataset
+    partition_hourly: ds.Dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows of `advice` for a day, and how many groups were looked at."""
+
+    rows: pa.Table
+    groups: int
+
+
+def advice_of_day(
+    sources: Sources, before: pa.Table, cluster: str, day: date, period_days: int, parts: int = 1
+) -> Iterator[Found | None]:
+    """Find the rows of `advice` for one day of one cluster, one part of its groups after the other.
+
+    Args:
+        sources: The rows.
+        before: Rows of `advice` for the last day before it that was looked at.
+        cluster: The cluster.
+        day: The day.
+        period_days: Days of the period that have figures.
+        parts: In how many parts: less memory, and less time at once, for more time in all.
+
+    Yields:
+        None after each part but the last one, then the rows of all.
+    """
+    held = {(row["group_id"], row["kind"]): row for row in before.to_pylist() if not row["ended"]}
+    rows = []
+    groups = 0
+    with _with(sources) as connection:
+        for part in range(parts):
+            if part:
+                yield None
+            for period in _periods(connection, {"cluster": cluster, "part": part, "parts": parts}, day):
+                groups += 1
+                for advice in advise(period):
+                    last = held.pop((period.group_id, advice.kind), None)
+                    since = day if last is None else last["since"]
+                    rows.append(_row(advice, cluster, period.group_id, day, since, period_days))
+    rows += [{**last, "event_date": day, "ended": True, "definition": DEFINITION} for _, last in sorted(held.items())]
+    schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
+    yield Found(pa.Table.from_pylist(rows, schema), groups)
+
+
+def _row(advice: Advice, cluster: str, group_id: str, day: date, since: date, period_days: int) -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "group_id": group_id,
+        "kind": advice.kind,
+        "event_date": day,
+        "ended": False,
+        "since": since,
+        "definition": DEFINITION,
+        "period_days": period_days,
+        "events": advice.events,
+        "saved": advice.saved,
+        "unit": advice.unit,
+        "advice": advice.advice,
+        "evidence": advice.evidence,
+        "cost": advice.cost,
+        "details": [{"name": name, "value": value} for name, value in advice.details],
+    }
+
+
+def _periods(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any], day: date) -> Iterator[Period]:
+    rebalances, tried = _by_group(connection, "rebalances", given), _by_group(connection, "tried", given)
+    members, produced = _by_group(connection, "members", given), _by_group(connection, "produced", given)
+    for row in _rows(connection, "groups", {**given, "day": day}):
+        group = row["group_id"]
+        yield Period(
+            group_id=group,
+            day=day,
+            days=tuple(Day(**one) for one in row["days"]),
+            group_type=row["group_type"],
+            protocol_type=row["protocol_type"],
+            strategy=row["strategy"],
+            partitions=row["partitions"],
+            static_members=row["static_members"],
+            library=row["library"],
+            rebalances=tuple(map(_rebalance, rebalances[group])),
+            members={one["member_id"]: _made(Member, one) for one in members[group]},
+            tried=tuple(_made(Tried, one) for one in tried[group]),
+            produced=next((_made(Produced, one) for one in produced[group]), None),
+        )
+
+
+def _rebalance(row: Mapping[str, Any]) -> Rebalance:
+    lists = {"causes": frozenset(row["causes"]), "joined": tuple(row["joined"]), "left": tuple(row["left"])}
+    return _made(Rebalance, {**row, **lists})
+
+
+def _made(kind: type[_Kind], row: Mapping[str, Any]) -> _Kind:
+    return kind(**{field.name: row[field.name] for field in fields(kind)})
+
+
+@contextmanager
+def _with(sources: Sources) -> Iterator[duckdb.DuckDBPyConnection]:
+    with limited() as connection:
+        for field in fields(sources):
+            connection.register(field.name, getattr(sources, field.name))
+        yield connection
+
+
+def _by_group(
+    connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, Any]
+) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in _rows(connection, name, given):
+        found[row["group_id"]].append(row)
+    return found
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = connection.sql(_sql(name), params=dict(given)).to_arrow_table().to_pylist()
+    return rows
+
+
+@cache
+def _sql(name: str) -> str:
+    return (_FOLDER / f"{name}.sql").read_text(encoding="utf-8").strip()

@@ -1,0 +1,102 @@
+"""What no assignment can mend: `too_many_members`, `hot_partition` and `abandoned`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.advice.period import Advice, Period
+
+BEYOND_LEAST: Final = 3
+"""Days with too many members for most of the time, from which on there is advice."""
+
+HOT_LEAST: Final = 24
+"""Hours in which the partition got records, from which on there is advice."""
+
+ABANDONED_LEAST: Final = 7
+"""Days without members and commits, from which on there is advice."""
+
+# Below this, shares are chance; and a partition with a little more than a fair share does no harm.
+_HOT_RECORDS = 10_000
+_HOT_FACTOR = 1.5
+
+_HALF_A_DAY_S = 43_200
+
+
+def too_many_members(period: Period) -> Advice | None:
+    """Members beyond the partitions, on most days for most of the time."""
+    most = [one for one in period.days if one.beyond is not None and one.observed and one.beyond > one.observed / 2]
+    if len(most) < BEYOND_LEAST or 2 * len(most) <= len(period.days):
+        return None
+    hours = sum(one.beyond or 0 for one in most) / 3600
+    observed = sum(one.observed for one in most) / 3600
+    beyond = max(one.beyond_max or 0 for one in most)
+    has = "" if period.partitions is None else f" It reads {period.partitions} partitions now."
+    return Advice(
+        "too_many_members",
+        len(most),
+        "Run no more members than partitions, or add partitions.",
+        f"On {len(most)} of {len(period.days)} days the group had more members than partitions for {hours:.1f} of "
+        f"{observed:.1f} observed hours, up to {beyond} too many: these had nothing to read.{has}",
+        "None, unless the members beyond are meant as a reserve: they take over when others fail. More partitions "
+        "change which partition a key goes to.",
+        float(beyond),
+        "members",
+        (("days", str(len(most))), ("members_beyond", str(beyond)), ("hours", f"{hours:.3f}")),
+    )
+
+
+def hot_partition(period: Period) -> Advice | None:
+    """One partition that got far more than one member's fair share of what was produced."""
+    produced = period.produced
+    known = sum(one.members_known for one in period.days if one.members_mean is not None)
+    if produced is None or not known or produced.hours < HOT_LEAST or produced.total < _HOT_RECORDS:
+        return None
+    members = sum((one.members_mean or 0) * one.members_known for one in period.days) / known
+    # (More members than partitions share nothing more.)
+    sharing = members if period.partitions is None else min(members, period.partitions)
+    if sharing < 2 or produced.most * sharing <= produced.total * _HOT_FACTOR:
+        return None
+    fair, share = 100 / sharing, 100 * produced.most / produced.total
+    name = f"{produced.topic}-{produced.partition}"
+    return Advice(
+        "hot_partition",
+        produced.hours,
+        f"Spread the records of {name}: another key, or more partitions if many keys meet in it. No strategy can "
+        "divide one partition.",
+        f"{name} got {produced.most:,} of {produced.total:,} records in {produced.hours} hours, {share:.1f} %. With "
+        f"{sharing:.1f} members that share the partitions, a fair share is {fair:.1f} %: its owner has more, even if "
+        "it owns nothing else.",
+        "Another key changes which records stay in order. More partitions help only if the records of this one have "
+        "different keys; nothing in the offsets tells.",
+        None,
+        None,
+        (
+            ("topic", produced.topic), ("partition", str(produced.partition)), ("records", str(produced.most)),
+            ("records_of_all", str(produced.total)), ("members", f"{sharing:.3f}"),
+        ),
+    )  # fmt: skip
+
+
+def abandoned(period: Period) -> Advice | None:
+    """A group that nobody was in, and that committed nothing, for the whole period."""
+    days = period.days
+    if len(days) < ABANDONED_LEAST or any(
+        one.members_max != 0 or one.commits or one.observed < _HALF_A_DAY_S for one in days
+    ):
+        return None
+    first, last = days[0].lag_total_max, days[-1].lag_total_max
+    if first is None or last is None:
+        lag = "Its lag is not known"
+    elif last > first:
+        lag = f"Its lag grew from {first:,} to {last:,} records"
+    else:
+        lag = f"Its lag is {last:,} records"
+    return Advice(
+        "abandoned",
+        len(days),
+        "Find out whom the group belonged to. If nobody needs it, delete it (`kafka-consumer-groups --delete`) and end "
+        "its alerts; if somebody does, its consumers are down.",
+        f"No members and no commit on any of {len(days)} days ({days[0].day} to {days[-1].day}). {lag}.",
+        "With the group go its committed offsets: a consumer that comes back begins where `auto.offset.reset` says.",
+        details=(("lag_first", "" if first is None else str(first)), ("lag_last", "" if last is None else str(last))),
+    )

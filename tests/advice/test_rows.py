@@ -1,0 +1,131 @@
+"""What the rules are given, from the tables' rows."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from streaming.advice import Sources, advice_of_day
+from streaming.tables import named_to_arrow, table_named
+from streaming.times import DAY_MS
+
+DAY = date(2026, 3, 14)
+START_MS = int(datetime(2026, 3, 14, tzinfo=UTC).timestamp() * 1000)
+MINUTE_MS = 60_000
+
+
+def row(ago: int = 0, minute: float = 0, **values: Any) -> dict[str, Any]:
+    time = START_MS - ago * DAY_MS + int(minute * MINUTE_MS)
+    return {
+        "cluster": "c", "group_id": "g", "event_date": time // DAY_MS, "record_time": time, "round_time": time,
+        "hour": time, "ended": False, "round": 1, "source_rows": 1, "findings": [], **values,
+    }  # fmt: skip
+
+
+def history(ago: int, **values: Any) -> dict[str, Any]:
+    known = {"observed_seconds": 86_400.0, "members_known_seconds": 86_400.0, "members_mean": 4.0, "members_max": 4}
+    return row(ago, **{**known, "commits": 5, **values})
+
+
+def told(
+    before: pa.Table | None = None, parts: int = 1, **tables: list[dict[str, Any]]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    given: dict[str, list[dict[str, Any]]] = {
+        "group_daily": [history(ago) for ago in range(7)],
+        "group_health": [
+            row(round=9, group_type="classic", protocol_type="consumer", strategy="range", partitions=8, members=4)
+        ],
+        **tables,
+    }
+    made = {field.name: ds.dataset(_rows(field.name, given.get(field.name, []))) for field in fields(Sources)}
+    none = table_named("advice").arrow_schema.empty_table()
+    *early, found = advice_of_day(Sources(**made), none if before is None else before, "c", DAY, 7, parts)
+    assert early == [None] * (parts - 1)
+    assert found is not None
+    return {(one["group_id"], one["kind"]): one for one in found.rows.to_pylist()}
+
+
+def _rows(name: str, rows: list[dict[str, Any]]) -> pa.Table:
+    # (Types with lists of named values are made by DuckDB, so `to_arrow` does not know them.)
+    return named_to_arrow(table_named(name), rows)
+
+
+def restarted(group: str = "g") -> dict[str, list[dict[str, Any]]]:
+    """Two restarts of a member, with revisions, and closing rows."""
+    churn, members = [], []
+    for number in range(2):
+        base = {
+            "group_id": group,
+            "kind": "rebalance",
+            "strategy": "range",
+            "rebalance_protocol": "eager",
+            "replaced": [],
+        }
+        left, joined = ("member_left", "", 1, [], None, None, None), ("member_joined", "", 1, [], None, None, None)
+        out = row(3, 60 * number, **base, decision=10 * number, causes=[left], joined=[], left=[f"m{number}"])
+        back = row(
+            3, 60 * number + 0.5, **base, decision=10 * number + 5, causes=[joined], joined=[f"m{number + 1}"], left=[]
+        )
+        churn += [{**one, "revision": revision} for one in (out, back) for revision in (1, 2)]
+        known = {"group_id": group, "client_id": "app", "client_host": "/10.0.0.1", "session_timeout_ms": 45_000}
+        members += [
+            row(3, 60 * number, **known, member_id=f"m{number}", decision=10 * number, ended=True),
+            row(3, 60 * number, **known, member_id=f"m{number + 1}", decision=10 * number + 5),
+        ]
+    return {"rebalance_churn": churn, "members": members}
+
+
+def test_restarts_are_found_in_churn_and_members() -> None:
+    found = told(**restarted())["g", "static_membership"]
+    assert (found["saved"], found["events"], found["since"], found["period_days"]) == (4, 4, DAY, 7)
+    assert {"name": "returns", "value": "2"} in found["details"]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_groups_are_told_apart_whatever_parts_they_are_worked_on_in(parts: int) -> None:
+    one, two = restarted("a"), restarted("b")
+    both = {name: [*one[name], *two[name]] for name in one}
+    both["group_daily"] = [history(ago, group_id=group) for group in "abc" for ago in range(7)]
+    assert sorted(told(parts=parts, **both)) == [("a", "static_membership"), ("b", "static_membership")]
+
+
+def test_strategies_and_hot_partitions_are_found_in_their_tables() -> None:
+    what_if = [
+        row(
+            1,
+            number,
+            decision=number,
+            strategy=name,
+            runs=name == "range",
+            library="java:3.4",
+            partitions_moved=moved,
+            imbalance=0.5,
+        )
+        for number in range(5)
+        for name, moved in (("range", 4), ("sticky", 1))
+    ]
+    produced = [
+        row(2, 60 * hour, topic="t", partition=partition, high_watermark_growth=growth)
+        for hour in range(24)
+        for partition, growth in ((0, 1_000), (1, 100), (2, 100))
+    ]
+    found = told(what_if=what_if, partition_hourly=produced)
+    assert sorted(kind for _, kind in found) == ["hot_partition", "strategy"]
+    assert found["g", "strategy"]["saved"] == 15
+    assert "t-0 got 24,000 of 28,800 records in 24 hours, 83.3 %" in found["g", "hot_partition"]["evidence"]
+
+
+def test_a_group_that_is_gone_has_its_advice_ended() -> None:
+    held = told(**restarted())["g", "static_membership"]
+    yesterday = DAY - timedelta(days=1)
+    schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
+    before = pa.Table.from_pylist([{**held, "event_date": yesterday, "since": yesterday}], schema)
+    assert told(before, **restarted())["g", "static_membership"]["since"] == yesterday
+    for gone in ({"group_daily": [history(ago) for ago in range(1, 7)]}, {"group_health": [row(ended=True)]}):
+        (row_of,) = told(before, **{**restarted(), **gone}).values()
+        assert (row_of["ended"], row_of["event_date"], row_of["since"]) == (True, DAY, yesterday)

@@ -1,0 +1,255 @@
+"""Each rule fires where its figures say so, not one event below, and none contradicts another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.advice.period import Advice, Period, Rebalance, Tried
+from streaming.advice.restarts import SESSION_LEAST, STATIC_LEAST, returns
+from streaming.advice.rules import KINDS, advise
+from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, HOT_LEAST
+from streaming.advice.strategies import COOPERATIVE, COOPERATIVE_LEAST, KIP848_LEAST, STRATEGY_LEAST
+from tests.advice.build import days, member, period, produced, rebalance, restarts, tried
+
+
+def advised(one: Period) -> dict[str, Advice]:
+    return {advice.kind: advice for advice in advise(one)}
+
+
+def stops(count: int) -> dict[str, Any]:
+    """Eager rebalances that stopped three partitions and moved one, for two partition-seconds at least."""
+    told = (
+        rebalance(number, number, "partitions_changed", stopped_unmoved=3, moved=1, unassigned_seconds=2.0)
+        for number in range(count)
+    )
+    return {"rebalances": tuple(told)}
+
+
+def cooperative_rebalances(count: int) -> dict[str, Any]:
+    told = (replace(rebalance(number, number, "rejoined"), protocol="cooperative") for number in range(count))
+    return {"rebalances": tuple(told), "strategy": COOPERATIVE}
+
+
+FIRES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "static_membership": (restarts(STATIC_LEAST // 2), restarts(STATIC_LEAST // 2 - 1)),
+    # (Six rebalances would also be enough for kip848.)
+    "session_timeout": (
+        {**restarts(SESSION_LEAST, "member_gone"), "group_type": None},
+        {**restarts(SESSION_LEAST - 1, "member_gone"), "group_type": None},
+    ),
+    "cooperative": (stops(COOPERATIVE_LEAST), stops(COOPERATIVE_LEAST - 1)),
+    "strategy": (
+        {"tried": tried(STRATEGY_LEAST, ("range", 5, 0.5), ("sticky", 1, 0.5))},
+        {"tried": tried(STRATEGY_LEAST - 1, ("range", 5, 0.5), ("sticky", 1, 0.5))},
+    ),
+    "too_many_members": (
+        {"days": (*days(4)[:1], *days(BEYOND_LEAST, beyond=50_000.0, beyond_max=2))},
+        {"days": (*days(3)[:1], *days(BEYOND_LEAST - 1, beyond=50_000.0, beyond_max=2))},
+    ),
+    "hot_partition": ({"produced": produced(hours=HOT_LEAST)}, {"produced": produced(hours=HOT_LEAST - 1)}),
+    "kip848": (cooperative_rebalances(KIP848_LEAST), cooperative_rebalances(KIP848_LEAST - 1)),
+    "abandoned": (
+        {"days": days(ABANDONED_LEAST, members_max=0, commits=0)},
+        {"days": days(ABANDONED_LEAST - 1, members_max=0, commits=0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rule_fires_at_its_number_of_events_and_not_below(kind: str) -> None:
+    enough, too_few = FIRES[kind]
+    found = advised(period(**enough))
+    assert list(found) == [kind]
+    assert found[kind].events > 0
+    assert advised(period(**too_few)) == {}
+
+
+def test_a_group_in_which_nothing_happens_gets_no_advice() -> None:
+    assert advised(period()) == {}
+
+
+def test_a_restart_saves_the_rebalance_of_the_leave_and_the_one_of_the_return() -> None:
+    told = restarts(3)
+    other = rebalance(999, 600, "partitions_changed")
+    found = advised(period(rebalances=(*told["rebalances"], other), members=told["members"]))["static_membership"]
+    assert (found.events, found.saved, found.unit) == (6, 6.0, "rebalances")
+    assert found.evidence.startswith("6 of 7 rebalances would not have happened: 3 times a dynamic member left")
+    assert "within the session timeout of 45 s, after at most 30 s" in found.evidence
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        {"away_minutes": 0.8},
+        {"left": "member_gone", "every": 5},
+    ],
+)
+def test_a_member_that_is_away_for_longer_or_may_have_been_expired_saves_nothing(spoiled: dict[str, Any]) -> None:
+    assert "static_membership" not in advised(period(**restarts(6, **spoiled)))
+
+
+def test_a_rebalance_with_another_cause_would_have_happened_and_so_its_other_half_does_not_count() -> None:
+    told = restarts(3)
+    first, *others = told["rebalances"]
+    spoiled = replace(first, causes=first.causes | {"partitions_changed"})
+    found = advised(period(rebalances=(spoiled, *others), members=told["members"]))["static_membership"]
+    assert found.saved == 4
+
+
+def test_a_member_with_an_instance_id_or_of_another_client_is_no_return() -> None:
+    told = restarts(3)
+    for change in ({"is_static": True}, {"client_host": "/10.0.0.2"}, {"session_timeout_ms": None}):
+        members = {name: member(**change) if name in ("m0", "m2") else one for name, one in told["members"].items()}
+        assert len(returns(period(rebalances=told["rebalances"], members=members))) < 3, change
+
+
+def test_the_handover_after_an_avoided_cooperative_rebalance_would_not_have_happened_either() -> None:
+    told = restarts(2)
+    handover = rebalance(6, 0.6, "handover", follows=5)
+    rebalances = sorted((*told["rebalances"], handover), key=lambda one: one.decision)
+    found = advised(period(rebalances=tuple(rebalances), members=told["members"]))["static_membership"]
+    assert found.saved == 5
+
+
+def test_members_that_are_gone_during_a_rolling_restart_are_not_taken_for_expired() -> None:
+    gone = restarts(4, "member_gone", every=60)
+    beside = [rebalance(10 * n + 7, 60 * n + 3, "member_left", left=("x",)) for n in range(4)]
+    rebalances = sorted((*gone["rebalances"], *beside), key=lambda one: one.decision)
+    assert "session_timeout" not in advised(period(rebalances=tuple(rebalances), members=gone["members"]))
+
+
+def test_the_seconds_that_cooperative_saves_are_the_unmoved_share_of_the_lower_bounds() -> None:
+    found = advised(period(**stops(4)))["cooperative"]
+    assert (found.events, found.saved, found.unit) == (4, 4 * 2.0 * 3 / 4, "partition-seconds")
+    assert "4 eager rebalances stopped 12 partitions that kept their owner" in found.evidence
+    assert "at least 6 partition-seconds" in found.evidence
+
+
+def test_a_strategy_that_is_worse_at_one_decision_is_not_advised() -> None:
+    better = tried(5, ("range", 5, 0.5), ("sticky", 1, 0.5))
+    worse = tuple(replace(one, decision=9) for one in tried(1, ("range", 5, 0.5), ("sticky", 1, 0.6)))
+    assert advised(period(tried=better))["strategy"].saved == 20
+    assert advised(period(tried=(*better, *worse))) == {}
+
+
+def test_a_strategy_is_compared_with_those_of_the_same_library_only() -> None:
+    both = tried(5, ("range", 5, 0.5), ("sticky", 1, 0.5))
+    mixed = tuple(replace(one, client="librdkafka") if one.strategy == "sticky" else one for one in both)
+    assert advised(period(tried=mixed)) == {}
+
+
+def test_better_balance_with_no_more_moves_is_advised_too() -> None:
+    found = advised(period(tried=tried(5, ("range", 1, 0.5), ("roundrobin", 1, 0.25))))["strategy"]
+    assert (found.saved, found.unit) == (0.25, "mean imbalance")
+
+
+def test_strategy_names_what_cooperative_names_or_is_left_out() -> None:
+    both = tried(5, ("range", 5, 0.5), ("sticky", 1, 0.5), (COOPERATIVE, 2, 0.5))
+    found = advised(period(**stops(5), tried=both))
+    assert dict(found["strategy"].details)["strategy"] == COOPERATIVE
+    without = tuple(one for one in both if one.strategy != COOPERATIVE)
+    assert list(advised(period(**stops(5), tried=without))) == ["cooperative"]
+
+
+def test_a_cooperative_group_is_not_sent_back_to_an_eager_strategy() -> None:
+    told = tried(5, (COOPERATIVE, 5, 0.5), ("sticky", 1, 0.5))
+    assert advised(period(strategy=COOPERATIVE, tried=told)) == {}
+
+
+@pytest.mark.parametrize(("most", "members", "hot"), [(37_000, 4.0, False), (38_000, 4.0, True), (90_000, 1.0, False)])
+def test_a_partition_is_hot_beyond_one_and_a_half_fair_shares(most: int, members: float, hot: bool) -> None:
+    found = advised(period(produced=produced(most), days=days(members_mean=members)))
+    assert ("hot_partition" in found) == hot
+
+
+def test_members_without_a_partition_share_nothing() -> None:
+    found = advised(period(produced=produced(70_000), days=days(members_mean=9.0), partitions=2))
+    assert found == {}, "of two partitions one may have 70 %"
+
+
+def test_lag_that_grows_is_told_of_an_abandoned_group() -> None:
+    quiet = days(7, members_max=0, commits=0)
+    grown = (*quiet[:-1], replace(quiet[-1], lag_total_max=1_000_000))
+    assert "Its lag grew from 5 to 1,000,000 records." in advised(period(days=grown))["abandoned"].evidence
+    for changed in ({"commits": 1}, {"members_max": None}, {"observed": 100.0}):
+        assert advised(period(days=(*quiet[:3], replace(quiet[3], **changed), *quiet[4:]))) == {}, changed
+
+
+def in_order(told: list[Rebalance]) -> tuple[Rebalance, ...]:
+    return tuple(replace(one, decision=at, time_ms=at * 20_000 + one.time_ms) for at, one in enumerate(told))
+
+
+CAUSES = ("member_left", "member_gone", "member_joined", "partitions_changed", "handover")
+IDS = tuple(f"m{number}" for number in range(8))
+SOME_IDS = st.lists(st.sampled_from(IDS), max_size=2, unique=True).map(tuple)
+REBALANCES = st.lists(
+    st.builds(
+        Rebalance,
+        decision=st.just(0), time_ms=st.integers(0, 60_000), strategy=st.just("range"),
+        protocol=st.sampled_from(("eager", "cooperative", "consumer", None)),
+        causes=st.frozensets(st.sampled_from(CAUSES), max_size=2), follows=st.none() | st.integers(0, 20),
+        joined=SOME_IDS, left=SOME_IDS, replaced=st.integers(0, 1), moved=st.none() | st.integers(0, 5),
+        stopped_unmoved=st.none() | st.integers(0, 5), unassigned_seconds=st.none() | st.floats(0, 100),
+    ),
+    max_size=20,
+)  # fmt: skip
+STRATEGIES = ("range", "roundrobin", "sticky", COOPERATIVE, "uniform")
+TRIED = st.lists(
+    st.builds(
+        Tried, decision=st.integers(0, 6), strategy=st.sampled_from(STRATEGIES), runs=st.booleans(),
+        client=st.sampled_from(("java", "java", "librdkafka")), moved=st.integers(0, 3),
+        imbalance=st.sampled_from((0.0, 0.5, 1.0)),
+    ),
+    max_size=30,
+)  # fmt: skip
+MEMBERS = st.fixed_dictionaries(
+    {
+        name: st.builds(
+            member,
+            st.sampled_from("ab"),
+            is_static=st.booleans(),
+            session_timeout_ms=st.sampled_from((None, 10_000, 45_000)),
+        )
+        for name in IDS
+    }
+)
+DAYS = st.builds(
+    days, st.integers(1, 7), commits=st.sampled_from((0, 5)), members_max=st.sampled_from((None, 0, 9)),
+    members_mean=st.sampled_from((None, 0.0, 4.0)), beyond=st.sampled_from((None, 0.0, 80_000.0)),
+)  # fmt: skip
+PERIODS = st.builds(
+    period, days=DAYS, strategy=st.sampled_from((*STRATEGIES, None)), partitions=st.none() | st.integers(0, 9),
+    rebalances=REBALANCES.map(in_order),
+    members=MEMBERS, tried=TRIED.map(tuple), produced=st.none() | st.builds(produced, st.integers(1, 100_000)),
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(PERIODS)
+def test_no_advice_contradicts_another_whatever_happened(one: Period) -> None:
+    found = advised(one)
+    assert len(found) == len(advise(one)), "one of each kind at most"
+    assert set(found) <= set(KINDS)
+    if "abandoned" in found:
+        assert list(found) == ["abandoned"]
+    if {"cooperative", "strategy"} <= found.keys():
+        assert dict(found["strategy"].details)["strategy"] == COOPERATIVE
+    if "kip848" in found:
+        assert found.keys().isdisjoint({"cooperative", "strategy"})
+    back = returns(one)
+    proven = {id(r) for r in back if "member_left" in r.left.causes and "member_gone" not in r.left.causes}
+    maybe = {id(r) for r in back if "member_gone" in r.left.causes and "member_left" not in r.left.causes}
+    assert proven.isdisjoint(maybe), "no event counts for static_membership and session_timeout"
+    for kind, advice in found.items():
+        if kind in ("static_membership", "session_timeout"):
+            assert advice.events <= len(one.rebalances) * 2
+            assert (advice.saved or 0) <= len(one.rebalances)
+        assert advice.saved is None or advice.saved >= 0
+        assert (advice.saved is None) == (advice.unit is None)
+    if (named := found.get("strategy")) is not None:
+        assert dict(named.details)["strategy"] != one.strategy

@@ -1,0 +1,191 @@
+"""Advice is written once a day of a cluster has its history: the same rows however it came about."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from streaming.maintain import Done, Maintainer
+from streaming.maintain import advising as module
+from streaming.tables import ADVICE_TABLES, ALL_TABLES, DeltaLake, LakeReader, table_named, to_arrow
+from streaming.times import DAY_MS
+from tests.maintain.build import SMALL, TODAY, Writer, rows_of
+from tests.maintain.lives import HOUR_MS, at
+
+DAYS = 4
+"""Whole days of the lake before today."""
+
+MINUTE_MS = 60_000
+ALL = sorted(table.name for table in ADVICE_TABLES)
+
+
+def start_of(days_ago: int) -> int:
+    return (TODAY - days_ago) * DAY_MS
+
+
+def day_of(days_ago: int) -> date:
+    return date(1970, 1, 1) + timedelta(days=TODAY - days_ago)
+
+
+def observed(writer: Writer, first: int = DAYS, last: int = 0) -> None:
+    """Two rounds a day, with a row of health for each of the groups a and b, and one that closes the last day."""
+    health, rounds = [], []
+    times = [start_of(ago) + hour * HOUR_MS for ago in range(first, last, -1) for hour in (12, 13)]
+    for time_ms in [*times, start_of(last) + HOUR_MS]:
+        number = time_ms // HOUR_MS
+        for group in "ab":
+            row = at(
+                "group_health", time_ms, group_id=group, round=number, state="Stable", members=2, commits=1,
+                group_type="classic", protocol_type="consumer", strategy="range", partitions=6,
+            )  # fmt: skip
+            health.append(row)
+        rounds.append(at("rounds", time_ms, round=number, elapsed_ms=0, interval_ms=10_000))
+    writer.append("group_health", *health)
+    writer.append("rounds", *rounds)
+
+
+def stopped(days_ago: int, number: int, group: str = "a", **changes: Any) -> list[Any]:
+    """An eager rebalance that stopped three partitions and moved one, for two partition-seconds at least."""
+    fields: dict[str, Any] = {
+        "group_id": group, "decision": number, "revision": 1, "kind": "rebalance", "strategy": "range",
+        "rebalance_protocol": "eager", "partitions_stopped_unmoved": 3, "partitions_moved": 1, "replaced": [],
+        "unassigned_partition_seconds_min": 2.0, "causes": [("rejoined", "", 1, [], None, None, None)], "joined": [],
+        "left": [],
+    }  # fmt: skip
+    return at("rebalance_churn", start_of(days_ago) + 12 * HOUR_MS + number * MINUTE_MS, **(fields | changes))
+
+
+@pytest.fixture
+def lake(tmp_path: Any) -> DeltaLake:
+    """Four days; group a has three costly rebalances on the third one back."""
+    made = DeltaLake(str(tmp_path / "lake"))
+    made.create()
+    writer = Writer(made)
+    observed(writer)
+    writer.append("rebalance_churn", *(stopped(3, number) for number in range(3)))
+    return made
+
+
+def maintain(lake: DeltaLake, days_later: int = 0) -> list[Done]:
+    return list(Maintainer(lake.root, None, SMALL, now=lambda: start_of(-days_later) + 2 * HOUR_MS).work())
+
+
+def told(lake: DeltaLake) -> list[tuple[Any, ...]]:
+    sql = (
+        "SELECT group_id, kind, event_date, ended, since, events, saved FROM advice ORDER BY event_date, group_id, kind"
+    )
+    return [tuple(row.values()) for row in LakeReader(lake.root).rows(sql)]
+
+
+def expected(first_ago: int, last_ago: int, events: int = 3) -> list[tuple[Any, ...]]:
+    first = day_of(first_ago)
+    return [
+        ("a", "cooperative", day_of(ago), False, first, events, events * 1.5)
+        for ago in range(first_ago, last_ago - 1, -1)
+    ]
+
+
+def test_advice_holds_from_the_day_that_has_its_events(lake: DeltaLake) -> None:
+    done = [one for one in maintain(lake) if one.what == "advice"]
+    assert [one.day for one in done] == [day_of(ago) for ago in (4, 3, 2, 1)]
+    assert told(lake) == expected(3, 1)
+    reader = LakeReader(lake.root)
+    sql = "SELECT event_date, first_day, period_days, groups, advices FROM advice_days ORDER BY event_date"
+    assert [tuple(row.values()) for row in reader.rows(sql)] == [
+        (day_of(ago), day_of(4), 5 - ago, 2, int(ago <= 3)) for ago in (4, 3, 2, 1)
+    ]
+    assert [one for one in maintain(lake) if one.what == "advice"] == [], "once"
+    (row,) = reader.rows("SELECT * FROM advice_current")
+    assert row["evidence"].startswith("3 eager rebalances stopped 9 partitions")
+
+
+def test_advice_ends_when_its_events_have_left_the_period(lake: DeltaLake) -> None:
+    maintain(lake)
+    writer = Writer(lake)
+    writer.batch = 10_000
+    observed(writer, 0, -8)
+    maintain(lake, 8)
+    rows = [row for row in told(lake) if row[0] == "a"]
+    assert [(row[2], row[3]) for row in rows[-2:]] == [(day_of(-3), False), (day_of(-4), True)]
+    assert LakeReader(lake.root).count("advice_current") == 0
+
+
+def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = module.Advising._put
+
+    def killed(self: module.Advising, name: str, *rest: Any) -> int:
+        if name == "advice_days":
+            raise KeyboardInterrupt
+        return put(self, name, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Advising, "_put", killed)
+        with pytest.raises(KeyboardInterrupt):
+            maintain(lake)
+    assert LakeReader(lake.root).count("advice_days") == 0
+    maintain(lake)
+    assert told(lake) == expected(3, 1)
+    found = {name: rows_of(lake, name) for name in ALL}
+    for name in ALL:
+        shutil.rmtree(lake.path(name))
+    maintain(lake)
+    assert {name: rows_of(lake, name) for name in ALL} == found, "rebuilt"
+
+
+def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them(lake: DeltaLake) -> None:
+    maintain(lake)
+    writer = Writer(lake)
+    writer.batch = 20_000
+    # On the day before there were as many: so the advice holds since then.
+    writer.append("rebalance_churn", *(stopped(4, number) for number in range(10, 13)))
+    maintain(lake)
+    late = told(lake)
+    assert late == [*expected(4, 4), *[(*row[:4], day_of(4), 6, 9.0) for row in expected(3, 1)]]
+    for name in ALL:
+        shutil.rmtree(lake.path(name))
+    maintain(lake)
+    assert told(lake) == late
+
+
+def test_a_lake_of_an_older_release_gets_the_advice_that_its_columns_allow(tmp_path: Any) -> None:
+    newer = {
+        "members": {"session_timeout_ms", "rebalance_timeout_ms"},
+        "rebalance_churn": {"causes", "rebalance_protocol", "partitions_stopped_unmoved"},
+    }
+    lake = DeltaLake(str(tmp_path / "lake"))
+    older = {}
+    for table in ALL_TABLES:
+        columns = tuple(column for column in table.columns if column.name not in newer.get(table.name, ()))
+        older[table.name] = replace(table, columns=columns)
+    tables = ("rounds", "group_health", "rebalance_churn", "members", "what_if", "drift")
+    lake.create(older[name] for name in tables)
+    observed(Writer(lake))
+    names = [column.name for column in table_named("rebalance_churn").columns]
+    row = dict(zip(names, stopped(3, 1), strict=True))
+    cells = [row[column.name] for column in older["rebalance_churn"].columns]
+    lake.append("rebalance_churn", to_arrow(older["rebalance_churn"], [cells]), "older", 1)
+    maintain(lake)
+    reader = LakeReader(lake.root)
+    assert (reader.count("advice"), reader.count("advice_days")) == (0, 4)
+
+
+def test_raw_rows_that_are_kept_for_less_than_a_period_give_no_advice(lake: DeltaLake) -> None:
+    keep = {"members": 7}
+    done = list(Maintainer(lake.root, keep, SMALL, now=lambda: start_of(0) + 2 * HOUR_MS).work())
+    assert [one for one in done if one.what == "advice"] == []
+
+
+def test_a_day_that_is_looked_at_in_parts_is_written_once_with_all_of_them(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PART_ROWS", 5)
+    done = [one for one in maintain(lake) if one.what == "advice"]
+    assert len(done) > 8
+    assert sum(one.rows_after > 0 for one in done) == 4
+    assert told(lake) == expected(3, 1)
