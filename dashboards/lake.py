@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.query import columns_read, queries
+import pyarrow as pa
+
+from dashboards.query import Query, columns_read, queries
 from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
 from streaming.tables import ALL_TABLES, TableCache, Wanted, reach_of_living
 
-__all__ = ["PageLake"]
+__all__ = ["PageLake", "since"]
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +66,8 @@ class PageLake:
         refresh: timedelta,
         thresholds: Thresholds | None = None,
         steady: Callable[[], float] = time.monotonic,
+        more: Mapping[str, Query] | None = None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepare; `start` begins to read.
 
@@ -74,6 +78,8 @@ class PageLake:
             refresh: Time between two polls for new files.
             thresholds: The alert rules' thresholds, by which the page chooses colours; None for the defaults.
             steady: A clock in seconds that no adjustment of the system time moves.
+            more: Queries that may be asked beside the page's own.
+            changed: Called in the thread after each look.
         """
         self.past = past
         self.thresholds = thresholds or Thresholds()
@@ -82,20 +88,45 @@ class PageLake:
         self.reach = reach_of_living(heartbeat)
         self.problem: str | None = None
         self._refresh_s = refresh.total_seconds()
-        self._cache = TableCache(root, _wanted(past, self.reach), past)
+        self._queries = {**queries(), **(more or {})}
+        self._changed = changed
+        self._cache = TableCache(root, _wanted(self._queries, past, self.reach), past)
         self._version = 0
         self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._read_once = threading.Event()
+        self._read = False
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lake", daemon=True)
         self._files = 0
 
     def start(self) -> None:
         """Begin to read, in a thread that ends with the process."""
-        threading.Thread(target=self._run, name="lake", daemon=True).start()
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """End the thread, and wait that long for it: it may be in a read that takes longer."""
+        self._end.set()
+        self._thread.join(seconds)
+
+    @property
+    def followed(self) -> bool:
+        """Whether the thread runs and the lake can be read."""
+        return self._thread.is_alive() and self.problem is None
+
+    @property
+    def present(self) -> bool:
+        """Whether the newest rows of everything that lives were read."""
+        return self._read and not self._cache.present_behind
 
     def wait_for_first_look(self, seconds: float) -> bool:
         """Wait until the newest rows were read, or reading failed; False when the time is up."""
         return self._read_once.wait(seconds)
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of what is known."""
+        return self._version
 
     @property
     def unread(self) -> float:
@@ -110,13 +141,17 @@ class PageLake:
             version, known = self._version, self._answers.get(key)
         if known is not None:
             return known
-        rows = self._cache.rows(queries()[name].duckdb, given)
+        rows = self._cache.rows(self._queries[name].duckdb, given)
         with self._lock:
             if version == self._version:
                 if len(self._answers) >= _MOST_ANSWERS:
                     self._answers.clear()
                 self._answers[key] = rows
         return rows
+
+    def columns(self, name: str) -> pa.Table:
+        """The rows of a query without parameters, as columns."""
+        return self._cache.arrow(self._queries[name].duckdb)
 
     def quiet_s(self, cluster: str) -> float:
         """Seconds since a round with a new number was read; 0 for an unknown cluster."""
@@ -125,7 +160,7 @@ class PageLake:
 
     def _see_rounds(self) -> None:
         now = datetime.now(UTC)
-        for row in self._cache.rows(queries()["rounds"].duckdb):
+        for row in self._cache.rows(self._queries["rounds"].duckdb):
             known = self._rounds.get(row["cluster"])
             if known is not None and row["round"] <= known.round:
                 continue
@@ -139,6 +174,7 @@ class PageLake:
             changed = self._cache.update()
             self._see_rounds()
             self.problem = None
+            self._read = True
         except EvenkeelError as error:
             changed = self.problem is None
             self.problem = str(error)
@@ -162,14 +198,15 @@ class PageLake:
 
     def _run(self) -> None:
         tidied = time.monotonic()
-        while True:
+        while not self._end.is_set():
             began = time.monotonic()
             try:
                 self.look()
                 self._read_once.set()
                 while self.read_on():
-                    if time.monotonic() - began > self._refresh_s:
+                    if time.monotonic() - began > self._refresh_s or self._end.is_set():
                         break
+                self._changed()
                 if time.monotonic() - tidied > _TIDY_EVERY_S:
                     self._cache.tidy()
                     tidied = time.monotonic()
@@ -178,7 +215,7 @@ class PageLake:
                 self.problem = "Reading the lake failed; the page's log has the reason. The page will try again."
             pause = _AGAIN_S if self.problem else self._refresh_s
             if not self._cache.behind:
-                time.sleep(max(0.1, pause - (time.monotonic() - began)))
+                self._end.wait(max(0.1, pause - (time.monotonic() - began)))
 
     def forget(self) -> None:
         """Drop all cached answers."""
@@ -192,9 +229,9 @@ def since(past: timedelta, now: datetime) -> datetime:
     return (now.astimezone(UTC) - past).replace(second=0, microsecond=0)
 
 
-def _wanted(past: timedelta, of_living: timedelta) -> dict[str, Wanted]:
+def _wanted(asked: Mapping[str, Query], past: timedelta, of_living: timedelta) -> dict[str, Wanted]:
     """Tables and columns that the queries read, and how far back their newest rows can be."""
-    read = columns_read(queries().values())
+    read = columns_read(asked.values())
     reach = {
         "group_health": of_living,
         "lag": of_living,

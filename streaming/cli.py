@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -167,6 +168,22 @@ def dash(
     from dashboards.serve import serve  # noqa: PLC0415
 
     serve(lake, port)
+
+
+@app.command()
+def serve(
+    lake: Lake = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen; default: 127.0.0.1:8090.")
+    ] = None,
+) -> None:
+    """Serve metrics and the API over the tables (docs/metrics.md, docs/api.md)."""
+    if listen is not None:
+        os.environ["EVENKEEL_SERVE__LISTEN"] = listen
+    settings = _settings(None, lake, None)
+    from streaming.serve import main as run_server  # noqa: PLC0415
+
+    raise typer.Exit(run_server(settings))
 
 
 @app.command()

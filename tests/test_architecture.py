@@ -100,9 +100,13 @@ ROOMS = {
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
-        "jinja2 streamlit",
+        "jinja2 pyarrow streamlit",
         "streaming.config streaming.exceptions streaming.tables streaming.terminal",
         "dashboards.serve",
+    ),
+    "streaming.serve": room(
+        "pyarrow starlette uvicorn",
+        "dashboards streaming.config streaming.exceptions streaming.lifecycle",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -125,7 +129,7 @@ ROOMS = {
         "msgspec rich typer",
         "assignors dashboards streaming.alerts streaming.catalog streaming.cluster streaming.config streaming.demo "
         "streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
-        "streaming.process streaming.terminal streaming.up",
+        "streaming.process streaming.serve streaming.terminal streaming.up",
     ),
 }
 

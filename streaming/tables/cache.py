@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.read import VIEWS, current_sql
@@ -114,6 +115,11 @@ class TableCache:
         """Files that were there at the first look and are not read yet."""
         return sum(len(held.todo) for held in self._held)
 
+    @property
+    def present_behind(self) -> int:
+        """Those of them that the `_current` views need."""
+        return sum(near for held in self._held for _, near in held.todo)
+
     def update(self) -> bool:
         """Take in what is new; the first time, the newest files of each table. True if anything has changed.
 
@@ -171,6 +177,16 @@ class TableCache:
             cursor.execute(sql, dict(parameters or {}))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        finally:
+            cursor.close()
+
+    def arrow(self, sql: str) -> pa.Table:
+        """Run a query; its rows as columns, for many of them."""
+        with self._lock:
+            cursor = self._connection.cursor()
+        try:
+            cursor.execute("SET TimeZone = 'UTC'")
+            return cursor.sql(sql).to_arrow_table()
         finally:
             cursor.close()
 
