@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
 
-from streaming.serve.metrics import own
+from streaming.serve.metrics import kafka_exporter, kafka_lag_exporter, kminion, own
 from streaming.serve.metrics.exposition import Family, Labels, Level, sample, within, written
 from streaming.serve.metrics.rows import Scope
 from streaming.serve.model import Model, Snapshot, round_age_s
 
 OWN: Final = "evenkeel"
 
-MODES: Final[dict[str, Callable[[Scope], list[Family]]]] = {}
+MODES: Final[dict[str, Callable[[Scope], list[Family]]]] = {
+    "kafka-lag-exporter": kafka_lag_exporter.families,
+    "kafka_exporter": kafka_exporter.families,
+    "kminion": kminion.families,
+}
 """Other exporters' metrics by the mode's name."""
+
+NEED_CLUSTER: Final = frozenset({"kafka_exporter", "kminion"})
+"""Modes whose names have no label for the cluster."""
 
 # What was not scraped for so long is not made any more before it is asked for.
 _WANTED_S = 300.0
@@ -178,7 +185,3 @@ class Scrapes:
                 [sample("", int(self._model.lake.followed))],
             ),
         ]
-
-
-NEED_CLUSTER: Final = frozenset({"kafka_exporter", "kminion"})
-"""Modes whose names have no label for the cluster."""
