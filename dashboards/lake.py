@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -148,6 +148,40 @@ class PageLake:
                     self._answers.clear()
                 self._answers[key] = rows
         return rows
+
+    def page(
+        self,
+        name: str,
+        parameters: Mapping[str, Any],
+        key: Sequence[str],
+        after: Sequence[Any] | None,
+        most: int,
+        *,
+        newest_first: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Some rows of a query, by the order of a key.
+
+        Args:
+            name: The query.
+            parameters: Values; those that the query does not have are passed over.
+            key: Columns that order its rows and that no two rows share.
+            after: Values of the key of the row before; None for the first page.
+            most: Most rows.
+            newest_first: Whether the order is from the largest key to the smallest.
+        """
+        query = self._queries[name]
+        given = {known: value for known, value in parameters.items() if known in query.parameters}
+        order = ", ".join(f'"{column}"{" DESC" if newest_first else ""}' for column in key)
+        where = ""
+        if after is not None:
+            given |= {f"after_{place}": value for place, value in enumerate(after)}
+            columns, values = (
+                ", ".join(f'"{column}"' for column in key),
+                ", ".join(f"$after_{place}" for place in range(len(key))),
+            )
+            where = f"WHERE ({columns}) {'<' if newest_first else '>'} ({values})"
+        sql = f"SELECT * FROM ({query.duckdb}) AS page {where} ORDER BY {order} LIMIT {most:d}"  # noqa: S608 - names of ours
+        return self._cache.rows(sql, given)
 
     def columns(self, name: str) -> pa.Table:
         """The rows of a query without parameters, as columns."""

@@ -105,8 +105,8 @@ ROOMS = {
         "dashboards.serve",
     ),
     "streaming.serve": room(
-        "pyarrow starlette uvicorn",
-        "dashboards streaming.config streaming.exceptions streaming.lifecycle",
+        "msgspec pyarrow starlette uvicorn",
+        "dashboards streaming.config streaming.exceptions streaming.lifecycle streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from streaming.config import ServeSettings
+from streaming.serve import api
 from streaming.serve.access import Guard
 from streaming.serve.metrics import (
     MODES,
@@ -34,6 +35,7 @@ _STARTING = "The tables are still being read: ask again in some seconds."
 def application(model: Model, scrapes: Scrapes, settings: ServeSettings) -> ASGIApp:
     """The whole server as an ASGI application."""
     places = [("metrics", "our own metrics"), *((f"metrics/{mode}", f"metrics as {mode} names them") for mode in MODES)]
+    places.append((f"{api.PREFIX[1:]}/openapi.json", "the API's description"))
     places.append(("health", "whether this server follows the lake"))
     index = _index(places)
 
@@ -51,6 +53,7 @@ def application(model: Model, scrapes: Scrapes, settings: ServeSettings) -> ASGI
         Route("/health", health),
         Route("/metrics", metrics),
         Route("/metrics/{mode}", metrics),
+        *api.routes(model),
     ]
     handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _failure}
     app = Starlette(routes=routes, exception_handlers=handlers)
