@@ -280,6 +280,14 @@ def decode() -> None:
     _pipe(decode_line)
 
 
+@app.command(name="burrow-status")
+def burrow_status() -> None:
+    """Judge a partition by Burrow's rules: JSON lines in, JSON lines out (docs/tools.md)."""
+    from streaming.burrow import status_line  # noqa: PLC0415
+
+    _pipe(status_line)
+
+
 def main() -> None:
     """Run the command line; a failure prints one sentence, no stack trace."""
     try:

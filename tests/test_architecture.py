@@ -62,6 +62,7 @@ ROOMS = {
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
+    "streaming.burrow": room("msgspec"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
     "streaming.tables": room(
         "deltalake duckdb numpy pyarrow",
@@ -127,13 +128,20 @@ ROOMS = {
     ),
     "streaming.cli": room(
         "msgspec rich typer",
-        "assignors dashboards streaming.alerts streaming.catalog streaming.cluster streaming.config streaming.demo "
-        "streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
+        "assignors dashboards streaming.alerts streaming.burrow streaming.catalog streaming.cluster streaming.config "
+        "streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
         "streaming.process streaming.serve streaming.terminal streaming.up",
     ),
 }
 
-PURE = ("assignors", "streaming.records", "streaming.groups", "streaming.log_health", "streaming.offsets_log")
+PURE = (
+    "assignors",
+    "streaming.burrow",
+    "streaming.records",
+    "streaming.groups",
+    "streaming.log_health",
+    "streaming.offsets_log",
+)
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 
 
