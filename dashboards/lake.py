@@ -68,6 +68,7 @@ class PageLake:
         steady: Callable[[], float] = time.monotonic,
         more: Mapping[str, Query] | None = None,
         changed: Callable[[], None] = lambda: None,
+        spans: Mapping[str, timedelta] | None = None,
     ) -> None:
         """Prepare; `start` begins to read.
 
@@ -80,6 +81,7 @@ class PageLake:
             steady: A clock in seconds that no adjustment of the system time moves.
             more: Queries that may be asked beside the page's own.
             changed: Called in the thread after each look.
+            spans: How far back the past of a table goes, where it is not `past`.
         """
         self.past = past
         self.thresholds = thresholds or Thresholds()
@@ -90,7 +92,7 @@ class PageLake:
         self._refresh_s = refresh.total_seconds()
         self._queries = {**queries(), **(more or {})}
         self._changed = changed
-        self._cache = TableCache(root, _wanted(self._queries, past, self.reach), past)
+        self._cache = TableCache(root, _wanted(self._queries, past, self.reach, spans or {}), past)
         self._version = 0
         self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
@@ -263,7 +265,9 @@ def since(past: timedelta, now: datetime) -> datetime:
     return (now.astimezone(UTC) - past).replace(second=0, microsecond=0)
 
 
-def _wanted(asked: Mapping[str, Query], past: timedelta, of_living: timedelta) -> dict[str, Wanted]:
+def _wanted(
+    asked: Mapping[str, Query], past: timedelta, of_living: timedelta, spans: Mapping[str, timedelta]
+) -> dict[str, Wanted]:
     """Tables and columns that the queries read, and how far back their newest rows can be."""
     read = columns_read(asked.values())
     reach = {
@@ -276,5 +280,5 @@ def _wanted(asked: Mapping[str, Query], past: timedelta, of_living: timedelta) -
     for table in ALL_TABLES:
         current, of_past = read.get(f"{table.name}_current", frozenset()), read.get(table.name, frozenset())
         if current or of_past:
-            found[table.name] = Wanted(current, of_past, reach.get(table.name))
+            found[table.name] = Wanted(current, of_past, reach.get(table.name), spans.get(table.name))
     return found

@@ -107,7 +107,7 @@ ROOMS = {
     ),
     "streaming.serve": room(
         "msgspec pyarrow starlette uvicorn",
-        "dashboards streaming.config streaming.exceptions streaming.lifecycle streaming.tables",
+        "dashboards streaming.burrow streaming.config streaming.exceptions streaming.lifecycle streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -129,8 +129,8 @@ ROOMS = {
     "streaming.cli": room(
         "msgspec rich typer",
         "assignors dashboards streaming.alerts streaming.burrow streaming.catalog streaming.cluster streaming.config "
-        "streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
-        "streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log "
+        "streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
     ),
 }
 

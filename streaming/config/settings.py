@@ -289,6 +289,7 @@ class ServeSettings(Section):
         past_hours: How far back the API's decisions go; held in memory.
         partition_series: Whether `/metrics` has series by partition under our own names.
         most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
+        burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
     """
 
     listen: str = "127.0.0.1:8090"
@@ -301,6 +302,7 @@ class ServeSettings(Section):
     past_hours: float = Field(default=24.0, ge=1, le=24 * 31)
     partition_series: bool = False
     most_series: int = Field(default=500_000, ge=1_000)
+    burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
 
     @field_validator("listen")
     @classmethod

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from streaming.config import ServeSettings
-from streaming.serve import api
+from streaming.serve import api, burrow
 from streaming.serve.access import Guard
 from streaming.serve.metrics import (
     MODES,
@@ -54,6 +54,7 @@ def application(model: Model, scrapes: Scrapes, settings: ServeSettings) -> ASGI
         Route("/metrics", metrics),
         Route("/metrics/{mode}", metrics),
         *api.routes(model),
+        *(burrow.routes(model) if model.burrow else ()),
     ]
     handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _failure}
     app = Starlette(routes=routes, exception_handlers=handlers)

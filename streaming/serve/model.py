@@ -71,6 +71,7 @@ class Model:
     Attributes:
         lake: Answers to queries, from memory.
         snapshot: The newest; None until everything present was read once.
+        burrow: Whether commits are held for Burrow's API.
     """
 
     def __init__(self, settings: Settings, after: Callable[[], None] = lambda: None) -> None:
@@ -85,13 +86,18 @@ class Model:
         self._after = after
         self._seen = -1
         self._whole = False
+        self.burrow = settings.serve.burrow_minutes > 0
+        self._commits = timedelta(minutes=settings.serve.burrow_minutes)
         self.lake = PageLake(
             settings.lake,
             past=timedelta(hours=settings.serve.past_hours),
             heartbeat=timedelta(milliseconds=settings.job.heartbeat_ms),
             refresh=timedelta(milliseconds=settings.serve.refresh_ms),
             thresholds=self.thresholds,
-            more=server_queries(),
+            more={
+                name: query for name, query in server_queries().items() if self.burrow or not name.startswith("burrow_")
+            },
+            spans={"lag": timedelta(minutes=settings.serve.burrow_minutes)},
             changed=self.take,
         )
         self._taking = threading.Lock()
@@ -112,6 +118,10 @@ class Model:
                 self.snapshot = self._snapshot(version, whole=whole)
                 self._seen, self._whole = version, whole
         self._after()
+
+    def commits_since(self, cluster: Cluster) -> datetime:
+        """Since when the commits of a cluster are held."""
+        return datetime.fromtimestamp(cluster.round_ms / 1000, UTC) - self._commits
 
     def silent(self, snapshot: Snapshot) -> frozenset[str]:
         """Clusters without a new round for longer than alerts and page allow. What is known of them is the past."""
