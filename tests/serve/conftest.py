@@ -63,7 +63,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     """A lake with every story and hostile names; tests only read, and put `quiet_s` back."""
     root = tmp_path_factory.mktemp("serve") / "lake"
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
-    found = serve_over(root, MadeLake(root, groups, rounds=130), partition_series=True)
+    found = serve_over(root, MadeLake(root, groups, rounds=130), partition_series=True, burrow_minutes=30)
     found.look()
     yield found
     found.quiet_s.clear()

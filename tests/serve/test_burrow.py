@@ -165,8 +165,8 @@ def test_nothing_is_deleted(burrow: Served) -> None:
     assert burrow.get(f"{OF}/consumer/grows", method="DELETE").status == 405
 
 
-def test_it_is_not_served_unless_commits_are_held(served: Served) -> None:
-    assert served.get("/v3/kafka").status == 404
+def test_it_is_not_served_unless_commits_are_held(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    assert serve_over(tmp_path, MadeLake(tmp_path, [])).get("/v3/kafka").status == 404
 
 
 def test_the_ends_of_the_last_ten_rounds_delay_a_stop(tmp_path: Path, serve_over: Callable[..., Served]) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +14,7 @@ import pytest
 
 from streaming.serve.api import PREFIX
 from streaming.serve.api.listings import LISTINGS, Listing
-from tests.dashboards.made_lake import CLUSTER, HOSTILE
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeLake
 from tests.serve.conftest import Served
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -131,3 +133,11 @@ def test_the_description_has_every_path_and_parameter(served: Served) -> None:
     for listing in LISTINGS:
         schema = document["paths"][f"{PREFIX}/{listing.name}"]["get"]["responses"]["200"]
         assert "next" in json.dumps(schema)
+
+
+def test_a_proxy_may_leave_its_path_or_take_it_off(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    served = serve_over(tmp_path, MadeLake(tmp_path, []), path="/keel")
+    served.look()
+    for target in ("/keel/", "/", "/keel/metrics", "/metrics", f"/keel{PREFIX}/groups", "/keel/metrics/kminion"):
+        assert served.get(target).status == 200
+    assert served.get("/keelhaul").status == 404

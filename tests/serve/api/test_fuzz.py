@@ -33,6 +33,10 @@ PATHS = st.one_of(
     st.sampled_from(["/", "/metrics", "/metrics/kminion", f"{PREFIX}/openapi.json"]),
     TEXTS.map(lambda text: f"{PREFIX}/groups/{text}"),
     TEXTS.map(lambda text: f"/metrics/{text}"),
+    st.tuples(
+        st.sampled_from(["consumer", "topic"]), TEXTS, st.sampled_from(["", "/status", "/lag", "/consumers"])
+    ).map(lambda parts: f"/v3/kafka/{CLUSTER}/{parts[0]}/{parts[1]}{parts[2]}"),
+    TEXTS.map(lambda text: f"/v3/kafka/{text}/consumer"),
     TEXTS.map(lambda text: f"/{text}"),
 )
 
