@@ -59,6 +59,7 @@ bench: setup
 
 soak: setup
 	@$(PYTHON) conf/setup.py store
+	@$(PYTHON) conf/setup.py prometheus
 	$(BIN)/pytest -m soak --durations=25
 
 MUTANTS ?= 500

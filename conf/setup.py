@@ -2,6 +2,7 @@
 
     python3 conf/setup.py            # install what is missing
     python3 conf/setup.py browser    # install a browser for the page's tests, if possible
+    python3 conf/setup.py prometheus # install Prometheus for the long test of the metrics, if possible
     python3 conf/setup.py store      # build an object store for the tests of lakes on S3, if possible
 
 Standard library only, and without new syntax, so that an old Python can report in one sentence what is missing. Exit
@@ -101,19 +102,30 @@ def install(python):
 
 def browser():
     """Install Debian's Chromium for the page's tests; if that is impossible, say so in one sentence and go on."""
-    if any(shutil.which(name) for name in BROWSERS):
-        return
     want = "install chromium or google-chrome, or the page's browser tests are skipped."
-    if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
-        print("No browser was found, and set-up can install one only as root on Debian or Ubuntu: " + want)
+    # (Ubuntu has only the second.)
+    install_program("Chromium", BROWSERS, ("chromium-headless-shell", "chromium"), want)
+
+
+def prometheus():
+    """Install Debian's Prometheus, which scrapes the server in a long test; otherwise as `browser`."""
+    want = "install prometheus, or the test that scrapes with it is skipped."
+    install_program("Prometheus", ("prometheus",), ("prometheus",), want)
+
+
+def install_program(name, programs, packages, want):
+    """Install the first package that gives one of the programs; say in one sentence why none could be installed."""
+    if any(shutil.which(program) for program in programs):
         return
-    print("installing Chromium for the page's tests ...", flush=True)
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        print("%s was not found, and set-up can install it only as root on Debian or Ubuntu: %s" % (name, want))
+        return
+    print("installing %s for the tests ..." % name, flush=True)
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     said = ""
     install = ["install", "-y", "-qq", "--no-install-recommends"]
-    # (Ubuntu has only the second.)
-    for step in (["update", "-qq"], [*install, "chromium-headless-shell"], [*install, "chromium"]):
-        if any(shutil.which(name) for name in BROWSERS):
+    for step in (["update", "-qq"], *([*install, package] for package in packages)):
+        if any(shutil.which(program) for program in programs):
             break
         done = subprocess.run(
             ["apt-get", *step],
@@ -124,8 +136,8 @@ def browser():
             check=False,
         )
         said = ([line.strip() for line in done.stdout.splitlines() if line.startswith("E:")] or [said])[-1]
-    if not any(shutil.which(name) for name in BROWSERS):
-        print("Chromium could not be installed (%s): %s" % (said or "apt-get printed nothing", want))
+    if not any(shutil.which(program) for program in programs):
+        print("%s could not be installed (%s): %s" % (name, said or "apt-get printed nothing", want))
 
 
 def store():
@@ -194,6 +206,8 @@ def stop(sentence):
 if __name__ == "__main__":
     if sys.argv[1:] == ["browser"]:
         browser()
+    elif sys.argv[1:] == ["prometheus"]:
+        prometheus()
     elif sys.argv[1:] == ["store"]:
         store()
     else:

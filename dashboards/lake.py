@@ -8,17 +8,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.query import columns_read, queries
+import pyarrow as pa
+
+from dashboards.query import Query, columns_read, queries
 from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
 from streaming.tables import ALL_TABLES, TableCache, Wanted, reach_of_living
 
-__all__ = ["PageLake"]
+__all__ = ["PageLake", "since"]
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +66,9 @@ class PageLake:
         refresh: timedelta,
         thresholds: Thresholds | None = None,
         steady: Callable[[], float] = time.monotonic,
+        more: Mapping[str, Query] | None = None,
+        changed: Callable[[], None] = lambda: None,
+        spans: Mapping[str, timedelta] | None = None,
     ) -> None:
         """Prepare; `start` begins to read.
 
@@ -74,6 +79,9 @@ class PageLake:
             refresh: Time between two polls for new files.
             thresholds: The alert rules' thresholds, by which the page chooses colours; None for the defaults.
             steady: A clock in seconds that no adjustment of the system time moves.
+            more: Queries that may be asked beside the page's own.
+            changed: Called in the thread after each look.
+            spans: How far back the past of a table goes, where it is not `past`.
         """
         self.past = past
         self.thresholds = thresholds or Thresholds()
@@ -82,20 +90,45 @@ class PageLake:
         self.reach = reach_of_living(heartbeat)
         self.problem: str | None = None
         self._refresh_s = refresh.total_seconds()
-        self._cache = TableCache(root, _wanted(past, self.reach), past)
+        self._queries = {**queries(), **(more or {})}
+        self._changed = changed
+        self._cache = TableCache(root, _wanted(self._queries, past, self.reach, spans or {}), past)
         self._version = 0
         self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
         self._read_once = threading.Event()
+        self._read = False
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lake", daemon=True)
         self._files = 0
 
     def start(self) -> None:
         """Begin to read, in a thread that ends with the process."""
-        threading.Thread(target=self._run, name="lake", daemon=True).start()
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """End the thread, and wait that long for it: it may be in a read that takes longer."""
+        self._end.set()
+        self._thread.join(seconds)
+
+    @property
+    def followed(self) -> bool:
+        """Whether the thread runs and the lake can be read."""
+        return self._thread.is_alive() and self.problem is None
+
+    @property
+    def present(self) -> bool:
+        """Whether the newest rows of everything that lives were read."""
+        return self._read and not self._cache.present_behind
 
     def wait_for_first_look(self, seconds: float) -> bool:
         """Wait until the newest rows were read, or reading failed; False when the time is up."""
         return self._read_once.wait(seconds)
+
+    @property
+    def version(self) -> int:
+        """Grows with every change of what is known."""
+        return self._version
 
     @property
     def unread(self) -> float:
@@ -110,13 +143,51 @@ class PageLake:
             version, known = self._version, self._answers.get(key)
         if known is not None:
             return known
-        rows = self._cache.rows(queries()[name].duckdb, given)
+        rows = self._cache.rows(self._queries[name].duckdb, given)
         with self._lock:
             if version == self._version:
                 if len(self._answers) >= _MOST_ANSWERS:
                     self._answers.clear()
                 self._answers[key] = rows
         return rows
+
+    def page(
+        self,
+        name: str,
+        parameters: Mapping[str, Any],
+        key: Sequence[str],
+        after: Sequence[Any] | None,
+        most: int,
+        *,
+        newest_first: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Some rows of a query, by the order of a key.
+
+        Args:
+            name: The query.
+            parameters: Values; those that the query does not have are passed over.
+            key: Columns that order its rows and that no two rows share.
+            after: Values of the key of the row before; None for the first page.
+            most: Most rows.
+            newest_first: Whether the order is from the largest key to the smallest.
+        """
+        query = self._queries[name]
+        given = {known: value for known, value in parameters.items() if known in query.parameters}
+        order = ", ".join(f'"{column}"{" DESC" if newest_first else ""}' for column in key)
+        where = ""
+        if after is not None:
+            given |= {f"after_{place}": value for place, value in enumerate(after)}
+            columns, values = (
+                ", ".join(f'"{column}"' for column in key),
+                ", ".join(f"$after_{place}" for place in range(len(key))),
+            )
+            where = f"WHERE ({columns}) {'<' if newest_first else '>'} ({values})"
+        sql = f"SELECT * FROM ({query.duckdb}) AS page {where} ORDER BY {order} LIMIT {most:d}"  # noqa: S608 - names of ours
+        return self._cache.rows(sql, given)
+
+    def columns(self, name: str) -> pa.Table:
+        """The rows of a query without parameters, as columns."""
+        return self._cache.arrow(self._queries[name].duckdb)
 
     def quiet_s(self, cluster: str) -> float:
         """Seconds since a round with a new number was read; 0 for an unknown cluster."""
@@ -125,7 +196,7 @@ class PageLake:
 
     def _see_rounds(self) -> None:
         now = datetime.now(UTC)
-        for row in self._cache.rows(queries()["rounds"].duckdb):
+        for row in self._cache.rows(self._queries["rounds"].duckdb):
             known = self._rounds.get(row["cluster"])
             if known is not None and row["round"] <= known.round:
                 continue
@@ -139,6 +210,7 @@ class PageLake:
             changed = self._cache.update()
             self._see_rounds()
             self.problem = None
+            self._read = True
         except EvenkeelError as error:
             changed = self.problem is None
             self.problem = str(error)
@@ -162,14 +234,15 @@ class PageLake:
 
     def _run(self) -> None:
         tidied = time.monotonic()
-        while True:
+        while not self._end.is_set():
             began = time.monotonic()
             try:
                 self.look()
                 self._read_once.set()
                 while self.read_on():
-                    if time.monotonic() - began > self._refresh_s:
+                    if time.monotonic() - began > self._refresh_s or self._end.is_set():
                         break
+                self._changed()
                 if time.monotonic() - tidied > _TIDY_EVERY_S:
                     self._cache.tidy()
                     tidied = time.monotonic()
@@ -178,7 +251,7 @@ class PageLake:
                 self.problem = "Reading the lake failed; the page's log has the reason. The page will try again."
             pause = _AGAIN_S if self.problem else self._refresh_s
             if not self._cache.behind:
-                time.sleep(max(0.1, pause - (time.monotonic() - began)))
+                self._end.wait(max(0.1, pause - (time.monotonic() - began)))
 
     def forget(self) -> None:
         """Drop all cached answers."""
@@ -192,9 +265,11 @@ def since(past: timedelta, now: datetime) -> datetime:
     return (now.astimezone(UTC) - past).replace(second=0, microsecond=0)
 
 
-def _wanted(past: timedelta, of_living: timedelta) -> dict[str, Wanted]:
+def _wanted(
+    asked: Mapping[str, Query], past: timedelta, of_living: timedelta, spans: Mapping[str, timedelta]
+) -> dict[str, Wanted]:
     """Tables and columns that the queries read, and how far back their newest rows can be."""
-    read = columns_read(queries().values())
+    read = columns_read(asked.values())
     reach = {
         "group_health": of_living,
         "lag": of_living,
@@ -205,5 +280,5 @@ def _wanted(past: timedelta, of_living: timedelta) -> dict[str, Wanted]:
     for table in ALL_TABLES:
         current, of_past = read.get(f"{table.name}_current", frozenset()), read.get(table.name, frozenset())
         if current or of_past:
-            found[table.name] = Wanted(current, of_past, reach.get(table.name))
+            found[table.name] = Wanted(current, of_past, reach.get(table.name), spans.get(table.name))
     return found

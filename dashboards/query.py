@@ -13,7 +13,7 @@ from pathlib import Path
 
 from streaming.tables import ALL_TABLES, reads, with_parameters
 
-__all__ = ["FOLDER", "Query", "columns_read", "history_queries", "queries"]
+__all__ = ["FOLDER", "Query", "columns_read", "history_queries", "queries", "server_queries"]
 
 FOLDER = Path(__file__).parent / "queries"
 
@@ -49,6 +49,12 @@ def queries() -> dict[str, Query]:
 def history_queries() -> dict[str, Query]:
     """Queries over months and years, by name: they read tables of history, which nobody holds in memory."""
     return _read(FOLDER / "history")
+
+
+@cache
+def server_queries() -> dict[str, Query]:
+    """What the server of metrics and API reads beside the page's queries, by name."""
+    return _read(FOLDER / "server")
 
 
 def _read(folder: Path) -> dict[str, Query]:

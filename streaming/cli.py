@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -170,6 +171,22 @@ def dash(
 
 
 @app.command()
+def serve(
+    lake: Lake = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen; default: 127.0.0.1:8090.")
+    ] = None,
+) -> None:
+    """Serve metrics and the API over the tables (docs/metrics.md, docs/api.md)."""
+    if listen is not None:
+        os.environ["EVENKEEL_SERVE__LISTEN"] = listen
+    settings = _settings(None, lake, None)
+    from streaming.serve import main as run_server  # noqa: PLC0415
+
+    raise typer.Exit(run_server(settings))
+
+
+@app.command()
 def alert(
     lake: Lake = None,
     cluster: Cluster = None,
@@ -275,6 +292,14 @@ def decode() -> None:
     from streaming.offsets_log import decode_line  # noqa: PLC0415
 
     _pipe(decode_line)
+
+
+@app.command(name="burrow-status")
+def burrow_status() -> None:
+    """Judge a partition by Burrow's rules: JSON lines in, JSON lines out (docs/tools.md)."""
+    from streaming.burrow import status_line  # noqa: PLC0415
+
+    _pipe(status_line)
 
 
 def main() -> None:

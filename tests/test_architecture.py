@@ -62,6 +62,7 @@ ROOMS = {
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
+    "streaming.burrow": room("msgspec"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
     "streaming.tables": room(
         "deltalake duckdb numpy pyarrow",
@@ -101,9 +102,13 @@ ROOMS = {
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
-        "jinja2 streamlit",
+        "jinja2 pyarrow streamlit",
         "streaming.config streaming.exceptions streaming.tables streaming.terminal",
         "dashboards.serve",
+    ),
+    "streaming.serve": room(
+        "msgspec pyarrow starlette uvicorn",
+        "dashboards streaming.burrow streaming.config streaming.exceptions streaming.lifecycle streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -124,13 +129,20 @@ ROOMS = {
     ),
     "streaming.cli": room(
         "msgspec rich typer",
-        "assignors dashboards streaming.advice streaming.alerts streaming.catalog streaming.cluster streaming.config "
-        "streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log "
-        "streaming.probe streaming.process streaming.terminal streaming.up",
+        "assignors dashboards streaming.advice streaming.alerts streaming.burrow streaming.catalog streaming.cluster "
+        "streaming.config streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain "
+        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
     ),
 }
 
-PURE = ("assignors", "streaming.records", "streaming.groups", "streaming.log_health", "streaming.offsets_log")
+PURE = (
+    "assignors",
+    "streaming.burrow",
+    "streaming.records",
+    "streaming.groups",
+    "streaming.log_health",
+    "streaming.offsets_log",
+)
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 
 

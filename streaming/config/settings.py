@@ -271,6 +271,69 @@ class PageSettings(Section):
     past_hours: float = Field(default=24.0, gt=0, le=24 * 31)
 
 
+_LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):(\d{1,5})")
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class ServeSettings(Section):
+    """The server: metrics and API.
+
+    Attributes:
+        listen: "address:port" that it listens on; an IPv6 address in brackets.
+        path: Path under which a proxy serves it, "" for the root.
+        hosts: Names under which it may be asked, as in `PageSettings`.
+        token: Bearer token that every request needs; None for none. A secret: rather in the environment.
+        user: Name that goes with `password`.
+        password: Password for basic authentication; None for none. A secret like `token`.
+        refresh_ms: From one look at the tables to the next.
+        past_hours: How far back the API's decisions go; held in memory.
+        partition_series: Whether `/metrics` has series by partition under our own names.
+        most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
+        burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
+    """
+
+    listen: str = "127.0.0.1:8090"
+    path: str = ""
+    hosts: tuple[str, ...] = ()
+    token: SecretStr | None = None
+    user: str = "evenkeel"
+    password: SecretStr | None = None
+    refresh_ms: int = Field(default=3_000, ge=500)
+    past_hours: float = Field(default=24.0, ge=1, le=24 * 31)
+    partition_series: bool = False
+    most_series: int = Field(default=500_000, ge=1_000)
+    burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
+
+    @field_validator("listen")
+    @classmethod
+    def _address(cls, listen: str) -> str:
+        found = _LISTEN.fullmatch(listen)
+        if found is None or not 0 <= int(found[2]) <= 65_535:
+            message = "it must be an address and a port, like 127.0.0.1:8090 or [::1]:8090"
+            raise ValueError(message)
+        return listen
+
+    @field_validator("token", "password")
+    @classmethod
+    def _not_empty(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and not secret.get_secret_value():
+            message = "an empty secret protects nothing: leave it out"
+            raise ValueError(message)
+        return secret
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Address, without brackets, and port."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    @property
+    def own_hosts(self) -> tuple[str, ...]:
+        """Names under which it may be asked; empty allows any."""
+        return self.hosts or (_LOOPBACK if self.address[0] in _LOOPBACK else ())
+
+
 class MaintenanceSettings(Section):
     """Maintenance of the lake.
 
@@ -302,6 +365,7 @@ class Settings(BaseSettings):
         job: The job.
         alerts: The alerter.
         page: The page.
+        serve: The server of metrics and API.
         maintenance: Maintenance of the lake.
         owners: Teams and their groups; the first entry that matches a group counts.
         strategies: Expected strategies.
@@ -324,6 +388,7 @@ class Settings(BaseSettings):
     job: JobSettings = JobSettings()
     alerts: AlertSettings = AlertSettings()
     page: PageSettings = PageSettings()
+    serve: ServeSettings = ServeSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()

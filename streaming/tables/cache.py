@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.read import VIEWS, current_sql
@@ -43,11 +44,13 @@ class Wanted:
         reach: How far the newest row of a living key can lie behind the newest of its cluster (tables with a
             heartbeat): a start reads no further back. Of a table whose keys nothing closes, how much of the view is of
             interest. None holds the newest row of every key.
+        span: How far back the table itself goes; None for as far as all others.
     """
 
     current: frozenset[str] = frozenset()
     past: frozenset[str] = frozenset()
     reach: timedelta | None = None
+    span: timedelta | None = None
 
 
 def reach_of_living(heartbeat: timedelta) -> timedelta:
@@ -66,6 +69,7 @@ class _Held:
     current: tuple[str, ...]
     past: tuple[str, ...]
     reach: timedelta | None
+    span: timedelta
     log_tail: DeltaLogTail
     grouped: bool
     """Whether a row speaks of a group."""
@@ -93,12 +97,11 @@ class TableCache:
             wanted: What is held, by table.
             past: How far back from the newest row of a cluster the tables go.
         """
-        self._past = past
         self._lock = threading.Lock()
         self._connection = duckdb.connect()
         self._connection.execute("SET TimeZone = 'UTC'")
         self._connection.execute("CREATE TABLE group_numbers (number INTEGER, cluster VARCHAR, group_id VARCHAR)")
-        self._held = [_held(root, table_named(name), wish) for name, wish in wanted.items()]
+        self._held = [_held(root, table_named(name), wish, past) for name, wish in wanted.items()]
         for held in self._held:
             self._create(held)
         names = {held.table.name for held in self._held if held.current}
@@ -113,6 +116,11 @@ class TableCache:
     def behind(self) -> int:
         """Files that were there at the first look and are not read yet."""
         return sum(len(held.todo) for held in self._held)
+
+    @property
+    def present_behind(self) -> int:
+        """Those of them that the `_current` views need."""
+        return sum(near for held in self._held for _, near in held.todo)
 
     def update(self) -> bool:
         """Take in what is new; the first time, the newest files of each table. True if anything has changed.
@@ -154,7 +162,7 @@ class TableCache:
         with self._whole():
             for held in self._held:
                 if held.past:
-                    self._keep(f"past_{held.table.name}", held, self._past)
+                    self._keep(f"past_{held.table.name}", held, held.span)
                 if held.current:
                     # (What has ended says so itself: no living row is dropped for its time, for clocks can be off.)
                     if held.reach is not None and not held.table.closes:
@@ -171,6 +179,16 @@ class TableCache:
             cursor.execute(sql, dict(parameters or {}))
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        finally:
+            cursor.close()
+
+    def arrow(self, sql: str) -> pa.Table:
+        """Run a query; its rows as columns, for many of them."""
+        with self._lock:
+            cursor = self._connection.cursor()
+        try:
+            cursor.execute("SET TimeZone = 'UTC'")
+            return cursor.sql(sql).to_arrow_table()
         finally:
             cursor.close()
 
@@ -220,7 +238,7 @@ class TableCache:
         for file in reversed(files):
             age = min(newest[file.clusters], now) - file.newest if file.newest is not None else timedelta(0)
             near = bool(held.current) and (held.reach is None or age <= held.reach)
-            if near or (held.past and age <= self._past):
+            if near or (held.past and age <= held.span):
                 found.append((file, near))
         return found
 
@@ -278,7 +296,7 @@ class TableCache:
         )
 
 
-def _held(root: str, table: Table, wish: Wanted) -> _Held:
+def _held(root: str, table: Table, wish: Wanted, past: timedelta) -> _Held:
     names = {c.name for c in table.columns}
     time = next(name for name in _TIMES if name in names)
     needed = {"cluster", time, *({"group_id"} & set(table.key))}
@@ -290,6 +308,7 @@ def _held(root: str, table: Table, wish: Wanted) -> _Held:
         current=tuple(c.name for c in table.columns if wish.current and c.name in wish.current | of_view),
         past=tuple(c.name for c in table.columns if wish.past and c.name in wish.past | needed),
         reach=wish.reach,
+        span=past if wish.span is None else min(wish.span, past),
         log_tail=DeltaLogTail(root, table, time),
         grouped="group_id" in table.key,
     )

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from dashboards.format import Clock, reasons
 from dashboards.lake import PageLake
-from dashboards.query import FOLDER, Query, history_queries, queries
+from dashboards.query import FOLDER, Query, history_queries, queries, server_queries
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
@@ -25,7 +25,10 @@ pytestmark = [pytest.mark.xdist_group("session"), pytest.mark.turn(6)]
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
 SINCE = END - timedelta(hours=24)
 
-EVERYTHING = {"cluster": None, "group_id": None, "since": SINCE, "most": 20, "step": "minute", "imbalance": 0.5}
+EVERYTHING = {
+    "cluster": None, "group_id": None, "topic": None, "status": None, "verdict": None, "since": SINCE, "most": 20,
+    "step": "minute", "imbalance": 0.5,
+}  # fmt: skip
 ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
 STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
 
@@ -84,7 +87,8 @@ def views(spark: SparkSession, root: Path) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def memory(root: Path) -> PageLake:
-    lake = PageLake(str(root), timedelta(hours=24), timedelta(minutes=10), timedelta(seconds=1))
+    day, heartbeat, refresh = timedelta(hours=24), timedelta(minutes=10), timedelta(seconds=1)
+    lake = PageLake(str(root), day, heartbeat, refresh, more=server_queries())
     lake.look()
     while lake.read_on():
         pass
@@ -120,11 +124,11 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", sorted(queries()))
+@pytest.mark.parametrize("name", sorted({**queries(), **server_queries()}))
 def test_a_query_gives_the_same_rows_in_spark_in_duckdb_and_from_memory(
     name: str, root: Path, memory: PageLake, views: SparkSession
 ) -> None:
-    query = queries()[name]
+    query = {**queries(), **server_queries()}[name]
     reader = LakeReader(root)
     seen = 0
     for values in _values(query):
@@ -163,7 +167,7 @@ def test_a_query_over_history_gives_the_same_rows_in_spark_and_in_duckdb(
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.sql")), ids=lambda path: path.stem)
 def test_a_file_begins_with_its_question_its_parameters_and_its_columns(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    query = (queries() | history_queries())[path.stem]
+    query = (queries() | history_queries() | server_queries())[path.stem]
     comment = text[: re.search(r"^[^-]", text, re.MULTILINE).start()]  # type: ignore[union-attr]
     assert text.split("\n", 1)[0].endswith(("?", ".")), "the first line is a question, or says what the panel shows"
     assert "-- Parameters:" in comment

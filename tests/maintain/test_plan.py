@@ -199,7 +199,9 @@ def test_the_work_comes_to_an_end_and_leaves_few_files(files: list[File], keep: 
     for day in {one.day for one in quiet}:
         of_day = [one for one in quiet if one.day == day]
         if all(NOW - one.written >= HOUR for one in of_day):
-            assert sum(not one.is_sorted for one in of_day) <= 1
+            # (Larger files than a piece were made by another engine and are left alone.)
+            fitting = [one for one in of_day if one.size <= LIMITS.piece_bytes and one.rows <= LIMITS.sort_rows]
+            assert sum(not one.is_sorted for one in fitting) <= 1
 
 
 def test_a_day_of_8640_commits_is_never_more_than_200_files() -> None:

@@ -1,0 +1,73 @@
+"""The rules by which Burrow judges a partition.
+
+Source: linkedin/Burrow v1.9.5, core/internal/evaluator/caching.go (`calculatePartitionStatus`). Where its rules
+surprise, they do so here: one commit with lag is STOP at once, a rewind is tested before a lag of zero, and only the
+first rewind is tested at all. Our own judgement is another (docs/verdicts.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+Status = Literal["OK", "WARN", "ERR", "STOP", "STALL", "REWIND"]
+"""Status of a partition; ERR is a group's alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit of a window.
+
+    Attributes:
+        offset: Committed offset.
+        timestamp_ms: Its time, ms since the epoch.
+        lag: Lag at that time, in offsets; None if not known.
+    """
+
+    offset: int
+    timestamp_ms: int
+    lag: int | None
+
+
+def judge(
+    window: Sequence[Commit], broker_offsets: Sequence[int], current_lag: int, now_ms: int, allowed_lag: int = 0
+) -> Status:
+    """Status of one partition; the first rule that applies wins.
+
+    Args:
+        window: Its last commits, the oldest first.
+        broker_offsets: The last end offsets of the partition.
+        current_lag: Newest end offset minus newest committed offset, at least 0.
+        now_ms: The time, ms since the epoch; Burrow looks at a clock of whole seconds.
+        allowed_lag: Lag up to this counts as none.
+    """
+    if not window or current_lag <= allowed_lag:
+        return "OK"
+    if _stopped(window, now_ms) and all(end > window[-1].offset for end in broker_offsets):
+        return "STOP"
+    if _rewound(window):
+        return "REWIND"
+    lags = [commit.lag for commit in window if commit.lag is not None]
+    if any(lag <= allowed_lag for lag in lags):
+        return "OK"
+    if all(later.offset == earlier.offset for earlier, later in pairwise(window)):
+        return "STALL"
+    if all(later >= earlier for earlier, later in pairwise(lags)):
+        return "WARN"
+    return "OK"
+
+
+def _stopped(window: Sequence[Commit], now_ms: int) -> bool:
+    """Whether nothing was committed for longer than the window spans."""
+    first, last = window[0].timestamp_ms, window[-1].timestamp_ms
+    return now_ms // 1000 * 1000 - last > last - first
+
+
+def _rewound(window: Sequence[Commit]) -> bool:
+    """Whether the first step backwards was not made good since."""
+    for place, (earlier, later) in enumerate(pairwise(window), start=1):
+        if later.offset < earlier.offset:
+            return all(commit.offset < earlier.offset for commit in window[place:])
+    return False

@@ -1,0 +1,7 @@
+"""`/api/v1`: what the tables say, as JSON. One description routes, checks parameters, and is the OpenAPI document."""
+
+from __future__ import annotations
+
+from streaming.serve.api.routes import PREFIX, routes
+
+__all__ = ["PREFIX", "routes"]

@@ -1,0 +1,101 @@
+"""The lists of the API: each is one query over the tables, with its parameters and the order of its pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+# A page of this size is a few hundred kilobytes; making its JSON holds up others for some milliseconds.
+MOST: Final = 1_000
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of every list."""
+
+    cluster: Annotated[str | None, Meta(description="One cluster, by its configured name; otherwise all.")] = None
+    limit: Annotated[int, Meta(ge=1, le=MOST, description="Most rows of a page.")] = 100
+    cursor: Annotated[str | None, Meta(description="`next` of the page before.")] = None
+
+
+class GroupFilter(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of lists about groups."""
+
+    group: Annotated[str | None, Meta(description="One group, by its id; otherwise all.")] = None
+
+
+class DecisionFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of decisions."""
+
+    since: Annotated[
+        Annotated[datetime, Meta(tz=True)] | None,
+        Meta(description="How far to look back (RFC 3339); at most `serve.past_hours`, which is the default."),
+    ] = None
+
+
+class DriftFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of verdicts."""
+
+    verdict: Annotated[
+        str | None, Meta(description="identical, drifted, unverified or not_applicable; otherwise all.")
+    ] = None
+
+
+class LagFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of lag."""
+
+    topic: Annotated[str | None, Meta(description="One topic; otherwise all.")] = None
+    status: Annotated[str | None, Meta(description="One lag_status, for example stopped; otherwise all.")] = None
+
+
+class TopicFilter(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of topics."""
+
+    topic: Annotated[str | None, Meta(description="One topic; otherwise all.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One list.
+
+    Attributes:
+        name: Last part of its path.
+        told: What it lists, in a sentence.
+        query: Name of the query.
+        filters: Its parameters.
+        key: Columns that order the rows, and that no two rows share; never NULL.
+        tables: Tables whose columns the rows have: their comments become the descriptions.
+        newest_first: Whether the order is from the largest key to the smallest.
+    """
+
+    name: str
+    told: str
+    query: str
+    filters: type[Filter]
+    key: tuple[str, ...]
+    tables: tuple[str, ...]
+    newest_first: bool = False
+
+
+LISTINGS: Final = (
+    Listing("groups", "Every living group, and what is wrong with it.", "groups", GroupFilter,
+            ("cluster", "group_id"), ("group_health", "drift")),
+    Listing("decisions", "Decisions on who owns what: why, and at what cost; the newest first.", "rebalances",
+            DecisionFilter, ("record_time", "decision", "cluster", "group_id"), ("rebalance_churn", "drift"),
+            newest_first=True),
+    Listing("drift", "The newest verdict of each group, with the partitions that drifted.", "api_drift", DriftFilter,
+            ("cluster", "group_id"), ("drift",)),
+    Listing("lag", "Every partition of every group: lag, offsets, owner.", "api_lag", LagFilter,
+            ("cluster", "group_id", "topic", "partition"), ("lag",)),
+    Listing("members", "The members of each group, with their partitions.", "api_members", GroupFilter,
+            ("cluster", "group_id", "member_id"), ("members",)),
+    Listing("topics", "The topics that groups read, and how far behind these are.", "api_topics", TopicFilter,
+            ("cluster", "topic"), ("group_health", "lag")),
+    Listing("what-if", "What other strategies would have done at each group's newest decision.", "api_what_if",
+            GroupFilter, ("cluster", "group_id", "strategy"), ("what_if",)),
+    Listing("alerts", "The alerts that fire.", "alerts", GroupFilter, ("cluster", "alert_id"), ("alerts",)),
+)  # fmt: skip
+"""All of them; a new one is a query file and an entry here."""

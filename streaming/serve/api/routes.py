@@ -1,0 +1,168 @@
+"""Requests to the API: parameters checked by the lists' structs, answers in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dashboards import since
+from streaming.serve.api.cursors import CursorError, read, written
+from streaming.serve.api.listings import LISTINGS, Filter, Listing
+from streaming.serve.api.openapi import document
+from streaming.serve.model import Model, Snapshot
+from streaming.serve.problems import problem, quoted
+
+PREFIX: Final = "/api/v1"
+
+_STARTING = "The tables are still being read: ask again in some seconds."
+
+_KINDS: Final[Mapping[str, type]] = {"partition": int, "decision": int, "record_time": datetime}
+
+# More decisions than a day of any cluster has.
+_ALL: Final = 2**31 - 1
+
+_F = TypeVar("_F", bound=Filter)
+
+
+class _Anything(Convertor[str]):
+    """The rest of a path, line feeds as well (Starlette's own stops at them)."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
+
+
+class _RefusedError(Exception):
+    """A parameter is wrong; the text is a sentence."""
+
+
+class _OfOne(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of one group."""
+
+
+def routes(model: Model) -> list[Route]:
+    """The routes of the API."""
+
+    def in_thread(answer: Callable[[Request, Snapshot], Response]) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            snapshot = model.snapshot
+            if snapshot is None:
+                return problem(503, _STARTING, headers={"Retry-After": "5"})
+            try:
+                return await run_in_threadpool(answer, request, snapshot)
+            except _RefusedError as error:
+                return problem(400, str(error))
+
+        return endpoint
+
+    async def described(_: Request) -> Response:
+        return _json(document(PREFIX))
+
+    def listed(listing: Listing) -> Callable[[Request, Snapshot], Response]:
+        return lambda request, snapshot: _page(model, listing, request, snapshot)
+
+    return [
+        Route(f"{PREFIX}/openapi.json", described),
+        *(Route(f"{PREFIX}/{one.name}", in_thread(listed(one))) for one in LISTINGS),
+        # (A group's id may contain anything.)
+        Route(
+            f"{PREFIX}/groups/{{group:anything}}", in_thread(lambda request, snapshot: _group(model, request, snapshot))
+        ),
+    ]
+
+
+def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) -> Response:
+    asked = _checked(request, listing.filters)
+    kinds = [_KINDS.get(column, str) for column in listing.key]
+    try:
+        after = read(asked.cursor, kinds) if asked.cursor is not None else None
+    except CursorError:
+        message = f"cursor is none of this list: {quoted(asked.cursor or '')}; take `next` of the page before."
+        raise _RefusedError(message) from None
+    known = {
+        "cluster": asked.cluster,
+        "group_id": getattr(asked, "group", None),
+        "topic": getattr(asked, "topic", None),
+        "status": getattr(asked, "status", None),
+        "verdict": getattr(asked, "verdict", None),
+        "since": _since(model, getattr(asked, "since", None)),
+        "imbalance": model.thresholds.imbalance,
+        "most": _ALL,
+    }
+    rows = model.lake.page(listing.query, known, listing.key, after, asked.limit + 1, newest_first=listing.newest_first)
+    more = len(rows) > asked.limit
+    rows = rows[: asked.limit]
+    following = written([rows[-1][column] for column in listing.key]) if more else None
+    return _json({"items": rows, "next": following, "rounds": _rounds(model, snapshot)})
+
+
+def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
+    group = request.path_params["group"]
+    asked = _checked(request, _OfOne)
+    of = {"cluster": asked.cluster, "group_id": group}
+    found = model.lake.ask("groups", {**of, "imbalance": model.thresholds.imbalance})
+    if not found:
+        return problem(404, f"There is no living group {quoted(group)}.")
+    if len(found) > 1:
+        return problem(400, f"Several clusters have a group {quoted(group)}: add ?cluster= and a name.")
+    of = {"cluster": found[0]["cluster"], "group_id": group}
+    verdicts = model.lake.ask("api_drift", {**of, "verdict": None})
+    return _json(
+        {
+            "group": found[0],
+            "drift": verdicts[0] if verdicts else None,
+            "what_if": model.lake.ask("api_what_if", of),
+            "rounds": _rounds(model, snapshot),
+        }
+    )
+
+
+def _checked(request: Request, filters: type[_F]) -> _F:
+    given: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in given:
+            message = f"The parameter {quoted(name)} is given twice."
+            raise _RefusedError(message)
+        given[name] = value
+    try:
+        return msgspec.convert(given, filters, strict=False)
+    except msgspec.ValidationError as error:
+        message = f"A parameter is wrong: {quoted(str(error))}. {PREFIX}/openapi.json has all of them."
+        raise _RefusedError(message) from None
+
+
+def _since(model: Model, given: datetime | None) -> datetime:
+    earliest = since(model.lake.past, datetime.now(UTC))
+    return earliest if given is None else max(given, earliest)
+
+
+def _rounds(model: Model, snapshot: Snapshot) -> list[dict[str, Any]]:
+    silent = model.silent(snapshot)
+    return [
+        {
+            "cluster": name,
+            "round": cluster.round,
+            "round_time": datetime.fromtimestamp(cluster.round_ms / 1000, UTC),
+            "silent": name in silent,
+        }
+        for name, cluster in sorted(snapshot.clusters.items())
+    ]
+
+
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), media_type="application/json")

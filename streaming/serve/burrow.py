@@ -1,0 +1,279 @@
+"""Burrow's read API (`/v3/kafka`, `/burrow/admin`) with its JSON, as release 1.9.5 answers.
+
+A window has one commit a round at the most, which is what Burrow's `min-distance` of one interval gives. The time of a
+judgement is the newest round's, and not the clock's: rows that are late make no consumer a stopped one.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from streaming.burrow import Commit, Status, judge
+from streaming.serve.model import Cluster, Model, Snapshot
+
+# Burrow's default for `intervals`: commits of a window, and end offsets.
+_INTERVALS: Final = 10
+
+_ORDER: Final[Mapping[Status, int]] = {"OK": 1, "WARN": 2, "ERR": 3, "STOP": 4, "STALL": 5, "REWIND": 6}
+
+# Rows of `/lag` are read by this key, at most so many: more partitions has no group.
+_KEY: Final = ("topic", "partition")
+_MOST: Final = 1_000_000
+
+
+class _RefusedError(Exception):
+    """A request is answered with an error; status and message as Burrow has them."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(slots=True)
+class _Partition:
+    """A slot of a consumer's topic; without `window` nothing is known that could be judged."""
+
+    owner: str = ""
+    client_id: str = ""
+    lag: int = 0
+    last_commit: datetime | None = None
+    window: list[dict[str, Any]] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+
+def routes(model: Model) -> list[Route]:
+    """The routes of Burrow's API."""
+
+    def answered(answer: Callable[[Model, Request, Snapshot], Response]) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            snapshot = model.snapshot
+            if snapshot is None:
+                return _json(request, "the tables are still being read", 503, error=True)
+            try:
+                return await run_in_threadpool(answer, model, request, snapshot)
+            except _RefusedError as error:
+                return _json(request, str(error), error.status, error=True)
+
+        return endpoint
+
+    async def admin(_: Request) -> Response:
+        return PlainTextResponse("GOOD")
+
+    async def ready(_: Request) -> Response:
+        return PlainTextResponse("READY") if model.snapshot else PlainTextResponse("STARTING", 503)
+
+    async def nothing(request: Request) -> Response:
+        return _json(request, "invalid request type", 404, error=True)
+
+    of = "/v3/kafka/{cluster}"
+    return [
+        Route("/burrow/admin", admin),
+        Route("/burrow/admin/ready", ready),
+        Route("/v3/kafka", answered(_clusters)),
+        Route(of, answered(_cluster)),
+        Route(f"{of}/topic", answered(_topics)),
+        Route(f"{of}/topic/{{topic}}", answered(_topic)),
+        Route(f"{of}/topic/{{topic}}/consumers", answered(_topic_consumers)),
+        Route(f"{of}/consumer", answered(_consumers)),
+        Route(f"{of}/consumer/{{consumer}}", answered(_consumer)),
+        Route(f"{of}/consumer/{{consumer}}/status", answered(_bad_partitions)),
+        Route(f"{of}/consumer/{{consumer}}/lag", answered(_all_partitions)),
+        Route("/v3/{rest:path}", nothing),
+    ]
+
+
+def _clusters(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+    return _json(request, "cluster list returned", clusters=sorted(snapshot.clusters))
+
+
+def _cluster(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+    cluster = _known(request, snapshot, "cluster module not found")
+    profile = {"name": "", "client-id": "", "kafka-version": "", "tls": None, "sasl": None}
+    seconds = (cluster.interval_ms or 0) // 1000
+    module = {"class-name": "kafka", "servers": [], "client-profile": profile, "topic-refresh": seconds,
+              "offset-refresh": seconds}  # fmt: skip
+    return _json(request, "cluster module detail returned", module=module)
+
+
+def _topics(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+    found = {topic for _, topic, *_ in _ends(snapshot, _known(request, snapshot).name)}
+    return _json(request, "topic list returned", topics=sorted(found))
+
+
+def _topic(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+    wanted = request.path_params["topic"]
+    cluster = _known(request, snapshot, "cluster or topic not found").name
+    newest: dict[int, tuple[int, int]] = {}
+    for _, topic, partition, end, number in _ends(snapshot, cluster):
+        if topic == wanted and end is not None and number >= newest.get(partition, (-1, 0))[0]:
+            newest[partition] = number, end
+    if not newest:
+        raise _RefusedError(404, "cluster or topic not found")
+    return _json(request, "topic offsets returned", offsets=[end for _, (_, end) in sorted(newest.items())])
+
+
+def _topic_consumers(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+    wanted = request.path_params["topic"]
+    found = {group for group, topic, *_ in _ends(snapshot, _known(request, snapshot).name) if topic == wanted}
+    return _json(request, "consumers of topic returned", consumers=sorted(found))
+
+
+def _consumers(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+    found = {group for group, *_ in _ends(snapshot, _known(request, snapshot).name)}
+    return _json(request, "consumer list returned", consumers=sorted(found))
+
+
+def _consumer(model: Model, request: Request, snapshot: Snapshot) -> Response:
+    cluster = _known(request, snapshot, "cluster or consumer not found")
+    found = _partitions(model, cluster, request.path_params["consumer"])
+    if not found:
+        raise _RefusedError(404, "cluster or consumer not found")
+    topics = {
+        topic: [
+            {
+                "offsets": [None] * (_INTERVALS - len(one.window)) + one.window if one.window else None,
+                "owner": one.owner,
+                "client_id": one.client_id,
+                "current-lag": one.lag,
+            }
+            for one in partitions
+        ]
+        for topic, partitions in found.items()
+    }
+    return _json(request, "consumer detail returned", topics=topics)
+
+
+def _bad_partitions(model: Model, request: Request, snapshot: Snapshot) -> Response:
+    return _status(model, request, snapshot, show_all=False)
+
+
+def _all_partitions(model: Model, request: Request, snapshot: Snapshot) -> Response:
+    return _status(model, request, snapshot, show_all=True)
+
+
+def _status(model: Model, request: Request, snapshot: Snapshot, *, show_all: bool) -> Response:
+    group = request.path_params["consumer"]
+    status: dict[str, Any] = {
+        "cluster": request.path_params["cluster"], "group": group, "status": "NOTFOUND", "complete": 1.0,
+        "partitions": [], "partition_count": 0, "maxlag": None, "totallag": 0,
+    }  # fmt: skip
+    cluster = snapshot.clusters.get(request.path_params["cluster"])
+    if cluster is None:
+        return _json(request, "consumer status returned", 404, status=status)
+    if cluster.name in model.silent(snapshot):
+        raise _RefusedError(503, "no round has come from the cluster for some time, so nothing is known of its present")
+    found = _partitions(model, cluster, group)
+    if not found:
+        return _json(request, "consumer status returned", 404, status=status)
+    judged = [
+        _judged(topic, number, one, cluster, model.commits_since(cluster))
+        for topic, partitions in found.items()
+        for number, one in enumerate(partitions)
+    ]
+    worst = max((_ORDER[one["status"]] for one in judged), default=1)
+    status |= {
+        "status": ("OK", "WARN", "ERR")[min(worst, _ORDER["ERR"]) - 1],
+        "complete": sum(one["complete"] == 1.0 for one in judged) / len(judged),
+        "partitions": [one for one in judged if show_all or one["status"] != "OK"],
+        "partition_count": len(judged),
+        "maxlag": max(judged, key=lambda one: int(one["current_lag"])),
+        "totallag": sum(one["current_lag"] for one in judged),
+    }
+    return _json(request, "consumer status returned", status=status)
+
+
+def _judged(topic: str, number: int, one: _Partition, cluster: Cluster, held_since: datetime) -> dict[str, Any]:
+    window = [Commit(commit["offset"], commit["timestamp"], commit["lag"]) for commit in one.window]
+    status = judge(window, one.ends, one.lag, cluster.round_ms)
+    # A single commit spans no time, so any lag behind it would be STOP. Where it is from the time that is held, there
+    # may have been others before, and the next ones will tell.
+    if len(window) == 1 and one.last_commit is not None and one.last_commit > held_since:
+        status = "OK"
+    return {
+        "topic": topic,
+        "partition": number,
+        "owner": one.owner,
+        "client_id": one.client_id,
+        "status": status,
+        "start": one.window[0] if one.window else None,
+        "end": one.window[-1] if one.window else None,
+        "current_lag": one.lag,
+        "complete": len(window) / _INTERVALS,
+    }
+
+
+def _partitions(model: Model, cluster: Cluster, group: str) -> dict[str, list[_Partition]]:
+    """A group's partitions by topic; the place in the list is the number, as far as the group has committed."""
+    of = {"cluster": cluster.name, "group_id": group}
+    any_of = {"topic": None, "status": None}
+    rows = model.lake.page("api_lag", of | any_of, _KEY, None, _MOST)
+    found: dict[str, dict[int, _Partition]] = {}
+    for row in rows:
+        if row["committed_offset"] is None or row["last_commit_time"] is None or row["lag"] is None:
+            continue
+        found.setdefault(row["topic"], {})[row["partition"]] = _Partition(
+            row["client_host"] or "", row["client_id"] or "", row["lag"], row["last_commit_time"], [_commit(row)]
+        )
+    commits: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in model.lake.page("burrow_commits", of, (*_KEY, "round_time"), None, _MOST):
+        commits.setdefault((row["topic"], row["partition"]), []).append(_commit(row))
+    since = datetime.fromtimestamp(cluster.round_ms / 1000, tz=UTC) - _INTERVALS * timedelta(
+        milliseconds=cluster.interval_ms or 0
+    )
+    ends: dict[tuple[str, int], list[int]] = {}
+    for row in model.lake.ask("burrow_ends", of | {"since": since}):
+        ends.setdefault((row["topic"], row["partition"]), []).append(row["high_watermark"])
+    for topic, partitions in found.items():
+        for number, one in partitions.items():
+            one.window = commits.get((topic, number)) or one.window
+            one.ends = ends.get((topic, number), [])
+    return {
+        topic: [partitions.get(number, _Partition()) for number in range(max(partitions) + 1)]
+        for topic, partitions in found.items()
+    }
+
+
+def _commit(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "offset": row["committed_offset"],
+        "timestamp": _ms(row["last_commit_time"]),
+        "observedAt": _ms(row["round_time"]),
+        "lag": row["lag"],
+    }
+
+
+def _ends(snapshot: Snapshot, cluster: str) -> Iterable[tuple[str, str, int, int | None, int]]:
+    """Group, topic, partition, end and round of every row of a cluster."""
+    table = snapshot.partitions
+    columns = ("cluster", "group_id", "topic", "partition", "high_watermark", "round")
+    for name, *rest in zip(*(table[column].to_pylist() for column in columns), strict=True):
+        if name == cluster:
+            group, topic, partition, end, number = rest
+            yield group, topic, partition, end, number
+
+
+def _known(request: Request, snapshot: Snapshot, otherwise: str = "cluster not found") -> Cluster:
+    cluster = snapshot.clusters.get(request.path_params["cluster"])
+    if cluster is None:
+        raise _RefusedError(404, otherwise)
+    return cluster
+
+
+def _json(request: Request, message: str, status_code: int = 200, *, error: bool = False, **fields: Any) -> Response:
+    asked = {"url": request.url.path, "host": socket.gethostname()}
+    body = msgspec.json.encode({"error": error, "message": message, **fields, "request": asked})
+    return Response(body, status_code, media_type="application/json")
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

@@ -1,0 +1,17 @@
+"""`/metrics`: our own names, and those of other exporters as modes."""
+
+from __future__ import annotations
+
+from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT, wants_open_metrics
+from streaming.serve.metrics.scrapes import MODES, OWN, Scrapes, StartingError, WhichClusterError
+
+__all__ = [
+    "MODES",
+    "OPEN_METRICS",
+    "OWN",
+    "TEXT",
+    "Scrapes",
+    "StartingError",
+    "WhichClusterError",
+    "wants_open_metrics",
+]

@@ -1,0 +1,65 @@
+"""What the modes of other exporters share: sums by topic, partitions of topics, as those exporters define them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from streaming.serve.metrics.exposition import Family, Level, sample
+from streaming.serve.metrics.rows import Partition, Scope, partitions
+
+NO_COMMIT = "no_commit"
+"""`lag.reason` of a partition without a committed offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTopic:
+    """One topic of one group.
+
+    Attributes:
+        cluster: Name of the cluster.
+        group: Group id.
+        topic: Topic.
+        partitions: Its partitions, by number.
+    """
+
+    cluster: str
+    group: str
+    topic: str
+    partitions: list[Partition]
+
+    @property
+    def lag(self) -> int | None:
+        """Sum of what is known; None when nothing is."""
+        known = [row.lag for row in self.partitions if row.lag is not None]
+        return sum(known) if known else None
+
+    @property
+    def committed(self) -> int | None:
+        """Sum of the committed offsets; None when there is none."""
+        known = [row.committed_offset for row in self.partitions if row.committed_offset is not None]
+        return sum(known) if known else None
+
+
+def group_topics(scope: Scope) -> Iterator[GroupTopic]:
+    """By cluster, group and topic, with topics that the group has left: other exporters know no subscription."""
+    for (cluster, group, topic), rows in groupby(partitions(scope), lambda row: row[:3]):
+        yield GroupTopic(cluster, group, topic, list(rows))
+
+
+def topic_partitions(found: Iterable[GroupTopic]) -> dict[tuple[str, str, int], tuple[int | None, int | None]]:
+    """Log start offset and high watermark by cluster, topic and partition: of the newest row of any group."""
+    newest: dict[tuple[str, str, int], Partition] = {}
+    for one in found:
+        for row in one.partitions:
+            key = (row.cluster, row.topic, row.partition)
+            known = newest.get(key)
+            if known is None or row.round > known.round:
+                newest[key] = row
+    return {key: (row.log_start_offset, row.high_watermark) for key, row in sorted(newest.items())}
+
+
+def gauge(name: str, told: str, level: Level, values: Iterable[tuple[str, float | None]]) -> Family:
+    """A gauge from labels and values; values that are not known are left out."""
+    return Family(name, "gauge", told, [sample(at, value) for at, value in values if value is not None], level)

@@ -1,0 +1,187 @@
+"""Scrapes: bytes that are made once per round and mode, and the few lines that tell how old they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Final
+
+from streaming.serve.metrics import kafka_exporter, kafka_lag_exporter, kminion, own
+from streaming.serve.metrics.exposition import Family, Labels, Level, sample, within, written
+from streaming.serve.metrics.rows import Scope
+from streaming.serve.model import Model, Snapshot, round_age_s
+
+OWN: Final = "evenkeel"
+
+MODES: Final[dict[str, Callable[[Scope], list[Family]]]] = {
+    "kafka-lag-exporter": kafka_lag_exporter.families,
+    "kafka_exporter": kafka_exporter.families,
+    "kminion": kminion.families,
+}
+"""Other exporters' metrics by the mode's name."""
+
+NEED_CLUSTER: Final = frozenset({"kafka_exporter", "kminion"})
+"""Modes whose names have no label for the cluster."""
+
+# What was not scraped for so long is not made any more before it is asked for.
+_WANTED_S = 300.0
+
+
+class StartingError(Exception):
+    """The tables are still being read, so sums would be too small."""
+
+
+class WhichClusterError(Exception):
+    """The names that were asked for have no label for the cluster, and the lake has several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _What:
+    mode: str
+    open_metrics: bool
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    version: int
+    silent: frozenset[str]
+    body: bytes
+
+
+class Scrapes:
+    """The bytes of each scrape. Any thread may ask."""
+
+    def __init__(self, model: Model, *, by_partition: bool, most_series: int) -> None:
+        """Prepare.
+
+        Args:
+            model: What is shown.
+            by_partition: Whether our own metrics of partitions are wanted.
+            most_series: Most series of one scrape.
+        """
+        self._model = model
+        self._by_partition = by_partition
+        self._most = most_series
+        self._made: dict[_What, _Made] = {}
+        self._asked: dict[_What, float] = {}
+        self._took_s: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._started = time.time()
+
+    def scrape(self, mode: str, *, open_metrics: bool, cluster: str | None = None) -> bytes | None:
+        """The metrics of one mode; None for a cluster that is not known.
+
+        Raises:
+            StartingError: The tables were not read yet.
+            WhichClusterError: `cluster` must be given.
+        """
+        snapshot = self._model.snapshot
+        if snapshot is None:
+            raise StartingError
+        if cluster is None and mode in NEED_CLUSTER and len(snapshot.clusters) > 1:
+            raise WhichClusterError
+        if cluster is not None and cluster not in snapshot.clusters:
+            return None
+        what = _What(mode, open_metrics, cluster)
+        self._asked[what] = time.monotonic()
+        silent = self._model.silent(snapshot)
+        body = self._body(what, snapshot, silent)
+        end = b"# EOF\n" if open_metrics else b""
+        return body + written(self._live(snapshot, silent, cluster), open_metrics=open_metrics) + end
+
+    def warm(self) -> None:
+        """Make what was scraped in the last minutes anew, if it has changed; the model's thread calls it."""
+        snapshot = self._model.snapshot
+        if snapshot is None:
+            return
+        silent = self._model.silent(snapshot)
+        for what, asked in list(self._asked.items()):
+            if time.monotonic() - asked > _WANTED_S or (what.cluster and what.cluster not in snapshot.clusters):
+                self._asked.pop(what, None)
+                self._made.pop(what, None)
+            else:
+                self._body(what, snapshot, silent)
+
+    def _body(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> bytes:
+        made = self._made.get(what)
+        if made is None or (made.version, made.silent) != (snapshot.version, silent):
+            # (Who comes second finds it made.)
+            with self._lock:
+                made = self._made.get(what)
+                if made is None or (made.version, made.silent) != (snapshot.version, silent):
+                    made = self._make(what, snapshot, silent)
+                    self._made[what] = made
+        return made.body
+
+    def _make(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> _Made:
+        began = time.perf_counter()
+        shown = {
+            name: cluster
+            for name, cluster in snapshot.clusters.items()
+            if name not in silent and what.cluster in {None, name}
+        }
+        scope = Scope(snapshot, shown)
+        is_own = what.mode == OWN
+        families = own.families(scope, by_partition=self._by_partition) if is_own else MODES[what.mode](scope)
+        kept, left_out = within(families, self._most)
+        body = written([*kept, *self._self(left_out)], open_metrics=what.open_metrics)
+        self._took_s[what.mode] = time.perf_counter() - began
+        return _Made(snapshot.version, silent, body)
+
+    def _self(self, left_out: Sequence[Family]) -> list[Family]:
+        """What the server says of itself."""
+        return [
+            Family(
+                "evenkeel_series_left_out",
+                "gauge",
+                "Series beyond serve.most_series, by the metric that was left out whole.",
+                [sample(f'metric="{family.name}"', len(family.samples)) for family in left_out],
+                Level.CLUSTER,
+            ),
+            Family(
+                "evenkeel_render_duration_seconds",
+                "gauge",
+                "How long the rendering of a mode's metrics took, the last time before this.",
+                [sample(f'mode="{mode}"', took) for mode, took in sorted(self._took_s.items())],
+                Level.CLUSTER,
+            ),
+            Family("evenkeel_server_start_timestamp_seconds", "gauge", "When this server started.",
+                   [sample("", self._started)], Level.CLUSTER),
+            Family("evenkeel_build_info", "gauge", "1; the release of this server.",
+                   [sample(f'version="{version("evenkeel")}"', 1)], Level.CLUSTER),
+        ]  # fmt: skip
+
+    def _live(self, snapshot: Snapshot, silent: frozenset[str], cluster: str | None) -> list[Family]:
+        """What is true at the moment of the scrape alone."""
+        labels = Labels()
+        shown = {n: (f'cluster="{labels[n]}"', c) for n, c in snapshot.clusters.items() if cluster in {None, n}}
+        return [
+            Family(
+                "evenkeel_round_age_seconds",
+                "gauge",
+                "Age of the newest round, by this machine's clock and the broker's.",
+                [sample(at, round(round_age_s(c), 3)) for at, c in shown.values()],
+            ),
+            Family(
+                "evenkeel_batch_age_seconds",
+                "gauge",
+                "Time since this server last read a new round, by its own steady clock.",
+                [sample(at, round(self._model.lake.quiet_s(n), 3)) for n, (at, _) in shown.items()],
+            ),
+            Family(
+                "evenkeel_cluster_silent",
+                "gauge",
+                "1 if no round has come for longer than alerts and page allow: nothing else is served of it.",
+                [sample(at, int(n in silent)) for n, (at, _) in shown.items()],
+            ),
+            Family(
+                "evenkeel_lake_readable",
+                "gauge",
+                "1 if the last look at the tables succeeded.",
+                [sample("", int(self._model.lake.followed))],
+            ),
+        ]

@@ -1,0 +1,170 @@
+"""What the server knows: the lake, followed by one thread, and an immutable snapshot of the present per change."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from dashboards import PageLake, server_queries
+from streaming.config import Settings, Thresholds
+
+_log = logging.getLogger("streaming.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster at its newest round.
+
+    Attributes:
+        name: Its configured name.
+        round: Number of the round.
+        round_ms: Its time by the broker's clock, ms since the epoch.
+        closed_ms: When all its events were acknowledged; None if not known.
+        interval_ms: The probe's interval.
+        groups: Groups in the round.
+        log_partitions: Partitions of the offsets log.
+        held_partitions: Those that an open transaction blocks.
+    """
+
+    name: str
+    round: int
+    round_ms: int
+    closed_ms: int | None
+    interval_ms: int | None
+    groups: int | None
+    log_partitions: int | None
+    held_partitions: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The present as of one look at the lake; never changed.
+
+    Attributes:
+        version: Grows with each snapshot.
+        clusters: By name.
+        groups: Rows of metric_groups.sql, as columns.
+        partitions: Rows of metric_partitions.sql.
+        rebalances: Rows of metric_rebalances.sql; None while older rows are still being read.
+        alerts: Number of firing alerts by cluster, rule and severity.
+        unseen: Records and ranges that were missed, by cluster and kind.
+    """
+
+    version: int
+    clusters: dict[str, Cluster]
+    groups: pa.Table
+    partitions: pa.Table
+    rebalances: pa.Table | None
+    alerts: dict[tuple[str, str, str], int]
+    unseen: dict[tuple[str, str], int]
+
+
+class Model:
+    """The lake as the server sees it.
+
+    Attributes:
+        lake: Answers to queries, from memory.
+        snapshot: The newest; None until everything present was read once.
+        burrow: Whether commits are held for Burrow's API.
+    """
+
+    def __init__(self, settings: Settings, after: Callable[[], None] = lambda: None) -> None:
+        """Prepare; `start` begins to read.
+
+        Args:
+            settings: The settings.
+            after: Called in the thread after each look at the lake.
+        """
+        self.thresholds = Thresholds.load(settings.alerts.rules)
+        self.snapshot: Snapshot | None = None
+        self._after = after
+        self._seen = -1
+        self._whole = False
+        self.burrow = settings.serve.burrow_minutes > 0
+        self._commits = timedelta(minutes=settings.serve.burrow_minutes)
+        self.lake = PageLake(
+            settings.lake,
+            past=timedelta(hours=settings.serve.past_hours),
+            heartbeat=timedelta(milliseconds=settings.job.heartbeat_ms),
+            refresh=timedelta(milliseconds=settings.serve.refresh_ms),
+            thresholds=self.thresholds,
+            more={
+                name: query for name, query in server_queries().items() if self.burrow or not name.startswith("burrow_")
+            },
+            spans={"lag": timedelta(minutes=settings.serve.burrow_minutes)},
+            changed=self.take,
+        )
+        self._taking = threading.Lock()
+
+    def start(self) -> None:
+        """Begin to follow the lake."""
+        self.lake.start()
+
+    def stop(self, seconds: float) -> None:
+        """Stop following; waits so long at the most."""
+        self.lake.stop(seconds)
+
+    def take(self) -> None:
+        """Make a snapshot if anything has changed since the last."""
+        with self._taking:
+            version, whole = self.lake.version, not self.lake.unread
+            if self.lake.present and (version != self._seen or whole != self._whole):
+                self.snapshot = self._snapshot(version, whole=whole)
+                self._seen, self._whole = version, whole
+        self._after()
+
+    def commits_since(self, cluster: Cluster) -> datetime:
+        """Since when the commits of a cluster are held."""
+        return datetime.fromtimestamp(cluster.round_ms / 1000, UTC) - self._commits
+
+    def silent(self, snapshot: Snapshot) -> frozenset[str]:
+        """Clusters without a new round for longer than alerts and page allow. What is known of them is the past."""
+        return frozenset(
+            name
+            for name, cluster in snapshot.clusters.items()
+            if self.lake.quiet_s(name) > self.thresholds.silent_after_s(cluster.interval_ms)
+        )
+
+    def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
+        alerts: dict[tuple[str, str, str], int] = {}
+        for row in self.lake.ask("alerts", {"cluster": None, "group_id": None}):
+            key = (row["cluster"], row["rule"], row["severity"])
+            alerts[key] = alerts.get(key, 0) + 1
+        return Snapshot(
+            version=version,
+            clusters={row["cluster"]: _cluster(row) for row in self.lake.ask("metric_rounds")},
+            groups=self.lake.columns("metric_groups"),
+            partitions=self.lake.columns("metric_partitions"),
+            rebalances=self.lake.columns("metric_rebalances") if whole else None,
+            alerts=alerts,
+            unseen={(row["cluster"], row["kind"]): row["number"] or 0 for row in self.lake.ask("unseen")},
+        )
+
+
+def round_age_s(cluster: Cluster) -> float:
+    """Age of a cluster's newest round by this machine's clock, s; not below 0."""
+    return max(0.0, datetime.now(UTC).timestamp() - cluster.round_ms / 1000)
+
+
+def _cluster(row: dict[str, Any]) -> Cluster:
+    closed = row["closed_time"]
+    return Cluster(
+        name=row["cluster"],
+        round=row["round"],
+        round_ms=_ms(row["round_time"]),
+        closed_ms=None if closed is None else _ms(closed),
+        interval_ms=row["interval_ms"],
+        groups=row["groups"],
+        log_partitions=row["log_partitions"],
+        held_partitions=row["held_partitions"],
+    )
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

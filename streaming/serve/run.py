@@ -1,0 +1,93 @@
+"""The process `evenkeel serve`."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from contextlib import AbstractContextManager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from streaming.config import ServeSettings, Settings
+from streaming.exceptions import SetupError
+from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
+from streaming.serve.app import application
+from streaming.serve.metrics import Scrapes
+from streaming.serve.model import Model
+
+_LOG = room_log(__name__)
+
+# Time for answers under way, and then for the thread that reads the lake.
+_GRACE_S = 3
+
+# A path may name a group of 32,767 bytes, each written as %XX.
+_LONGEST_HEAD = 256 * 1024
+
+# Requests beyond this number wait or are refused; a scraper and a few dozen viewers need less.
+_MOST_AT_ONCE = 500
+
+
+class _Server(uvicorn.Server):
+    """Ends as our other processes do: a stop signal is no failure."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return on_stop_signals(self._ask)
+
+    def _ask(self, _: int) -> None:
+        self.should_exit = True
+
+
+def main(settings: Settings) -> int:
+    """Serve until SIGINT or SIGTERM; returns the exit code."""
+    set_up_log({"uvicorn.error": logging.WARNING})
+    return exit_code(lambda: _run(settings))
+
+
+def _run(settings: Settings) -> int:
+    serve = settings.serve
+    with _listener(serve) as listener:
+        model = Model(settings, after=lambda: scrapes.warm())  # noqa: PLW0108 - made below
+        scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
+        server = _Server(_config(application(model, scrapes, serve)))
+        host, port = listener.getsockname()[:2]
+        _LOG.info("serving the tables in %s on http://%s:%d", settings.lake, f"[{host}]" if ":" in host else host, port)
+        if serve.token is None and serve.password is None and not serve.own_hosts:
+            _LOG.warning("everyone who reaches this address can read it: set EVENKEEL_SERVE__TOKEN, or use a proxy")
+        model.start()
+        server.run(sockets=[listener])
+        model.stop(_GRACE_S)
+    return 0
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=_LONGEST_HEAD,
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def _listener(serve: ServeSettings) -> socket.socket:
+    host, port = serve.address
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        message = (
+            f"The server cannot listen on {serve.listen} ({error.strerror or error}): end what holds the port, or "
+            "choose another with [serve] listen in evenkeel.toml, EVENKEEL_SERVE__LISTEN or --listen."
+        )
+        raise SetupError(message) from error
+    return listener

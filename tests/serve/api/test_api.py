@@ -1,0 +1,143 @@
+"""The API over a made lake: the rows of the page's queries, pages, times, errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from streaming.serve.api import PREFIX
+from streaming.serve.api.listings import LISTINGS, Listing
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeLake
+from tests.serve.conftest import Served
+
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+
+def all_pages(served: Served, target: str, limit: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        sign = "&" if "?" in target else "?"
+        page = served.get(f"{target}{sign}limit={limit}{cursor}").json()
+        assert len(page["items"]) <= limit
+        found += page["items"]
+        if page["next"] is None:
+            return found
+        cursor = f"&cursor={page['next']}"
+
+
+@pytest.mark.parametrize("listing", LISTINGS, ids=lambda listing: listing.name)
+def test_pages_give_every_row_once_and_in_order(served: Served, listing: Listing) -> None:
+    small, large = (all_pages(served, f"{PREFIX}/{listing.name}", limit) for limit in (7, 1000))
+    assert small == large
+    keys = [tuple(row[column] for column in listing.key) for row in small]
+    assert len(set(keys)) == len(keys)
+    assert keys == sorted(keys, reverse=listing.newest_first)
+    if listing.name != "alerts":
+        assert len(keys) > 7
+
+
+def test_groups_are_those_of_the_page(served: Served) -> None:
+    rows = served.model.lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": 0.5})
+    found = {row["group_id"]: row for row in all_pages(served, f"{PREFIX}/groups", 1000)}
+    assert {row["group_id"]: row["problems"] for row in rows} == {name: row["problems"] for name, row in found.items()}
+
+
+def test_times_are_rfc_3339_in_utc(served: Served) -> None:
+    row = served.get(f"{PREFIX}/groups?group=checkout").json()["items"][0]
+    assert RFC_3339.fullmatch(row["round_time"])
+    assert RFC_3339.fullmatch(served.get(f"{PREFIX}/groups").json()["rounds"][0]["round_time"])
+
+
+@pytest.mark.parametrize("group", ["payments-audit", *HOSTILE])
+def test_one_group_by_any_name(served: Served, group: str) -> None:
+    answer = served.get(f"{PREFIX}/groups/{quote(group, safe='')}")
+    assert answer.status == 200
+    assert answer.json()["group"]["group_id"] == group
+    assert {row["strategy"] for row in answer.json()["what_if"]} >= {"range", "sticky"}
+
+
+def test_the_drifted_partitions_of_a_group(served: Served) -> None:
+    found = served.get(f"{PREFIX}/drift?verdict=drifted&group=payments-audit").json()["items"]
+    assert [(d["topic"], d["partition"]) for row in found for d in row["drifted_partitions"]] == [
+        ("payments", 4), ("refunds", 9),
+    ]  # fmt: skip
+
+
+def test_lag_by_status(served: Served) -> None:
+    found = served.get(f"{PREFIX}/lag?status=stopped&cluster={CLUSTER}").json()["items"]
+    assert {row["group_id"] for row in found} == {"billing-stuck"}
+
+
+def test_decisions_since_a_time(served: Served) -> None:
+    since = quote((datetime.now(UTC) - timedelta(minutes=10)).isoformat())
+    found = all_pages(served, f"{PREFIX}/decisions?since={since}", 5)
+    all_of_them = all_pages(served, f"{PREFIX}/decisions", 1000)
+    assert 0 < len(found) < len(all_of_them)
+
+
+@pytest.mark.parametrize(
+    ("target", "word"),
+    [
+        ("groups?limit=0", "limit"),
+        ("groups?limit=x", "limit"),
+        ("groups?nonsense=1", "nonsense"),
+        ("groups?cluster=a&cluster=b", "twice"),
+        ("groups?cursor=abc", "cursor"),
+        ("lag?cursor=WzEsMiwzLDRd", "cursor"),
+        ("decisions?since=yesterday", "since"),
+        ("decisions?since=2026-01-01T00:00:00", "since"),
+    ],
+)
+def test_a_wrong_parameter_is_a_problem_that_names_it(served: Served, target: str, word: str) -> None:
+    answer = served.get(f"{PREFIX}/{target}")
+    assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert answer.json()["status"] == 400
+    assert word in answer.json()["detail"]
+
+
+def test_what_is_not_there_is_a_problem(served: Served) -> None:
+    for target in (f"{PREFIX}/groups/nobody", f"{PREFIX}/nothing", "/nothing"):
+        answer = served.get(target)
+        assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
+
+
+def test_a_filter_may_be_the_word_null(served: Served) -> None:
+    assert served.get(f"{PREFIX}/groups?group=null").json()["items"] == []
+
+
+def test_silence_is_told_with_every_page(served: Served) -> None:
+    served.quiet_s[CLUSTER] = 31.0
+    try:
+        assert [one["silent"] for one in served.get(f"{PREFIX}/groups").json()["rounds"]] == [True]
+    finally:
+        served.quiet_s.clear()
+
+
+def test_the_description_has_every_path_and_parameter(served: Served) -> None:
+    document = served.get(f"{PREFIX}/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert set(document["paths"]) == {f"{PREFIX}/{one.name}" for one in LISTINGS} | {f"{PREFIX}/groups/{{group}}"}
+    lag = document["paths"][f"{PREFIX}/lag"]["get"]["parameters"]
+    assert [one["name"] for one in lag] == ["cluster", "limit", "cursor", "group", "topic", "status"]
+    assert next(one for one in lag if one["name"] == "limit")["schema"] == {
+        "type": "integer", "minimum": 1, "maximum": 1000, "default": 100,
+    }  # fmt: skip
+    for listing in LISTINGS:
+        schema = document["paths"][f"{PREFIX}/{listing.name}"]["get"]["responses"]["200"]
+        assert "next" in json.dumps(schema)
+
+
+def test_a_proxy_may_leave_its_path_or_take_it_off(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    served = serve_over(tmp_path, MadeLake(tmp_path, []), path="/keel")
+    served.look()
+    for target in ("/keel/", "/", "/keel/metrics", "/metrics", f"/keel{PREFIX}/groups", "/keel/metrics/kminion"):
+        assert served.get(target).status == 200
+    assert served.get("/keelhaul").status == 404

@@ -1,0 +1,57 @@
+"""Requests to the server in this process, without sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.types import ASGIApp
+
+__all__ = ["Answer", "ask"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def ask(
+    app: ASGIApp, target: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, client: str = "c"
+) -> Answer:
+    """One request for a path with its query."""
+    path, _, query = target.partition("?")
+    given = {"host": "localhost", **(headers or {})}
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
+        "path": unquote(path), "raw_path": path.encode(), "query_string": query.encode("latin-1", "replace"),
+        "root_path": "", "headers": [(k.lower().encode(), v.encode("latin-1")) for k, v in given.items()],
+        "client": (client, 1), "server": ("localhost", 80),
+    }  # fmt: skip
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        await app(scope, receive, send)
+
+    asyncio.run(run())
+    start = sent[0]
+    found = {k.decode(): v.decode("latin-1") for k, v in start["headers"]}
+    return Answer(start["status"], found, b"".join(m.get("body", b"") for m in sent[1:]))

@@ -1,0 +1,69 @@
+"""A server over a made lake, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import ASGIApp
+
+from streaming.config import load_settings
+from streaming.serve.app import application
+from streaming.serve.metrics import Scrapes
+from streaming.serve.model import Model
+from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
+from tests.serve.client import Answer, ask
+
+
+@dataclass
+class Served:
+    lake: MadeLake
+    model: Model
+    scrapes: Scrapes
+    app: ASGIApp
+    quiet_s: dict[str, float]
+
+    def look(self) -> None:
+        """One look at the lake, as the thread does it."""
+        self.model.lake.look()
+        while self.model.lake.read_on():
+            pass
+        self.model.take()
+
+    def get(self, target: str, **more: Any) -> Answer:
+        return ask(self.app, target, **more)
+
+    def metric(self, line: str, target: str = "/metrics") -> float:
+        """The value of one series, by the beginning of its line."""
+        found = [text for text in self.get(target).text.split("\n") if text.startswith(f"{line} ")]
+        assert len(found) == 1, (line, found)
+        return float(found[0].rpartition(" ")[2])
+
+
+@pytest.fixture(scope="session")
+def serve_over() -> Callable[..., Served]:
+    def make(root: Path, lake: MadeLake, **settings: Any) -> Served:
+        loaded = load_settings(lake=str(root), serve=settings)
+        model = Model(loaded)
+        serve = loaded.serve
+        scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
+        served = Served(lake, model, scrapes, application(model, scrapes, serve), {})
+        quiet = model.lake.quiet_s
+        model.lake.quiet_s = lambda cluster: served.quiet_s.get(cluster, quiet(cluster))  # type: ignore[method-assign]
+        return served
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Iterator[Served]:
+    """A lake with every story and hostile names; tests only read, and put `quiet_s` back."""
+    root = tmp_path_factory.mktemp("serve") / "lake"
+    groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
+    found = serve_over(root, MadeLake(root, groups, rounds=130), partition_series=True, burrow_minutes=30)
+    found.look()
+    yield found
+    found.quiet_s.clear()

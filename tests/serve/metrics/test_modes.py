@@ -1,0 +1,196 @@
+"""The metrics of other exporters: their names, types and labels, and our numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from math import isnan
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as of_open_metrics
+from prometheus_client.parser import text_string_to_metric_families as of_text
+
+from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
+from tests.serve.conftest import Served
+
+_KLE = "cluster_name group topic partition member_host consumer_id client_id"
+
+# Labels by name, written down from the sources of the releases that docs/metrics.md names. All are gauges there.
+NAMES = {
+    "kafka-lag-exporter": {
+        "kafka_consumergroup_poll_time_ms": "cluster_name",
+        "kafka_consumergroup_group_max_lag": "cluster_name group",
+        "kafka_consumergroup_group_max_lag_seconds": "cluster_name group",
+        "kafka_consumergroup_group_sum_lag": "cluster_name group",
+        "kafka_consumergroup_group_topic_sum_lag": "cluster_name group topic",
+        "kafka_consumergroup_group_lag": _KLE,
+        "kafka_consumergroup_group_lag_seconds": _KLE,
+        "kafka_consumergroup_group_offset": _KLE,
+        "kafka_partition_latest_offset": "cluster_name topic partition",
+        "kafka_partition_earliest_offset": "cluster_name topic partition",
+    },
+    "kafka_exporter": {
+        "kafka_consumergroup_members": "consumergroup",
+        "kafka_consumergroup_lag_sum": "consumergroup topic",
+        "kafka_consumergroup_current_offset_sum": "consumergroup topic",
+        "kafka_consumergroup_lag": "consumergroup topic partition",
+        "kafka_consumergroup_current_offset": "consumergroup topic partition",
+        "kafka_topic_partition_current_offset": "topic partition",
+        "kafka_topic_partition_oldest_offset": "topic partition",
+    },
+    "kminion": {
+        "kminion_exporter_up": "version",
+        "kminion_kafka_consumer_group_info": "group_id protocol protocol_type state coordinator_id",
+        "kminion_kafka_consumer_group_members": "group_id",
+        "kminion_kafka_consumer_group_empty_members": "group_id",
+        "kminion_kafka_consumer_group_topic_lag": "group_id topic_name",
+        "kminion_kafka_consumer_group_topic_offset_sum": "group_id topic_name",
+        "kminion_kafka_consumer_group_topic_members": "group_id topic_name",
+        "kminion_kafka_consumer_group_topic_assigned_partitions": "group_id topic_name",
+        "kminion_kafka_consumer_group_topic_partition_lag": "group_id topic_name partition_id",
+        "kminion_kafka_topic_partition_high_water_mark": "topic_name partition_id",
+        "kminion_kafka_topic_partition_low_water_mark": "topic_name partition_id",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Served:
+    """Two groups on one topic: one with lags, an idle member, a partition without a commit; one that knows no lag."""
+    root = tmp_path_factory.mktemp("modes")
+    lake = MadeLake(root, [])
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    round_ = {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last + 1, "round_time": now}
+    lake.add(
+        "group_health",
+        round_ | {"group_id": "g", "ended": False, "findings": [], "state": "Stable", "members": 3, "strategy": "range",
+                  "protocol_type": "consumer"},
+        round_ | {"group_id": "held", "ended": False, "findings": [], "state": "Empty", "members": 0},
+    )  # fmt: skip
+    head = {"cluster": CLUSTER, "event_date": now // 86_400_000, "group_id": "g", "decision": 1, "ended": False}
+    lake.add("members", *(head | {"member_id": f"m{n}", "partition_count": n, "partitions": [], "subscription": []}
+                          for n in range(3)))  # fmt: skip
+    of = round_ | {"group_id": "g", "topic": "t", "ended": False, "subscribed": True, "log_start_offset": 5}
+    lake.add(
+        "lag",
+        of | {"partition": 0, "committed_offset": 90, "high_watermark": 100, "lag": 10, "member_id": "m1",
+              "client_id": "c1", "client_host": "/10.0.0.1", "oldest_unread_time_min": now - 40_000,
+              "oldest_unread_time_max": now - 30_000},
+        of | {"partition": 1, "committed_offset": 50, "high_watermark": 50, "lag": 0, "member_id": "m2",
+              "client_id": "c2", "client_host": "/10.0.0.2", "oldest_unread_reason": "nothing_unread"},
+        of | {"partition": 2, "high_watermark": 7, "reason": "no_commit", "member_id": "m2", "client_id": "c2",
+              "client_host": "/10.0.0.2", "oldest_unread_reason": "lag_unknown"},
+        of | {"group_id": "held", "partition": 0, "committed_offset": 20, "reason": "offsets_blocked",
+              "round": lake.last, "high_watermark": 99},
+    )  # fmt: skip
+    lake.add("rounds", round_ | {"interval_ms": 10_000, "closed_time": now + 250})
+    served = serve_over(root, lake)
+    served.look()
+    return served
+
+
+@pytest.mark.parametrize("mode", NAMES)
+@pytest.mark.parametrize("form", ["text", "open_metrics"])
+def test_names_types_and_labels_are_theirs(small: Served, mode: str, form: str) -> None:
+    headers = {} if form == "text" else {"accept": "application/openmetrics-text; version=1.0.0"}
+    text = small.get(f"/metrics/{mode}", headers=headers).text
+    found = list((of_text if form == "text" else of_open_metrics)(text))
+    theirs = {family.name: family for family in found if not family.name.startswith("evenkeel_")}
+    assert {name: set(labels.split()) for name, labels in NAMES[mode].items()} == {
+        name: set(family.samples[0].labels) for name, family in theirs.items()
+    }
+    assert {family.type for family in theirs.values()} == {"gauge"}
+
+
+@pytest.mark.parametrize("mode", NAMES)
+def test_a_mode_may_be_a_parameter(small: Served, mode: str) -> None:
+    lines = [small.get(where).text.split("\n") for where in (f"/metrics/{mode}", f"/metrics?mode={mode}")]
+    theirs = [[line for line in found if "evenkeel_" not in line] for found in lines]
+    assert theirs[0] == theirs[1]
+    assert len(theirs[0]) > 10
+
+
+def test_kafka_lag_exporter(small: Served) -> None:
+    def value(line: str) -> float:
+        return small.metric(line, "/metrics/kafka-lag-exporter")
+
+    group = f'cluster_name="{CLUSTER}",group="g"'
+    owner = 'member_host="/10.0.0.1",consumer_id="m1",client_id="c1"'
+    partition = f'{{{group},topic="t",partition="0",{owner}}}'
+    assert value(f"kafka_consumergroup_group_lag{partition}") == 10
+    assert value(f"kafka_consumergroup_group_lag_seconds{partition}") == 30
+    assert value(f"kafka_consumergroup_group_offset{partition}") == 90
+    none = f'{{{group},topic="t",partition="2",member_host="/10.0.0.2",consumer_id="m2",client_id="c2"}}'
+    assert isnan(value(f"kafka_consumergroup_group_lag{none}"))
+    assert isnan(value(f"kafka_consumergroup_group_offset{none}"))
+    assert value(f"kafka_consumergroup_group_max_lag{{{group}}}") == 10
+    assert value(f"kafka_consumergroup_group_sum_lag{{{group}}}") == 10
+    assert value(f"kafka_consumergroup_group_max_lag_seconds{{{group}}}") == 30
+    # (The newest round of any group tells the ends of a partition.)
+    assert value(f'kafka_partition_latest_offset{{cluster_name="{CLUSTER}",topic="t",partition="0"}}') == 100
+    assert value(f'kafka_partition_earliest_offset{{cluster_name="{CLUSTER}",topic="t",partition="0"}}') == 5
+    assert value(f'kafka_consumergroup_poll_time_ms{{cluster_name="{CLUSTER}"}}') == 250
+    assert 'kafka_consumergroup_group_lag{cluster_name="demo",group="held"' not in small.get(
+        "/metrics/kafka-lag-exporter"
+    ).text.replace(CLUSTER, "demo")
+
+
+def test_kafka_exporter(small: Served) -> None:
+    def value(line: str) -> float:
+        return small.metric(line, "/metrics/kafka_exporter")
+
+    at = 'consumergroup="g",topic="t"'
+    assert value(f'kafka_consumergroup_lag{{{at},partition="0"}}') == 10
+    assert value(f'kafka_consumergroup_lag{{{at},partition="2"}}') == -1
+    assert value(f'kafka_consumergroup_current_offset{{{at},partition="2"}}') == -1
+    assert value(f"kafka_consumergroup_lag_sum{{{at}}}") == 10
+    assert value(f"kafka_consumergroup_current_offset_sum{{{at}}}") == 140
+    assert value('kafka_consumergroup_members{consumergroup="g"}') == 3
+    assert value('kafka_topic_partition_current_offset{topic="t",partition="0"}') == 100
+    assert 'kafka_consumergroup_lag{consumergroup="held"' not in small.get("/metrics/kafka_exporter").text
+
+
+def test_kminion(small: Served) -> None:
+    def value(line: str) -> float:
+        return small.metric(f"kminion_kafka_{line}", "/metrics/kminion")
+
+    info = 'protocol="range",protocol_type="consumer",state="Stable",coordinator_id=""'
+    assert value(f'consumer_group_info{{group_id="g",{info}}}') == 1
+    assert value('consumer_group_members{group_id="g"}') == 3
+    assert value('consumer_group_empty_members{group_id="g"}') == 1
+    at = '{group_id="g",topic_name="t"}'
+    assert value(f"consumer_group_topic_members{at}") == 2
+    assert value(f"consumer_group_topic_assigned_partitions{at}") == 3
+    assert value(f"consumer_group_topic_lag{at}") == 10
+    assert value(f"consumer_group_topic_offset_sum{at}") == 140
+    assert value('consumer_group_topic_partition_lag{group_id="g",topic_name="t",partition_id="0"}') == 10
+    assert value('topic_partition_high_water_mark{topic_name="t",partition_id="0"}') == 100
+    assert value('topic_partition_low_water_mark{topic_name="t",partition_id="0"}') == 5
+
+
+@pytest.mark.parametrize("mode", NAMES)
+def test_a_silent_cluster_serves_no_lag_in_any_mode(small: Served, mode: str) -> None:
+    small.quiet_s[CLUSTER] = 31.0
+    try:
+        found = {family.name for family in of_text(small.get(f"/metrics/{mode}").text)}
+        assert {name for name in found if not name.startswith("evenkeel_")} <= {"kminion_exporter_up"}
+        assert "evenkeel_round_age_seconds" in found
+    finally:
+        small.quiet_s.clear()
+
+
+def test_names_without_a_cluster_need_one_where_there_are_two(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g")])
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    lake.add("rounds", {"cluster": "other", "event_date": now // 86_400_000, "round": 1, "round_time": now})
+    served = serve_over(tmp_path, lake)
+    served.look()
+    assert served.get("/metrics/kminion").status == 400
+    assert served.get("/metrics/kafka-lag-exporter").status == 200
+    assert 'group_id="g"' in served.get(f"/metrics/kminion?cluster={CLUSTER}").text
+    assert 'group_id="g"' not in served.get("/metrics/kminion?cluster=other").text
+    assert served.get("/metrics/kminion?cluster=nobody").status == 404
+    assert served.get("/metrics/unknown").status == 404

@@ -1,0 +1,157 @@
+"""Our own metrics: what a scrape says of a made lake, read back by Prometheus' own Python parsers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as of_open_metrics
+from prometheus_client.parser import text_string_to_metric_families as of_text
+
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.serve.conftest import Served
+
+OPEN = {"accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"}
+LIVE = ("evenkeel_round_age_seconds", "evenkeel_batch_age_seconds")
+
+
+def series(families: Any) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    return {(s.name, frozenset(s.labels.items())): s.value for f in families for s in f.samples}
+
+
+def test_lag_of_a_group_is_that_of_its_newest_row(served: Served) -> None:
+    rows = served.model.lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": 0.5})
+    for row in rows:
+        if row["group_id"] in HOSTILE:
+            continue
+        at = f'{{cluster="{CLUSTER}",group="{row["group_id"]}"}}'
+        assert served.metric(f"evenkeel_group_lag_offsets{at}") == row["lag_total"]
+        partitions = [s for (name, labels), s in series(of_text(served.get("/metrics").text)).items()
+                      if name == "evenkeel_partition_lag_offsets" and ("group", row["group_id"]) in labels]  # fmt: skip
+        assert sum(partitions) == row["lag_total"]
+
+
+def test_the_verdict_is_a_label(served: Served) -> None:
+    assert served.metric(f'evenkeel_group_verdict{{cluster="{CLUSTER}",group="payments-audit",verdict="drifted"}}') == 1
+    assert served.metric(f'evenkeel_group_drifted_partitions{{cluster="{CLUSTER}",group="payments-audit"}}') == 2
+    finding = f'evenkeel_group_finding{{cluster="{CLUSTER}",group="signups-growing",finding="stale_metadata"}}'
+    assert served.metric(finding) == 1
+
+
+def test_both_formats_say_the_same(served: Served) -> None:
+    text, opened = served.get("/metrics"), served.get("/metrics", headers=OPEN)
+    assert text.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert opened.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    one, other = series(of_text(text.text)), series(of_open_metrics(opened.text))
+    changing = (*LIVE, "evenkeel_render_duration_seconds")
+    assert {key for key in one if key[0] not in changing} == {key for key in other if key[0] not in changing}
+    assert [key for key in one if key[0] not in changing and one[key] != other[key]] == []
+
+
+def test_two_scrapes_of_a_round_differ_only_in_ages(served: Served) -> None:
+    first, second = (served.get("/metrics").text.split("\n") for _ in range(2))
+    assert {line.partition("{")[0] for line in set(first) ^ set(second)} <= set(LIVE)
+
+
+def test_hostile_names_are_labels_and_nothing_else(served: Served) -> None:
+    found = series(of_text(served.get("/metrics").text))
+    groups = {dict(labels)["group"] for name, labels in found if name == "evenkeel_group_members"}
+    assert {name for name in HOSTILE if len(name) <= 256} <= groups
+    long = [name for name in groups if name.startswith("javascript:")]
+    assert [len(name) for name in long] == [256]
+
+
+def test_two_long_names_with_one_beginning_stay_apart(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g" * 400 + end) for end in "ab"])
+    served = serve_over(tmp_path, lake)
+    served.look()
+    found = series(of_text(served.get("/metrics").text))
+    assert len([1 for name, _ in found if name == "evenkeel_group_members"]) == 2
+
+
+def test_a_silent_cluster_serves_its_age_and_nothing_else(served: Served) -> None:
+    served.quiet_s[CLUSTER] = 31.0
+    try:
+        found = {
+            name for name, labels in series(of_text(served.get("/metrics").text)) if ("cluster", CLUSTER) in labels
+        }
+        assert found == {"evenkeel_round_age_seconds", "evenkeel_batch_age_seconds", "evenkeel_cluster_silent"}
+        assert served.metric(f'evenkeel_cluster_silent{{cluster="{CLUSTER}"}}') == 1
+        served.quiet_s[CLUSTER] = 29.0
+        assert served.metric(f'evenkeel_cluster_silent{{cluster="{CLUSTER}"}}') == 0
+        assert "evenkeel_group_lag_offsets{" in served.get("/metrics").text
+    finally:
+        served.quiet_s.clear()
+
+
+def test_a_scrape_before_the_tables_were_read_is_refused(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("g")]))
+    answer = served.get("/metrics")
+    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+
+
+def test_whole_metrics_are_left_out_beyond_the_limit_and_named(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g", topics={"t": 900})])
+    served = serve_over(tmp_path, lake, partition_series=True, most_series=1_000)
+    served.look()
+    text = served.get("/metrics").text
+    kept = [name for name in ("lag_offsets", "committed_offset") if f"\nevenkeel_partition_{name}{{" in text]
+    assert kept == ["lag_offsets"]
+    assert served.metric('evenkeel_series_left_out{metric="evenkeel_partition_committed_offset"}') == 900
+
+
+def test_a_group_that_is_behind_gets_older_between_its_rows(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    lake = MadeLake(tmp_path, [])
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    health = {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": 1,
+              "round_time": now - 70_000,
+              "ended": False, "findings": [],
+              "time_behind_seconds_min": 5.0, "time_behind_seconds_max": 9.0}  # fmt: skip
+    lake.add("group_health", health | {"group_id": "behind", "time_behind_topic": "t", "time_behind_partition": 0},
+             health | {"group_id": "keeps-up"})  # fmt: skip
+    lake.add("rounds", {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last + 1,
+                        "round_time": now, "interval_ms": 10_000})  # fmt: skip
+    served = serve_over(tmp_path, lake)
+    served.look()
+    for group, low, high in (("behind", 75, 79), ("keeps-up", 5, 9)):
+        at = f'{{cluster="{CLUSTER}",group="{group}"}}'
+        assert served.metric(f"evenkeel_group_time_behind_min_seconds{at}") == pytest.approx(low)
+        assert served.metric(f"evenkeel_group_time_behind_max_seconds{at}") == pytest.approx(high)
+
+
+def test_moves_are_those_of_the_last_hour(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    lake = MadeLake(tmp_path, [], end=datetime.now(UTC))
+    now = lake.end
+    for ago, moved in ((timedelta(minutes=70), 100), (timedelta(minutes=50), 3), (timedelta(minutes=1), 4)):
+        ms = int((now - ago).timestamp() * 1000)
+        lake.add("rebalance_churn", {"cluster": CLUSTER, "group_id": "g", "decision": ms, "record_time": ms,
+                                     "event_date": ms // 86_400_000, "revision": 1, "kind": "rebalance",
+                                     "partitions_moved": moved})  # fmt: skip
+    served = serve_over(tmp_path, lake)
+    served.look()
+    assert served.metric(f'evenkeel_group_rebalances_last_hour{{cluster="{CLUSTER}",group="g"}}') == 2
+    assert served.metric(f'evenkeel_group_partitions_moved_last_hour{{cluster="{CLUSTER}",group="g"}}') == 7
+
+
+def test_a_new_round_is_made_once_for_any_number_of_scrapes(
+    tmp_path: Path, serve_over: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g")])
+    served = serve_over(tmp_path, lake)
+    served.look()
+    made = []
+    make = served.scrapes._make
+    monkeypatch.setattr(served.scrapes, "_make", lambda *given: (made.append(1), make(*given))[1])
+    for _ in range(3):
+        served.get("/metrics")
+    assert len(made) == 1
+    lake.next_round()
+    served.look()
+    served.scrapes.warm()
+    served.get("/metrics")
+    assert len(made) == 2

@@ -1,0 +1,113 @@
+"""Who may ask, and what every answer carries."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from starlette.responses import PlainTextResponse
+
+from streaming.config import ServeSettings, load_settings
+from streaming.exceptions import SetupError
+from streaming.serve.access import Guard
+from tests.serve.client import Answer, ask
+
+HEADERS = ("content-security-policy", "x-frame-options", "x-content-type-options", "referrer-policy")
+
+
+class Server:
+    def __init__(self, **settings: Any) -> None:
+        self.now = 0.0
+        self.app = Guard(PlainTextResponse("here"), ServeSettings(**settings), steady=lambda: self.now)
+
+    def get(self, path: str = "/x", **more: Any) -> Answer:
+        return ask(self.app, path, **more)
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    return {"authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_only_get_and_head_are_answered(method: str) -> None:
+    answer = Server().get(method=method)
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "answer", [Server().get(), Server().get(method="POST"), Server(token="t").get()], ids=["200", "405", "401"]
+)
+def test_every_answer_keeps_browsers_away_from_others(answer: Answer) -> None:
+    assert set(HEADERS) <= answer.headers.keys()
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_token_is_needed_where_one_is_set() -> None:
+    server = Server(token="geheim")
+    assert server.get().status == 401
+    assert server.get().headers["www-authenticate"] == "Bearer"
+    assert server.get(headers=bearer("geheimnis")).status == 401
+    assert server.get(headers=bearer("geheim")).text == "here"
+    assert server.get(headers=basic("evenkeel", "geheim")).status == 401
+
+
+def test_a_password_with_any_characters_lets_in() -> None:
+    server = Server(user="ops", password="pä:ss")
+    assert server.get(headers=basic("ops", "pä:ss")).status == 200
+    assert server.get(headers=basic("evenkeel", "pä:ss")).status == 401
+    assert server.get().headers["www-authenticate"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("header", ["Basic", "Basic ===", "Bearer", "Bearer \xff\xfe", "Digest x", "x" * 10_000])
+def test_a_broken_login_is_a_wrong_one(header: str) -> None:
+    assert Server(token="t", password="p").get(headers={"authorization": header}).status == 401
+
+
+def test_guessing_is_slowed_down_by_address() -> None:
+    server = Server(token="right")
+    for _ in range(10):
+        assert server.get(headers=bearer("wrong"), client="a").status == 401
+        server.now += 1
+    assert server.get(headers=bearer("right"), client="a").status == 429
+    assert server.get(headers=bearer("right"), client="b").status == 200
+    server.now += 60
+    assert server.get(headers=bearer("right"), client="a").status == 200
+
+
+def test_asking_without_a_login_is_no_guess() -> None:
+    server = Server(token="right")
+    for _ in range(50):
+        assert server.get().status == 401
+    assert server.get(headers=bearer("right")).status == 200
+
+
+def test_health_needs_no_login() -> None:
+    server = Server(token="t", path="/keel")
+    assert server.get("/health").status == server.get("/keel/health").status == 200
+    assert server.get("/healthy").status == 401
+
+
+def test_a_foreign_site_that_points_its_name_at_loopback_is_refused() -> None:
+    server = Server()
+    assert server.get(headers={"host": "evil.example:8090"}).status == 421
+    assert server.get(headers={"host": "[::1]:8090"}).status == 200
+    assert Server(listen="0.0.0.0:1").get(headers={"host": "any.example"}).status == 200
+    assert Server(listen="0.0.0.0:1", hosts=("a.example",)).get(headers={"host": "b.example"}).status == 421
+
+
+@pytest.mark.parametrize("listen", ["8090", "::1:8090", "127.0.0.1:99999", "", "a b:1", "127.0.0.1:"])
+def test_a_wrong_address_is_refused_in_a_sentence(listen: str) -> None:
+    with pytest.raises(SetupError, match=r"serve\.listen"):
+        load_settings(serve={"listen": listen})
+
+
+def test_an_empty_secret_is_refused() -> None:
+    with pytest.raises(SetupError, match=r"serve\.token"):
+        load_settings(serve={"token": ""})
