@@ -195,7 +195,7 @@ def _stuck(evidence: Evidence) -> Iterator[str]:
     # (Partitions without an owner are left out: there the lag of a group without members has really stopped.)
     elsewhere = evidence.rows(
         "SELECT DISTINCT group_id FROM lag WHERE lag_status IN ('stopped', 'stalled') AND subscribed "
-        "AND member_id IS NOT NULL AND group_id NOT IN ('billing-stuck', 'orders-retired')"
+        "AND member_id IS NOT NULL AND group_id NOT IN ('billing-stuck', 'orders-retired', 'reports-stuck-rebalance')"
     )
     told = [row["group_id"] for row in elsewhere]
     if told:
@@ -323,6 +323,7 @@ def _hanging(evidence: Evidence) -> Iterator[str]:
 def _stuck_rebalance(evidence: Evidence) -> Iterator[str]:
     if not evidence.found("reports-stuck-rebalance", "stuck_rebalance"):
         yield "reports-stuck-rebalance should have had the finding stuck_rebalance"
+    yield from _only(evidence, "reports-stuck-rebalance", "identical")
     now = evidence.now("reports-stuck-rebalance")
     if now is None or now["findings"]:
         yield f"reports-stuck-rebalance should have no finding left, it has {now and now['findings']}"

@@ -70,7 +70,7 @@ def _by_views(root: str, made: tuple[Rule, ...]) -> list[tuple[int, str, tuple[A
         else:
             plain.execute(f"CREATE TEMP VIEW {table.name} AS SELECT * FROM all_{table.name}")
     for name, sql in VIEWS.items():
-        if not name.startswith("alert"):
+        if name.removesuffix("_current") in {table.name for table in TABLES}:
             plain.execute(f"CREATE TEMP VIEW {name} AS {sql}")
     told: list[tuple[int, str, tuple[Any, ...], str]] = []
     held: dict[tuple[str, tuple[Any, ...]], int | None] = {}  # intervals, None when it fires

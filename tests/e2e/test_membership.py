@@ -165,6 +165,7 @@ def test_the_verdicts_of_each_group_are_those_that_its_story_tells(recorded: Rec
             *("orders-range", "orders-java", "billing-roundrobin", _STATIC, "night-batch", "billing-stuck"),
             *("signups-growing", "transfers-exactly-once", "coupons-reader", "orders-retired"),
             *("clicks-sticky", _COOPERATIVE),
+            *("reports-stuck-rebalance", "logins-storm", "newsletter-idle", "exports-behind"),
         ),
         identical,
     )

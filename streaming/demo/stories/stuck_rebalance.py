@@ -1,9 +1,10 @@
 """Story 13: a rebalance that does not end: the leader's assignor fails as soon as it has two members to assign to.
 
-`reports-stuck-rebalance` (kafka-python) on `reports`, one member; at 30 s a second one joins. The leader's assignor
-raises, the application passes over that and polls again, as many do, and so the leader joins again and again without
-ever sending an assignment. (Each time with other user data, or the coordinator would repeat its answer, and remove the
-leader after the rebalance timeout.) At 85 s the bug is mended, and the rebalance ends.
+`reports-stuck-rebalance` (kafka-python) on `reports` and `reports-late`, one member; at 30 s a second one joins. The
+leader's assignor raises, the application passes over that and polls again, as many do, and so the leader joins again
+and again without ever sending an assignment. (It lists its topics in any order, and so begins a new rebalance: to a
+member that repeats itself the coordinator repeats its answer, and after the rebalance timeout it would remove the
+leader.) At 85 s the bug is mended, and the rebalance ends.
 
 Expected: the finding `stuck_rebalance` while it lasts, and none before and after; one alert of that name and one of
 `lag`, because nobody owns a partition meanwhile; both resolve.
@@ -11,8 +12,8 @@ Expected: the finding `stuck_rebalance` while it lasts, and none before and afte
 
 from __future__ import annotations
 
+import random
 import threading
-from itertools import count
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -35,14 +36,13 @@ class _TwoMembersError(Exception):
 
 
 class _ForOne(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
-    """Range, until it is mended only for one member; its user data counts how often it has joined."""
+    """Range, until it is mended only for one member."""
 
     mended = threading.Event()
-    _joins = count()
 
     @classmethod
     def metadata(cls, topics: Any) -> ConsumerProtocolSubscription:
-        return ConsumerProtocolSubscription(cls.version, sorted(topics), b"%d" % next(cls._joins))
+        return ConsumerProtocolSubscription(cls.version, random.sample(sorted(topics), len(topics)), b"")
 
     @classmethod
     def assign(cls, cluster: Any, members: Any) -> Any:
@@ -67,7 +67,7 @@ def _start(stage: Stage, name: str) -> KafkaPythonMember:
     settings = MemberSettings(
         story=13,
         group=GROUP,
-        topics=("reports",),
+        topics=("reports", "reports-late"),
         client_id=f"reports-{name}",
         assignors=(_ForOne,),
         session_timeout_ms=_TIMEOUT_MS,
@@ -92,7 +92,7 @@ STORY = Story(
     number=13,
     title="a rebalance that does not end: the leader's assignor fails",
     groups=(GROUP,),
-    topics={"reports": 2},
-    rates={"reports": 1.0},
+    topics={"reports": 2, "reports-late": 2},
+    rates={"reports": 1.0, "reports-late": 1.0},
     play=_play,
 )
