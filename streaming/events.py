@@ -300,7 +300,7 @@ def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
     event = _decode(value, _EVENTS, MAX_RECORD_BYTES)
     if isinstance(event, TopicEvent):
         reason = _wrong_topic_event(event)
-        return Rejected(reason) if reason else event
+        return Rejected(reason) if reason else _with_possible_retention(event)
     if isinstance(event, (GroupEvent, GroupGone)):
         if not 0 <= event.log_partition < MAX_PARTITIONS:
             return Rejected(f"log_partition is {event.log_partition}")
@@ -369,6 +369,14 @@ def _unread(value: bytes, error: Exception) -> UnknownType | Rejected:
     return Rejected(f"not one of our records: {visible(str(error))}")
 
 
+def _with_possible_retention(event: TopicEvent) -> TopicEvent:
+    """The event without a retention that makes no sense: that is not known then, and must not cost the offsets."""
+    kept = event.retention
+    if kept is None or (-1 <= kept.ms <= _MAX_OFFSET and -1 <= kept.bytes <= _MAX_OFFSET):
+        return event
+    return msgspec.structs.replace(event, retention=None)
+
+
 def _wrong_topic_event(event: TopicEvent) -> str | None:
     count = event.partitions
     if count is not None and not 0 < count <= MAX_PARTITIONS:
@@ -378,9 +386,6 @@ def _wrong_topic_event(event: TopicEvent) -> str | None:
         return f"offsets of {len(event.end)}, {len(event.stable)}, {len(event.start)} partitions instead of {expected}"
     if event.racks is not None and len(event.racks) != expected:
         return f"racks of {len(event.racks)} partitions instead of {expected}"
-    kept = event.retention
-    if kept is not None and not (-1 <= kept.ms <= _MAX_OFFSET and -1 <= kept.bytes <= _MAX_OFFSET):
-        return "a retention below -1 or beyond int64"
     for offsets in (event.end, event.stable, event.start):
         if offsets and (min(offsets) < -1 or max(offsets) > _MAX_OFFSET):
             return "an offset below -1 or beyond int64"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heapreplace
+from itertools import accumulate
 
 from assignors.model import Group, topics_listed
 from assignors.work import spend
@@ -83,8 +84,10 @@ def _least(jobs: Sequence[tuple[float, _Takers]], sizes: Sequence[int]) -> float
         members = sum(sizes[index] for index in kind)
         confined = [value for value, takers in jobs if takers <= kind]
         found = max(found, sum(confined) / members)
-        for k in range((len(confined) - 1) // members + 1):
-            found = max(found, sum(confined[k * members - k : k * members + 1]))
+        if members > 1:
+            sums = list(accumulate(confined, initial=0.0))
+            for k in range((len(confined) - 1) // members + 1):
+                found = max(found, sums[k * members + 1] - sums[k * members - k])
     return found
 
 

@@ -73,7 +73,7 @@ def strategy(period: Period, only: str | None = None) -> Advice | None:
     others: dict[str, dict[int, Tried]] = defaultdict(dict)
     for one in period.tried:
         ours = runs.get(one.decision)
-        if ours is not None and not one.runs and one.client == ours.client and only in (None, one.strategy):
+        if ours is not None and not one.runs and one.client == ours.client != "" and only in (None, one.strategy):
             others[one.strategy][one.decision] = one
     # (Cooperative members do not go back to stopping everything.)
     may = [

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
@@ -297,10 +297,15 @@ def refuse_lost(settings: Settings, checkpoint: str, plan: Rebuild | None) -> No
         raise SetupError(message)
 
 
+# The first start creates all tables, except those that a later release has added: each start creates them if missing.
+_ADDED: Final = frozenset({"member_load"})
+
+
 def _lost(tables: list[KnownRows], standing: Standing | None) -> list[str]:
     """What the tables should have and do not."""
-    # (The first start creates all tables. One that a later release adds must be excepted here.)
     gone = [known.table.name for known in tables if not known.is_there]
+    if _ADDED.issuperset(gone):
+        gone = []
     if gone or standing is None or standing.offsets is None:
         return gone
     # `rounds` is written last: with this round everything up to it is there.

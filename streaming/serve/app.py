@@ -21,6 +21,7 @@ from streaming.serve.metrics import (
     OPEN_METRICS,
     OWN,
     TEXT,
+    NoRoundsError,
     Scrapes,
     StartingError,
     WhichClusterError,
@@ -28,6 +29,8 @@ from streaming.serve.metrics import (
 )
 from streaming.serve.model import Model, round_age_s
 from streaming.serve.problems import problem, quoted
+
+_NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
 
 _STARTING = "The tables are still being read: ask again in some seconds."
 
@@ -72,6 +75,8 @@ def _metrics(scrapes: Scrapes, request: Request) -> Response:
         body = scrapes.scrape(mode, open_metrics=open_metrics, cluster=cluster)
     except StartingError:
         return problem(503, _STARTING, headers={"Retry-After": "5"})
+    except NoRoundsError:
+        return problem(503, _NO_ROUNDS, headers={"Retry-After": "5"})
     except WhichClusterError:
         return problem(400, f"The names of {mode} have no label for the cluster: add ?cluster= and its name.")
     if body is None:
@@ -86,6 +91,8 @@ def _health(model: Model) -> Response:
     silent = len(model.silent(snapshot)) if snapshot else 0
     followed = model.lake.followed
     status = "ok" if followed and snapshot and not silent else "silent" if followed and snapshot else "starting"
+    if snapshot and not ages:
+        status = "empty"
     if not followed:
         status = "lake_unreadable"
     body = {

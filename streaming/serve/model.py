@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -101,6 +102,8 @@ class Model:
             changed=self.take,
         )
         self._taking = threading.Lock()
+        # Per cluster: the newest round in the snapshot, and the steady time since which there is no newer one.
+        self._quiet: dict[str, tuple[int, float]] = {}
 
     def start(self) -> None:
         """Begin to follow the lake."""
@@ -117,18 +120,26 @@ class Model:
             if self.lake.present and (version != self._seen or whole != self._whole):
                 self.snapshot = self._snapshot(version, whole=whole)
                 self._seen, self._whole = version, whole
+                for name, cluster in self.snapshot.clusters.items():
+                    if self._quiet.get(name, (-1, 0.0))[0] != cluster.round:
+                        self._quiet[name] = cluster.round, time.monotonic() - self.lake.quiet_s(name)
         self._after()
 
     def commits_since(self, cluster: Cluster) -> datetime:
         """Since when the commits of a cluster are held."""
         return datetime.fromtimestamp(cluster.round_ms / 1000, UTC) - self._commits
 
+    def quiet_s(self, cluster: str) -> float:
+        """Time since the newest round of a cluster in the snapshot was new, s; the lake may have been read further."""
+        quiet = self.lake.quiet_s(cluster)
+        return max(quiet, time.monotonic() - self._quiet[cluster][1]) if cluster in self._quiet else quiet
+
     def silent(self, snapshot: Snapshot) -> frozenset[str]:
         """Clusters without a new round for longer than alerts and page allow. What is known of them is the past."""
         return frozenset(
             name
             for name, cluster in snapshot.clusters.items()
-            if self.lake.quiet_s(name) > self.thresholds.silent_after_s(cluster.interval_ms)
+            if self.quiet_s(name) > self.thresholds.silent_after_s(cluster.interval_ms)
         )
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:

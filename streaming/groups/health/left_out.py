@@ -72,7 +72,9 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
                 unseen.append((since, topic))
             found.append(Found("topic_not_visible", since, topic, kept_as, shown=False))
             continue
-        topic_id = seen.topic_id or ""
+        topic_id = seen.topic_id
+        if topic_id is None:
+            continue  # (assignments name topics by id)
         if (owned := assigned[topic_id]) >= count:
             continue
         kept_as = f"{topic} left out by {made}"

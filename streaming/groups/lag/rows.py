@@ -140,6 +140,7 @@ class _Round:
         "_before",
         "_begins",
         "_context",
+        "_doubtful",
         "_held",
         "_now",
         "_observation",
@@ -218,6 +219,7 @@ class _Round:
         owners = self._owners.get(topic, {})
         offsets = _unpack(seen)
         self._rates = rates_of(state.load, topic)
+        self._doubtful: tuple[list[int], list[int]] = [], []
         counted, last = False, None
         name = crc32(topic.encode(errors="replace")) << 32
         for partition in sorted(partitions):
@@ -231,6 +233,9 @@ class _Round:
                 # No commit, owner or subscription any more: write the closing row and drop the state.
                 if not known.is_void():
                     end_partition(state, known, self._observation, self._context, topic, partition, subscribed=ours)
+                # (Should a commit come again in this window, it is not a step from the one that was deleted.)
+                if not self._begins:
+                    self._doubtful[0].append(partition)
                 del partitions[partition]
                 continue
             if known.of_topic is not None:
@@ -257,6 +262,9 @@ class _Round:
                     self._totals.is_behind |= unread is not self._arrived
                 counted = True
             self._write(topic, partition, known, measured, status, unread, owner, ours)
+        of_commits, of_log = self._doubtful
+        if state.load is not None and (of_commits or of_log):
+            void(state.load, topic, of_commits, of_log=of_log)
         self._totals.topics += counted
         if not partitions:
             del state.partitions[topic]
@@ -323,7 +331,7 @@ class _Round:
                 or known.offset_deleted
                 or (row_before is not None and row_before[1] is not None and end < row_before[1])
             ) and not self._begins:
-                self._doubt(topic, partition, known, end)
+                self._doubt(partition, known, end)
             row = lag.row(
                 self._context,
                 topic,
@@ -342,12 +350,13 @@ class _Round:
             if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
                 known.row_at = _AGAIN  # the next round shows whether a clock was wrong
 
-    def _doubt(self, topic: str, partition: int, known: PartitionState, end: int | None) -> None:
-        """Give a partition no rate in the present window, if what this round shows forbids it."""
-        load = self._state.load
+    def _doubt(self, partition: int, known: PartitionState, end: int | None) -> None:
+        """Note that a partition gets no rate in the present window, if what this round shows forbids it."""
         of_log, of_commits = is_doubtful(known, end)
-        if load is not None and of_commits:
-            void(load, topic, partition, produced=of_log)
+        if of_commits:
+            self._doubtful[0].append(partition)
+        if of_log:
+            self._doubtful[1].append(partition)
 
 
 def move_unread(state: GroupState, by: int) -> None:

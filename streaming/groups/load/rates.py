@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from assignors import Load
@@ -136,26 +136,27 @@ def follow_behind(load: LoadState, *, behind: bool, begins: bool) -> None:
     load.behind = behind
 
 
-def void(load: LoadState, topic: str, partition: int, *, produced: bool) -> None:
-    """Give a partition no rate in the present window.
+def void(load: LoadState, topic: str, partitions: Collection[int], *, of_log: Collection[int]) -> None:
+    """Give partitions no rate in the present window.
 
     Args:
         load: The group's load.
         topic: Topic.
-        partition: Partition.
-        produced: Its log is in doubt as well, and not only its committed offset.
+        partitions: Partitions whose committed offset is in doubt.
+        of_log: Those whose log is in doubt as well.
     """
     start = load.starts.get(topic)
     if start is not None:
-        start.committed = _with(start.committed, partition)
-        if produced:
-            start.ends = _with(start.ends, partition)
+        start.committed = _with(start.committed, partitions)
+        if of_log:
+            start.ends = _with(start.ends, of_log)
 
 
 def void_topic(load: LoadState | None, topic: str) -> None:
-    """Give a topic no rates in the present window."""
+    """Give a topic no rates in the present window, nor those of the window before, which were another topic's."""
     if load is not None:
         load.starts.pop(topic, None)
+        load.counts.pop(topic, None)
 
 
 def void_window(load: LoadState | None) -> None:
@@ -261,10 +262,11 @@ def _is_whole(load: LoadState, state: GroupState, subscribed: frozenset[str] | N
     return True
 
 
-def _with(packed: bytes, partition: int) -> bytes:
+def _with(packed: bytes, partitions: Collection[int]) -> bytes:
     offsets = _unpacked(packed)
-    if 0 <= partition < len(offsets):
-        offsets[partition] = _VOID
+    for partition in partitions:
+        if 0 <= partition < len(offsets):
+            offsets[partition] = _VOID
     return _packed(offsets)
 
 

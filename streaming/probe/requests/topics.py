@@ -127,8 +127,9 @@ def _retention(topic: Any) -> Retention | None:
     values = {config.name: config.value for config in topic.configs}
     try:
         return Retention(
-            ms=int(values["retention.ms"]),
-            bytes=int(values["retention.bytes"]),
+            # (Any negative number means without limit; brokers accept them all for `retention.bytes`.)
+            ms=max(-1, int(values["retention.ms"])),
+            bytes=max(-1, int(values["retention.bytes"])),
             deletes="delete" in values["cleanup.policy"],
             append_time=values["message.timestamp.type"] == "LogAppendTime",
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT, wants_open_metrics
-from streaming.serve.metrics.scrapes import MODES, OWN, Scrapes, StartingError, WhichClusterError
+from streaming.serve.metrics.scrapes import MODES, OWN, NoRoundsError, Scrapes, StartingError, WhichClusterError
 
 __all__ = [
     "MODES",
     "OPEN_METRICS",
     "OWN",
     "TEXT",
+    "NoRoundsError",
     "Scrapes",
     "StartingError",
     "WhichClusterError",

@@ -34,6 +34,10 @@ class StartingError(Exception):
     """The tables are still being read, so sums would be too small."""
 
 
+class NoRoundsError(Exception):
+    """The lake has no round, so there is nothing to tell: most likely it is another lake than the job's."""
+
+
 class WhichClusterError(Exception):
     """The names that were asked for have no label for the cluster, and the lake has several."""
 
@@ -77,11 +81,14 @@ class Scrapes:
 
         Raises:
             StartingError: The tables were not read yet.
+            NoRoundsError: The lake has no round.
             WhichClusterError: `cluster` must be given.
         """
         snapshot = self._model.snapshot
         if snapshot is None:
             raise StartingError
+        if not snapshot.clusters:
+            raise NoRoundsError
         if cluster is None and mode in NEED_CLUSTER and len(snapshot.clusters) > 1:
             raise WhichClusterError
         if cluster is not None and cluster not in snapshot.clusters:
@@ -170,7 +177,7 @@ class Scrapes:
                 "evenkeel_batch_age_seconds",
                 "gauge",
                 "Time since this server last read a new round, by its own steady clock.",
-                [sample(at, round(self._model.lake.quiet_s(n), 3)) for n, (at, _) in shown.items()],
+                [sample(at, round(self._model.quiet_s(n), 3)) for n, (at, _) in shown.items()],
             ),
             Family(
                 "evenkeel_cluster_silent",

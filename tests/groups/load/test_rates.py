@@ -289,3 +289,18 @@ def test_commits_of_partitions_that_cannot_exist_change_no_rate_of_another(parti
     assert rates(life) == (5.0, 3.0)
     assert rates(life, partition) == (None, None)
     assert health(life).consumed_per_second == 3.0
+
+
+def test_a_commit_that_comes_again_after_it_was_deleted_has_no_rate_in_that_window() -> None:
+    life = lived(120, lambda s: 1_000 + 5 * s, lambda _: 500)
+    life.take(make_commit(1_500, None, topic="x", time=START + 150 * SECOND))
+    life.take(round_at(180, make_topic("x", 1, end=1_900)))
+    lived(660, lambda s: 1_000 + 5 * s, lambda _: 900, life=life, since=240)
+    row = life.rows.lag[-1]
+    assert (row.produced_per_second, row.consumed_per_second) == (5.0, None)
+
+
+def test_a_topic_that_was_created_again_does_not_keep_the_rates_of_the_other() -> None:
+    life = lived(660, lambda s: 1_000 + 5 * s, lambda _: 500, topic_id="A" * 22)
+    life.take(round_at(720, make_topic("x", 1, end=3, topic_id="B" * 22)))
+    assert life.rows.lag[-1].produced_per_second is None
