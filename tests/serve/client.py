@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -51,7 +52,9 @@ def ask(
     async def run() -> None:
         await app(scope, receive, send)
 
-    asyncio.run(run())
+    # In a thread of its own: a browser's test leaves an event loop running in this one.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, run()).result()
     start = sent[0]
     found = {k.decode(): v.decode("latin-1") for k, v in start["headers"]}
     return Answer(start["status"], found, b"".join(m.get("body", b"") for m in sent[1:]))

@@ -118,9 +118,11 @@ def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: 
         screen.until("page at http://127.0.0.1:8501")
         screen.until("waiting for the first round")
         screen.until("needs cannot run: The port is taken. It is tried again every 300 s.")
-        # Supervisor and its guard, and two programs with a guard each; the third rests.
-        children = psutil.Process(running.pid).children(recursive=True)
-        assert len(children) == 6
+        # Supervisor and its guard, and two programs with a guard each; the third rests, as soon as its guard has ended.
+        began = time.monotonic()
+        while len(children := psutil.Process(running.pid).children(recursive=True)) != 6:
+            assert time.monotonic() - began < 60, children
+            time.sleep(0.05)
         running.send_signal(signal.SIGINT)
         screen.until("stopping: ")
         running.send_signal(signal.SIGINT)
