@@ -31,6 +31,9 @@ _TIDY_EVERY_S = 1800.0
 # A lake that cannot be read is tried again after this time.
 _AGAIN_S = 5.0
 
+# A look that takes longer hangs: the first look at a lake of ten thousand groups takes half a minute.
+_LONGEST_LOOK_S = 300.0
+
 # Limit of cached answers: all panels of a few dozen viewers.
 _MOST_ANSWERS = 512
 
@@ -101,6 +104,7 @@ class PageLake:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lake", daemon=True)
         self._files = 0
+        self._busy_since: float | None = None
 
     def start(self) -> None:
         """Begin to read, in a thread that ends with the process."""
@@ -113,8 +117,10 @@ class PageLake:
 
     @property
     def followed(self) -> bool:
-        """Whether the thread runs and the lake can be read."""
-        return self._thread.is_alive() and self.problem is None
+        """Whether the thread runs, does not hang, and the lake can be read."""
+        since = self._busy_since
+        hangs = since is not None and self._steady() - since > _LONGEST_LOOK_S
+        return self._thread.is_alive() and self.problem is None and not hangs
 
     @property
     def present(self) -> bool:
@@ -206,6 +212,7 @@ class PageLake:
 
     def look(self) -> None:
         """Read the new files; the thread calls it again and again."""
+        self._busy_since = self._steady()
         try:
             changed = self._cache.update()
             self._see_rounds()
@@ -250,6 +257,7 @@ class PageLake:
                 _log.exception("reading the lake failed")
                 self.problem = "Reading the lake failed; the page's log has the reason. The page will try again."
             pause = _AGAIN_S if self.problem else self._refresh_s
+            self._busy_since = None
             if not self._cache.behind:
                 self._end.wait(max(0.1, pause - (time.monotonic() - began)))
 

@@ -320,6 +320,9 @@ class ServeSettings(Section):
         if secret is not None and not secret.get_secret_value():
             message = "an empty secret protects nothing: leave it out"
             raise ValueError(message)
+        if secret is not None and secret.get_secret_value() != secret.get_secret_value().strip():
+            message = "no header can carry blanks at its ends: take them off (a file often ends with a line break)"
+            raise ValueError(message)
         return secret
 
     @property

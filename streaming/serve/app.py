@@ -25,10 +25,12 @@ from streaming.serve.metrics import (
     Scrapes,
     StartingError,
     WhichClusterError,
+    takes_gzip,
     wants_open_metrics,
 )
 from streaming.serve.model import Model, round_age_s
 from streaming.serve.problems import problem, quoted
+from streaming.serve.slow_clients import SharedBody
 
 _NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
 
@@ -71,8 +73,9 @@ def _metrics(scrapes: Scrapes, request: Request) -> Response:
         return problem(404, f"There is no mode {quoted(mode)}: it may be {', '.join((OWN, *MODES))}.")
     cluster = request.query_params.get("cluster")
     open_metrics = wants_open_metrics(request.headers.get("accept", ""))
+    zipped = takes_gzip(request.headers.get("accept-encoding", ""))
     try:
-        body = scrapes.scrape(mode, open_metrics=open_metrics, cluster=cluster)
+        body = scrapes.scrape(mode, open_metrics=open_metrics, cluster=cluster, zipped=zipped)
     except StartingError:
         return problem(503, _STARTING, headers={"Retry-After": "5"})
     except NoRoundsError:
@@ -81,7 +84,8 @@ def _metrics(scrapes: Scrapes, request: Request) -> Response:
         return problem(400, f"The names of {mode} have no label for the cluster: add ?cluster= and its name.")
     if body is None:
         return problem(404, f"There is no cluster {quoted(cluster or '')} in the lake.")
-    return Response(body, headers={"Content-Type": OPEN_METRICS if open_metrics else TEXT})
+    headers = {"Content-Type": OPEN_METRICS if open_metrics else TEXT, "Vary": "Accept, Accept-Encoding"}
+    return SharedBody(body, headers=headers | ({"Content-Encoding": "gzip"} if zipped else {}))
 
 
 def _health(model: Model) -> Response:

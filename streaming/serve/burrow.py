@@ -110,9 +110,9 @@ def _topics(_model: Model, request: Request, snapshot: Snapshot) -> Response:
     return _json(request, "topic list returned", topics=sorted(found))
 
 
-def _topic(_model: Model, request: Request, snapshot: Snapshot) -> Response:
+def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
     wanted = request.path_params["topic"]
-    cluster = _known(request, snapshot, "cluster or topic not found").name
+    cluster = _heard(model, snapshot, _known(request, snapshot, "cluster or topic not found")).name
     newest: dict[int, tuple[int, int]] = {}
     for _, topic, partition, end, number in _ends(snapshot, cluster):
         if topic == wanted and end is not None and number >= newest.get(partition, (-1, 0))[0]:
@@ -134,7 +134,7 @@ def _consumers(_model: Model, request: Request, snapshot: Snapshot) -> Response:
 
 
 def _consumer(model: Model, request: Request, snapshot: Snapshot) -> Response:
-    cluster = _known(request, snapshot, "cluster or consumer not found")
+    cluster = _heard(model, snapshot, _known(request, snapshot, "cluster or consumer not found"))
     found = _partitions(model, cluster, request.path_params["consumer"])
     if not found:
         raise _RefusedError(404, "cluster or consumer not found")
@@ -170,8 +170,9 @@ def _status(model: Model, request: Request, snapshot: Snapshot, *, show_all: boo
     cluster = snapshot.clusters.get(request.path_params["cluster"])
     if cluster is None:
         return _json(request, "consumer status returned", 404, status=status)
-    if cluster.name in model.silent(snapshot):
-        raise _RefusedError(503, "no round has come from the cluster for some time, so nothing is known of its present")
+    _heard(model, snapshot, cluster)
+    if snapshot.rebalances is None:
+        raise _RefusedError(503, "older rows are still being read, and a window with gaps would look like a stop")
     found = _partitions(model, cluster, group)
     if not found:
         return _json(request, "consumer status returned", 404, status=status)
@@ -266,6 +267,13 @@ def _known(request: Request, snapshot: Snapshot, otherwise: str = "cluster not f
     cluster = snapshot.clusters.get(request.path_params["cluster"])
     if cluster is None:
         raise _RefusedError(404, otherwise)
+    return cluster
+
+
+def _heard(model: Model, snapshot: Snapshot, cluster: Cluster) -> Cluster:
+    """The cluster, unless it is silent: Burrow has no field that could say how old an answer is."""
+    if cluster.name in model.silent(snapshot):
+        raise _RefusedError(503, "no round has come from the cluster for some time, so nothing is known of its present")
     return cluster
 
 

@@ -15,6 +15,7 @@ from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
+from streaming.serve.slow_clients import Connection
 
 _LOG = room_log(__name__)
 
@@ -22,9 +23,9 @@ _LOG = room_log(__name__)
 _GRACE_S = 3
 
 # A path may name a group of 32,767 bytes, each written as %XX.
-_LONGEST_HEAD = 256 * 1024
+_LONGEST_HEAD = 112 * 1024
 
-# Requests beyond this number wait or are refused; a scraper and a few dozen viewers need less.
+# Requests beyond this number of connections are refused; a scraper and a few dozen viewers need less.
 _MOST_AT_ONCE = 500
 
 
@@ -63,7 +64,7 @@ def _run(settings: Settings) -> int:
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -83,10 +84,11 @@ def _listener(serve: ServeSettings) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         listener.close()
+        reason = getattr(error, "strerror", None) or error
         message = (
-            f"The server cannot listen on {serve.listen} ({error.strerror or error}): end what holds the port, or "
+            f"The server cannot listen on {serve.listen} ({reason}): end what holds the port, or "
             "choose another with [serve] listen in evenkeel.toml, EVENKEEL_SERVE__LISTEN or --listen."
         )
         raise SetupError(message) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -78,3 +79,30 @@ def test_silence_begins_where_the_rules_file_says(tmp_path: Path) -> None:
     file.write_text("thresholds: {silent_intervals: 6, imbalance: 0.25, mine: 7}\nrules: []\n", encoding="utf-8")
     own = Thresholds.load(file)
     assert (own.silent_after_s(10_000), own.imbalance, own.by_name()["mine"]) == (60, 0.25, 7)
+
+
+def test_a_look_that_hangs_is_not_following(tmp_path: Path) -> None:
+    DeltaLake(str(tmp_path / "lake")).create()
+    now, hung, go_on, looked = [0.0], threading.Event(), threading.Event(), threading.Event()
+
+    def look() -> None:
+        if hung.is_set():
+            looked.set()
+        hung.set()
+        go_on.wait(60)
+
+    span, often = timedelta(hours=1), timedelta(milliseconds=1)
+    page = PageLake(str(tmp_path / "lake"), span, span, often, steady=lambda: now[0], changed=look)
+    page.start()
+    try:
+        assert hung.wait(60)
+        now[0] = 299
+        assert page.followed
+        now[0] = 301
+        assert not page.followed
+        go_on.set()
+        assert looked.wait(60)
+        assert page.followed
+    finally:
+        go_on.set()
+        page.stop(60)

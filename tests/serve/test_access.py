@@ -108,6 +108,7 @@ def test_a_wrong_address_is_refused_in_a_sentence(listen: str) -> None:
         load_settings(serve={"listen": listen})
 
 
-def test_an_empty_secret_is_refused() -> None:
+@pytest.mark.parametrize("secret", ["", "from a file\n", " t"])
+def test_a_secret_that_no_header_carries_is_refused(secret: str) -> None:
     with pytest.raises(SetupError, match=r"serve\.token"):
-        load_settings(serve={"token": ""})
+        load_settings(serve={"token": secret})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -95,13 +96,24 @@ def test_an_unknown_group_is_not_found_and_no_error(burrow: Served, kind: str) -
     }  # fmt: skip
 
 
-def test_a_silent_cluster_is_not_judged(burrow: Served) -> None:
+@pytest.mark.parametrize("path", ["consumer/grows/status", "consumer/grows/lag", "consumer/grows", "topic/t"])
+def test_a_silent_cluster_is_not_judged_and_its_old_offsets_are_not_served(burrow: Served, path: str) -> None:
     burrow.quiet_s[CLUSTER] = 31.0
     try:
-        answer = burrow.get(f"{OF}/consumer/grows/status")
+        answer = burrow.get(f"{OF}/{path}")
         assert (answer.status, answer.json()["error"]) == (503, True)
     finally:
         burrow.quiet_s.clear()
+
+
+def test_nothing_is_judged_before_the_older_rows_were_read(burrow: Served) -> None:
+    whole = burrow.model.snapshot
+    assert whole is not None
+    burrow.model.snapshot = replace(whole, rebalances=None)
+    try:
+        assert burrow.get(f"{OF}/consumer/grows/status").status == 503
+    finally:
+        burrow.model.snapshot = whole
 
 
 @pytest.mark.parametrize(

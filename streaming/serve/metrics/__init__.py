@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT, wants_open_metrics
+from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT, takes_gzip, wants_open_metrics
 from streaming.serve.metrics.scrapes import MODES, OWN, NoRoundsError, Scrapes, StartingError, WhichClusterError
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "Scrapes",
     "StartingError",
     "WhichClusterError",
+    "takes_gzip",
     "wants_open_metrics",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,6 +50,18 @@ def test_both_formats_say_the_same(served: Served) -> None:
     changing = (*LIVE, "evenkeel_render_duration_seconds")
     assert {key for key in one if key[0] not in changing} == {key for key in other if key[0] not in changing}
     assert [key for key in one if key[0] not in changing and one[key] != other[key]] == []
+
+
+def test_gzip_holds_the_same_and_is_much_smaller(served: Served) -> None:
+    plain, zipped = (served.get("/metrics", headers={"accept-encoding": how}) for how in ("gzip;q=0", "deflate, gzip"))
+    assert "content-encoding" not in plain.headers
+    assert zipped.headers["content-encoding"] == "gzip"
+    one, other = series(of_text(gzip.decompress(zipped.body).decode())), series(of_text(plain.text))
+    changing = (*LIVE, "evenkeel_render_duration_seconds")
+    assert {k: v for k, v in one.items() if k[0] not in changing} == {
+        k: v for k, v in other.items() if k[0] not in changing
+    }
+    assert 5 * len(zipped.body) < len(plain.body)
 
 
 def test_two_scrapes_of_a_round_differ_only_in_ages(served: Served) -> None:

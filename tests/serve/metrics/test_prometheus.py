@@ -1,4 +1,4 @@
-"""A real Prometheus scrapes every mode, and answers the queries of public boards and rules (two minutes)."""
+"""A real Prometheus scrapes every mode, and answers queries as boards and rules have them (two minutes)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MODES = ("evenkeel", "kafka-lag-exporter", "kafka_exporter", "kminion")
 
 # One query a panel or rule, and how many series it must give for two groups with one topic of three partitions.
 QUERIES = (
-    # kafka-lag-exporter's own board (grafana/Kafka_Lag_Exporter_Dashboard.json, without the namespace of Kubernetes),
-    # and the rule in its chart's values.yaml.
+    # As the panels of kafka-lag-exporter's own board ask (grafana/Kafka_Lag_Exporter_Dashboard.json), without the
+    # namespace of Kubernetes.
     (f'kafka_consumergroup_group_max_lag{{cluster_name="{CLUSTER}",group=~".+"}}', 2),
     (f'topk(25, kafka_consumergroup_group_lag{{cluster_name="{CLUSTER}",group=~".+",group!=""}})', 6),
     (f'sum(kafka_consumergroup_group_offset{{cluster_name="{CLUSTER}",group=~".+"}}) by (group, topic)', 2),
     (f'sum by (topic) (kafka_partition_latest_offset{{cluster_name="{CLUSTER}"}})', 2),
     (f'max by (group, topic) (kafka_consumergroup_group_lag{{cluster_name="{CLUSTER}"}}) < Inf > 1', 2),
-    # kafka_exporter's board (Grafana 7589), and the rules of awesome-prometheus-alerts.
+    # Rates and sums as boards over kafka_exporter show them, and a usual rule.
     ('sum(rate(kafka_topic_partition_current_offset{topic=~".+"}[1m])) by (topic)', 2),
     ('sum(kafka_consumergroup_lag{topic=~".+"}) by (consumergroup, topic)', 2),
     ("sum(rate(kafka_consumergroup_current_offset[1m])) by (consumergroup, topic)", 2),
     ("sum(kafka_consumergroup_lag) by (consumergroup) > 5", 2),
-    # kminion: the group board (Grafana 14014) and a usual rule.
+    # The same over kminion's names.
     ('kminion_kafka_consumer_group_info{group_id=~".+"}', 2),
     ("sum(kminion_kafka_consumer_group_topic_lag) by (group_id)", 2),
     ("sum(rate(kminion_kafka_consumer_group_topic_offset_sum[1m])) by (group_id)", 2),
