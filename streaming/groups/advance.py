@@ -18,6 +18,7 @@ from streaming.groups.classic.drift import write_classic_verdicts
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context, GroupConfig
+from streaming.groups.delayed import forget_stops
 from streaming.groups.health.activity import note_commits
 from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.lag import offset_events, oldest_unread
@@ -69,23 +70,27 @@ def advance(
         if isinstance(item, CommitWindow):
             _fold(state, item)
         elif isinstance(item, GroupObservation):
-            _take_in(state, context.rows)
+            _take_in(state)
             compaction.leave(state, item.log_position)
             if item.gone is not None:
+                cost.close_cost(state, context.rows)
                 compacted_until = state.compacted_until
                 if not state.is_void():
                     _close_group(state, item, context)
                 state = GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
             elif compaction.is_compacted(state, item.log_position):
+                cost.close_cost(state, context.rows)
                 _pass_round(state, item, context)
             else:
                 _judge_round(state, item, context)
         elif isinstance(item, MembershipRecord):
-            _take_in(state, context.rows)
+            _take_in(state)
+            cost.close_cost(state, context.rows)
             compaction.leave(state, item.record)
             churn.decide(state, item, context)
         elif isinstance(item, MembershipTombstone):
-            _take_in(state, context.rows)
+            _take_in(state)
+            cost.close_cost(state, context.rows)
             compaction.leave(state, item.record)
             churn.end_membership(state, item, context)
         elif isinstance(item, Compacted):
@@ -103,7 +108,7 @@ def _fold(state: GroupState, window: CommitWindow) -> None:
     of_topic[window.partition] = window if earlier is None else merge_windows(earlier, window)
 
 
-def _take_in(state: GroupState, rows: Rows) -> None:
+def _take_in(state: GroupState) -> None:
     """Process the commits merged since the last boundary."""
     for topic, windows in state.windows.items():
         partitions = state.partitions.get(topic, {})
@@ -120,13 +125,13 @@ def _take_in(state: GroupState, rows: Rows) -> None:
         if partitions:
             state.partitions[topic] = partitions
     state.windows = {}
-    cost.close_cost(state, rows)
 
 
 def _judge_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge one round; the state must include exactly the log records below its position."""
     passed, rounds = _take_time(state, observation)
     _see_topics(state, observation, context.config)
+    cost.close_cost(state, context.rows, observation)
     write_modern_members(state, context)
     if was_met_empty(state):
         close_modern_members(state, observation.log_position, observation.time, context)
@@ -179,6 +184,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             # Deleted and created again under the same name: the earlier offsets are another topic's.
             known.renewed = now
             void_topic(state.load, seen.topic)
+            forget_stops(state.stopped, seen.topic)
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.forget_rounds()
                 oldest_unread.forget(partition)

@@ -9,8 +9,9 @@ it:
   nobody who joined or left, and it may be the record of a static member's return.
 - A KIP-848 decision is spread over many records, and some of those that remain may be newer than it. It gets no churn
   row, and its members are shown as they are at the next judged round.
-- Anything that spans the start of the stretch is dropped: the bounds on a rebalance's cost, the rounds by which lag is
-  judged, the present window of the rates, and the pause between the last commit before it and the first inside.
+- Anything that spans the start of the stretch is dropped: the bounds on a rebalance's cost, rebalances that wait for a
+  round, the rounds by which lag is judged, the present window of the rates, and the pause between the last commit
+  before it and the first inside.
 
 `streaming/offsets_log/log_cleaning.py` finds the stretches.
 """
@@ -34,6 +35,7 @@ def take_in(state: GroupState, stretch: Compacted) -> None:
     if goes_on:
         return
     state.classic.cost = state.modern.pauses = None
+    state.stopped = []
     void_window(state.load)
     for partitions in state.partitions.values():
         for known in partitions.values():

@@ -114,6 +114,9 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     causes: tuple[Cause, ...] | None = None
     rebalance_protocol: str | None = None
     partitions_stopped_unmoved: int | None = None
+    records_delayed_min: int | None = None
+    records_delayed_max: int | None = None
+    records_delayed_reason: str | None = None
 
 
 class DriftRow(msgspec.Struct, frozen=True, array_like=True):

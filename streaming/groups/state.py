@@ -15,6 +15,7 @@ import msgspec
 
 from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
+from streaming.groups.delayed import Stopped
 from streaming.groups.health.state import Rebalances, Uncommitted
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.load.state import LoadState
@@ -22,7 +23,7 @@ from streaming.groups.modern.state import ModernState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 2
+STATE_VERSION: Final = 3
 """Version of the state, for groups and for the reserved keys."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
@@ -116,6 +117,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         rebalances: When it has rebalanced; None before the first time.
         uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
         load: Its rates and their window; None before the first round.
+        stopped: Rebalances whose delayed records the next round tells, oldest first (`delayed.py`).
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -139,6 +141,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     rebalances: Rebalances | None = None
     uncommitted: Uncommitted | None = None
     load: LoadState | None = None
+    stopped: list[Stopped] = []
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -206,6 +209,10 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("GroupState", 1): _with_longer_health,
     ("RoundsState", 1): _unchanged,
     ("UnreadableState", 1): _unchanged,
+    # Version 3 appends rebalances that wait for a round, and columns to the churn rows of open costs.
+    ("GroupState", 2): _unchanged,
+    ("RoundsState", 2): _unchanged,
+    ("UnreadableState", 2): _unchanged,
 }
 
 

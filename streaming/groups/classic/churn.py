@@ -250,6 +250,7 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
     state.rebalances = None
     if state.elapsed < 0:
         state.classic.waiting = []
+        state.stopped = []
         for topic, partitions in list(state.partitions.items()):
             left = {partition: known for partition, known in partitions.items() if known.committed >= 0}
             state.partitions[topic] = left

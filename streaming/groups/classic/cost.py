@@ -1,7 +1,8 @@
 """The cost of a rebalance: how long its partitions had no owner, as a lower and an upper bound.
 
 The log does not show when one member stops and the next one starts. It shows the end of the join phase and the leader's
-sync, which lie inside the pause, and the commits before and after, which contain it.
+sync, which lie inside the pause, and the commits before and after, which contain it. What arrived meanwhile is told by
+the next round (`delayed.py`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,24 @@ import msgspec
 
 from streaming.groups.classic.membership import Owners
 from streaming.groups.classic.state import OpenCost
+from streaming.groups.delayed import (
+    HANDOVER_PENDING,
+    NO_COMMIT,
+    NO_ROUND,
+    OWNERS_UNKNOWN,
+    STRATEGY_UNKNOWN,
+    WAITING_MAX,
+    Newest,
+    Stop,
+    Stopped,
+    arrived_before,
+    bounds,
+    with_delayed,
+)
 from streaming.groups.modern.pauses import MOST_MS, commit, complete
 from streaming.groups.rows import ChurnRow, Rows
 from streaming.groups.state import GroupState
-from streaming.records import CommitWindow, MembershipRecord
+from streaming.records import CommitWindow, GroupObservation, MembershipRecord
 
 EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 """Strategies whose members give up all partitions before they join. An unknown strategy may do either, so it is treated
@@ -79,9 +94,11 @@ def open_cost(
     Eager members give up all partitions before they join, so nobody owns anything at least from the end of the join
     phase (`currentStateTimestamp`) to the leader's sync. Cooperative members keep their partitions, so only those that
     change hands count. For an unknown strategy the lower bound counts only those too, and there is no upper bound.
+
+    What arrived meanwhile waits for the next round (`GroupState.stopped`); until then the row says why it is not known.
     """
     if was is None or after is None:
-        return row, None
+        return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN), None
     protocols = {record.protocol, before.protocol}
     eager = protocols <= EAGER
     affected = [
@@ -90,17 +107,27 @@ def open_cost(
         for partition, owner in partitions.items()
         if (first := was.get(topic, {}).get(partition)) is not None and (eager or first != owner)
     ]
+    is_known = eager or protocols <= _COOPERATIVE
     if not affected:
-        if was and protocols <= _COOPERATIVE and not row.partitions_pending_handover:
+        if row.partitions_pending_handover or (was and not is_known):
+            reason = HANDOVER_PENDING if row.partitions_pending_handover else STRATEGY_UNKNOWN
+            return msgspec.structs.replace(row, records_delayed_reason=reason), None
+        row = msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
+        if was and protocols <= _COOPERATIVE:
             row = msgspec.structs.replace(
                 row, unassigned_partition_seconds_min=0.0, unassigned_partition_seconds_max=0.0
             )
         return row, None
+    stops = _stops(state, affected, record) if is_known else None
+    reason = STRATEGY_UNKNOWN if not is_known else NO_COMMIT if stops is None else NO_ROUND
+    row = msgspec.structs.replace(row, records_delayed_reason=reason)
     if record.state_time >= 0:
         gone = min(MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
         row = msgspec.structs.replace(row, unassigned_partition_seconds_min=round(gone / 1000, 3))
-    if not eager and not protocols <= _COOPERATIVE:
+    if not is_known:
         return row, None
+    if stops is not None:
+        await_round(state, Stopped(row, stops))
     waiting: dict[str, dict[int, int]] = {}
     for topic, partition in affected:
         known = state.partitions.get(topic, {}).get(partition)
@@ -131,21 +158,66 @@ def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
     cost.sum_ms = min(MOST_MS, cost.sum_ms + max(0, window.first_commit_time - last))
 
 
-def close_cost(state: GroupState, rows: Rows) -> None:
-    """Write the second revision of the newest rebalance once every partition has a new commit.
+def _stops(
+    state: GroupState, affected: Collection[tuple[str, int]], record: MembershipRecord
+) -> dict[str, dict[int, Stop]] | None:
+    """The partitions that a decision gives an owner again; None if one of them has no commit from before."""
+    stops: dict[str, dict[int, Stop]] = {}
+    newest = Newest(state.round_opened, state.round_closed)
+    for topic, partition in affected:
+        arrived = arrived_before(state.partitions.get(topic, {}).get(partition), newest)
+        if arrived is None:
+            return None
+        stops.setdefault(topic, {})[partition] = Stop(arrived, record.state_time, record.record_time)
+    return stops
 
-    If the next decision comes first, the upper bound stays NULL and there is no second revision.
+
+def await_round(state: GroupState, stopped: Stopped) -> None:
+    """Let a rebalance whose partitions have owners again wait for the group's next round."""
+    state.stopped.append(stopped)
+    del state.stopped[:-WAITING_MAX]
+
+
+def close_cost(state: GroupState, rows: Rows, observation: GroupObservation | None = None) -> None:
+    """Write a further revision of each rebalance of which more is known now.
+
+    The upper bound of the newest one's time without an owner is known once every partition has a new commit; if the
+    next decision comes first, it stays NULL. What arrived meanwhile is known at the group's next round.
+
+    Args:
+        state: The group's state, before this round's lag is judged.
+        rows: Rows are appended here.
+        observation: The round that is judged now; None at other boundaries.
     """
-    told = complete(state.modern.pauses) if state.modern.pauses is not None else None
-    if told is not None:
-        rows.rebalance_churn.append(told)
-    cost = state.classic.cost
-    if cost is None or cost.waiting:
+    told: dict[int, ChurnRow] = {}
+    pauses, cost = state.modern.pauses, state.classic.cost
+    modern = complete(pauses) if pauses is not None else None
+    if modern is not None:
+        told[modern.decision] = modern
+    if cost is not None and not cost.waiting:
+        told[cost.row.decision] = _with_upper_bound(cost)
+        cost = state.classic.cost = None
+    if observation is not None and state.stopped:
+        newest = Newest(state.round_opened, state.round_closed)
+        for stopped in state.stopped:
+            row = told.get(stopped.row.decision)
+            if row is None:
+                row = msgspec.structs.replace(stopped.row, revision=stopped.row.revision + 1)
+            told[row.decision] = with_delayed(row, bounds(stopped, state.partitions, newest, observation))
+        state.stopped = []
+    if not told:
         return
+    rows.rebalance_churn.extend(told.values())
+    # The next revision of a row begins with what is known now.
+    for waiting in (cost, pauses, *state.stopped):
+        if waiting is not None and waiting.row is not None:
+            waiting.row = told.get(waiting.row.decision, waiting.row)
+
+
+def _with_upper_bound(cost: OpenCost) -> ChurnRow:
     least = cost.row.unassigned_partition_seconds_min or 0.0
-    rows.rebalance_churn.append(
-        msgspec.structs.replace(
-            cost.row, revision=2, unassigned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3))
-        )
+    return msgspec.structs.replace(
+        cost.row,
+        revision=cost.row.revision + 1,
+        unassigned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3)),
     )
-    state.classic.cost = None

@@ -7,15 +7,18 @@ Member rows wait for topic names (`members.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import msgspec
 
 from assignors import from_topics, moves
 from streaming.groups.budget import of_record
+from streaming.groups.classic.cost import await_round
 from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
+from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, Newest, Stopped, arrived_before
 from streaming.groups.health.columns import Found, some
 from streaming.groups.health.storm import count_rebalance
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
@@ -29,7 +32,7 @@ from streaming.groups.modern.members import (
     topic_names,
     write_modern_members,
 )
-from streaming.groups.modern.pauses import Pauses, begin, forget, places_of, shift
+from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, places_of, shift
 from streaming.groups.modern.verdicts import strategy_of
 from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
@@ -76,9 +79,11 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     state.modern.group, word = take(state.modern.group, item, born=upgraded)
     if owner is not None and state.modern.group is not None:
         state.modern.pauses = state.modern.pauses or Pauses()
-        told = shift(state.modern.pauses, item, owned, state.modern.group.currents.get(owner))
+        now = state.modern.group.currents.get(owner)
+        told = shift(state.modern.pauses, item, owned, now, _arrived(state))
         if told is not None:
             context.rows.rebalance_churn.append(told)
+            _await_round(state, state.modern.pauses, told)
     if upgraded and state.modern.group is not None and classic is not None:
         state.modern.group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
         state.modern.upgraded = True
@@ -97,8 +102,10 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.modern.verdict = state.modern.balance = None
         # Nothing continues from an empty group: a classic group right after it is a new one.
         state.modern.ended = None if was_empty else word.record
-        if was_empty and state.elapsed < 0:
-            state.modern.waiting = []  # no round has shown the group, so none will judge it
+        if state.elapsed < 0:
+            state.stopped = []  # no round has shown the group, so none will tell of it
+            if was_empty:
+                state.modern.waiting = []
         state.classic.handed_over = handed_over
         state.modern.pauses = None
         state.modern.upgraded = False
@@ -192,8 +199,31 @@ def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> 
         return row
     if decision.before is None or not decision.exact:
         state.modern.pauses = None  # the current owners may be unknown as well
-        return row
-    return begin(state.modern.pauses, row, decision.before, decision.targets, state.modern.group.currents)
+        return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN)
+    currents = state.modern.group.currents
+    return begin(state.modern.pauses, row, decision.before, decision.targets, currents, _arrived(state))
+
+
+def _arrived(state: GroupState) -> Arrived:
+    """Tells the offset below which all records had arrived by a partition's last commit; None if unknown."""
+
+    @cache
+    def names() -> dict[str, str]:
+        return topic_names(state)
+
+    def arrived(topic_id: str, partition: int) -> int | None:
+        known = state.partitions.get(names().get(topic_id, ""), {}).get(partition)
+        return arrived_before(known, Newest(state.round_opened, state.round_closed))
+
+    return arrived
+
+
+def _await_round(state: GroupState, pauses: Pauses, row: ChurnRow) -> None:
+    """Let a decision whose partitions all have their next owner wait for the next round."""
+    names = topic_names(state)
+    if row.records_delayed_reason == NO_ROUND and names.keys() >= pauses.stops.keys():
+        stops = {names[i]: {p: stop for p, stop in of.items() if stop} for i, of in pauses.stops.items()}
+        await_round(state, Stopped(row, stops))
 
 
 def _churn_row(

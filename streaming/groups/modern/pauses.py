@@ -14,10 +14,11 @@ A pause counts for the decision during which it ends. The next decision drops al
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
+from streaming.groups.delayed import HANDOVER_PENDING, NO_COMMIT, NO_ROUND, Stop
 from streaming.groups.rows import ChurnRow
 from streaming.records import CommitWindow, CurrentAssignment, IdPartitions, ModernInput
 
@@ -50,12 +51,14 @@ class Pause(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         taken: Time of the record in which the next owner has it, ms; -1 until then.
         taken_record: Log offset of that record.
         since: Start of the upper bound, ms; -1 while unknown.
+        arrived: Records below this offset had arrived when it was given up; -1 while unknown.
     """
 
     given: GivenUp | None
     taken: int = -1
     taken_record: int = -1
     since: int = -1
+    arrived: int = -1
 
 
 class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -68,6 +71,8 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         untaken: Number of those that the next owner does not have yet.
         least_ms: Sum of the lower bounds, ms.
         most_ms: Sum of the upper bounds, ms; -1 if one of them cannot be known.
+        stops: Partitions that the next owner has, by topic id and partition (`delayed.py`); None as a value where it is
+            not known what had arrived before.
     """
 
     free: dict[str, dict[int, GivenUp]] = {}
@@ -76,6 +81,11 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     untaken: int = 0
     least_ms: int = 0
     most_ms: int = 0
+    stops: dict[str, dict[int, Stop | None]] = {}
+
+
+Arrived = Callable[[str, int], int | None]
+"""As `delayed.arrived_before`, by topic id and partition."""
 
 
 def begin(
@@ -84,6 +94,7 @@ def begin(
     before: Mapping[str, IdPartitions],
     targets: Mapping[str, IdPartitions],
     currents: Mapping[str, CurrentAssignment],
+    arrived: Arrived,
 ) -> ChurnRow:
     """Start tracking the partitions that a new target moves.
 
@@ -93,9 +104,10 @@ def begin(
         before: The previous targets; partitions without an owner there are not tracked.
         targets: The new targets.
         currents: What the members own now.
+        arrived: What had arrived by a partition's last commit.
 
     Returns:
-        The row, with both bounds 0 if every partition that had an owner is already with its new one.
+        The row, with all bounds 0 if every partition that had an owner is already with its new one.
     """
     forget(pauses)
     # A member asked to revoke a partition stops reading it even if the new target returns it, and gets it again only
@@ -106,24 +118,36 @@ def begin(
         for topic_id, number in places_of(target):
             if (topic_id, number) in had and owned.get((topic_id, number)) != name:
                 given = pauses.free.get(topic_id, {}).get(number)
-                pauses.waiting.setdefault(topic_id, {})[number] = Pause(given, since=given.since if given else -1)
+                pause = Pause(given, since=given.since if given else -1)
+                pause.arrived = _known(arrived(topic_id, number)) if given else -1
+                pauses.waiting.setdefault(topic_id, {})[number] = pause
                 pauses.untaken += 1
     if not had:
-        return row
+        return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
     if not pauses.untaken:
-        return msgspec.structs.replace(row, unassigned_partition_seconds_min=0.0, unassigned_partition_seconds_max=0.0)
-    pauses.row = row
+        return msgspec.structs.replace(
+            row,
+            unassigned_partition_seconds_min=0.0,
+            unassigned_partition_seconds_max=0.0,
+            records_delayed_min=0,
+            records_delayed_max=0,
+        )
+    pauses.row = row = msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING)
     return row
 
 
 def forget(pauses: Pauses) -> None:
     """Stop tracking the newest decision's open pauses."""
-    pauses.row, pauses.waiting = None, {}
+    pauses.row, pauses.waiting, pauses.stops = None, {}, {}
     pauses.untaken = pauses.least_ms = pauses.most_ms = 0
 
 
 def shift(
-    pauses: Pauses, item: ModernInput, before: CurrentAssignment | None, after: CurrentAssignment | None
+    pauses: Pauses,
+    item: ModernInput,
+    before: CurrentAssignment | None,
+    after: CurrentAssignment | None,
+    arrived: Arrived,
 ) -> ChurnRow | None:
     """Process a change of what a member owns.
 
@@ -132,9 +156,11 @@ def shift(
         item: The record of the change.
         before: What the member owned until then.
         after: What it owns now.
+        arrived: What had arrived by a partition's last commit.
 
     Returns:
         The decision's row with the lower bound, once the last partition has reached its next owner; None otherwise.
+        What `pauses.stops` has then waits for a round, unless the row says why not.
     """
     had, has = set(_owned(before)), set(_owned(after))
     revoking = set(places_of(before.revoking)) if before is not None else set()
@@ -145,6 +171,7 @@ def shift(
         pause = pauses.waiting.get(topic_id, {}).get(number)
         if pause is not None and pause.taken < 0:
             pause.given, pause.since = given, given.since
+            pause.arrived = _known(arrived(topic_id, number))
     for topic_id, number in has - had:
         of_topic = pauses.free.get(topic_id, {})
         of_topic.pop(number, None)
@@ -154,9 +181,13 @@ def shift(
         if pause is not None and pause.taken < 0:
             pause.taken, pause.taken_record = item.record_time, item.record
             pauses.untaken -= 1
+            stops = pauses.stops.setdefault(topic_id, {})
+            stops[number] = None
             if pause.given is None:
                 pauses.most_ms = -1  # according to the log, two members owned it at once
             else:
+                if pause.arrived >= 0:
+                    stops[number] = Stop(pause.arrived, pause.given.time, item.record_time)
                 pauses.least_ms = min(MOST_MS, pauses.least_ms + max(0, item.record_time - pause.given.time))
     if pauses.row is None or pauses.untaken or had == has:
         return None
@@ -166,6 +197,7 @@ def shift(
         pauses.row,
         revision=pauses.row.revision + 1,
         unassigned_partition_seconds_min=round(pauses.least_ms / 1000, 3),
+        records_delayed_reason=NO_COMMIT if any(None in of.values() for of in pauses.stops.values()) else NO_ROUND,
     )
     return pauses.row
 
@@ -225,6 +257,10 @@ def complete(pauses: Pauses) -> ChurnRow | None:
 def places_of(partitions: IdPartitions) -> Iterator[_Place]:
     """Topic id and number of each partition."""
     return ((topic_id, number) for topic_id, numbers in partitions for number in numbers)
+
+
+def _known(arrived: int | None) -> int:
+    return -1 if arrived is None else arrived
 
 
 def _owned(current: CurrentAssignment | None) -> Iterator[_Place]:

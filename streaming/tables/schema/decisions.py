@@ -115,6 +115,21 @@ REBALANCE_CHURN: Final = Table(
             INT,
             "Partitions that nobody read during an eager rebalance although they kept their owner: what cooperative members would have gone on reading. 0 for cooperative and consumer; NULL where the protocol or the owners before are not known",
         ),
+        Column(
+            "records_delayed_min",
+            LONG,
+            "Lower bound of the records that arrived while partitions that stopped for this rebalance (eager: all; else those that changed hands) had no owner: what came between two rounds that certainly lie inside, else 0. NULL with records_delayed_max",
+        ),
+        Column(
+            "records_delayed_max",
+            LONG,
+            "Upper bound of the same: high watermarks of the next round minus the offsets committed before the stop, or, where a group is behind, minus high watermarks of a round a minute before that commit. A revision at the group's next round; NULL as records_delayed_reason says",
+        ),
+        Column(
+            "records_delayed_reason",
+            STRING,
+            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (partitions are not with their next owner yet; in a cooperative rebalance the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (it may be eager or not), high_watermark_unknown (at the next round), other_log (the topic was created again, or the commit lay beyond its end). NULL where it is known, without a rebalance, and in rows of older releases",
+        ),
     ),
     key=("cluster", "group_id", "decision"),
     newest_by=("revision",),

@@ -109,6 +109,8 @@ _OF_A_GROUP: Final = (
         f"Time in which the group had more members than partitions, so that some had nothing to read. {_NEWER}",
     ),
     Column("members_beyond_partitions_max", INT, f"Most such members; 0 for none. {_NEWER}"),
+    Column("records_delayed_min", LONG, f"Sum of records_delayed_min where it is known: a lower bound. {_NEWER}"),
+    Column("records_delayed_max", LONG, f"Sum of records_delayed_max; NULL when one rebalance has none. {_NEWER}"),
 )  # fmt: skip
 
 GROUP_HOURLY: Final = Table(

@@ -83,7 +83,7 @@ def test_a_commit_by_the_first_owner_after_the_decision_ends_no_pause() -> None:
         observation(41),
     ]
     # From a's commit at 22 to b's at 40.
-    assert costs(*inputs)[-1] == (3, 14.0, 36.0)
+    assert costs(*inputs)[-1] == (4, 14.0, 36.0)
 
 
 def test_a_commit_between_giving_up_and_taking_over_ends_no_pause() -> None:

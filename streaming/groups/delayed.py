@@ -1,0 +1,162 @@
+"""Records that became readable while a rebalance left their partitions without an owner, as a lower and an upper bound.
+
+The log shows when a partition has an owner again: from the record of the decision on, or where the broker assigns, from
+the record in which the next member has it. Rounds show high watermarks, which only grow. So
+
+- **at most** what lies between the offset that the last owner had committed (all records below had arrived, and were
+  read, before it gave the partition up) and the high watermark of the next round, which was asked after the record.
+  This depends on no clock. While a group is behind, its committed offset says little; then the high watermark of a
+  round that had closed well before that commit takes its place.
+- **at least** what arrived between two rounds that certainly lie inside the time without an owner.
+
+"Well before" and "certainly" compare a record's time with a round's, which other brokers may have stamped: their clocks
+may differ by `CLOCKS_MS`.
+
+The next round of the group tells the bounds, or why there are none. No later one revises them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from streaming.groups.lag.partitions import offsets_of
+from streaming.groups.lag.state import PartitionState
+from streaming.groups.rows import ChurnRow
+from streaming.records import GroupObservation
+
+CLOCKS_MS: Final = 60_000
+"""How far the clocks of two brokers may be apart, ms. Clocks kept by NTP differ by far less; more would widen the
+bounds of groups that are behind."""
+
+WAITING_MAX: Final = 16
+"""Most rebalances of a group that wait for its next round: one that rebalances every second has ten of them. Without a
+limit they would grow while the probe is silent; those beyond it are never told."""
+
+OWNERS_UNKNOWN: Final = "owners_unknown"
+STRATEGY_UNKNOWN: Final = "strategy_unknown"
+HANDOVER_PENDING: Final = "handover_pending"
+NO_COMMIT: Final = "no_commit"
+NO_ROUND: Final = "no_round"
+NOT_SHOWN: Final = "high_watermark_unknown"
+OTHER_LOG: Final = "other_log"
+
+REASONS: Final = (OWNERS_UNKNOWN, STRATEGY_UNKNOWN, HANDOVER_PENDING, NO_COMMIT, NO_ROUND, NOT_SHOWN, OTHER_LOG)
+"""Why there are no bounds; the column `records_delayed_reason` explains each."""
+
+# The tables hold int64.
+_MOST: Final = 2**63 - 1
+
+Partitions = Mapping[str, Mapping[int, PartitionState]]
+
+
+class Stop(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """One partition that a rebalance stopped.
+
+    Attributes:
+        arrived: Records below this offset had arrived before it stopped.
+        since: From then on it had no owner, ms; -1 if unknown.
+        until: Until then, ms; -1 if unknown.
+    """
+
+    arrived: int
+    since: int = -1
+    until: int = -1
+
+
+class Stopped(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A rebalance that waits for the group's next round.
+
+    Attributes:
+        row: Its churn row as last written.
+        stops: Partitions that it stopped, by topic.
+    """
+
+    row: ChurnRow
+    stops: dict[str, dict[int, Stop]]
+
+
+class Newest(msgspec.Struct, frozen=True):
+    """Opening and closing time of the group's newest round, ms; -1 where not certain."""
+
+    opened: int
+    closed: int
+
+
+def arrived_before(known: PartitionState | None, newest: Newest) -> int | None:
+    """An offset below which all records had arrived when the partition's last commit was made; None without one.
+
+    Args:
+        known: The partition, with all commits of its last owner.
+        newest: The group's newest round.
+    """
+    if known is None or known.committed < 0 or known.of_topic is not None:
+        return None
+    latest = known.commit_time - CLOCKS_MS
+    return max([known.committed, *(end for end, _, closed in _seen(known, newest) if 0 <= closed <= latest)])
+
+
+def bounds(
+    stopped: Stopped, partitions: Partitions, newest: Newest, observation: GroupObservation
+) -> tuple[int | None, int | None, str | None]:
+    """What the next round tells of a rebalance.
+
+    Args:
+        stopped: The rebalance.
+        partitions: The group's partitions, before this round was judged.
+        newest: The round before.
+        observation: The round; the records that ended all the stops lie below its position.
+
+    Returns:
+        The columns `records_delayed_min`, `_max` and `_reason`.
+    """
+    shown = {seen.topic: seen for seen in observation.topics}
+    least = most = 0
+    for topic, stops in stopped.stops.items():
+        seen = shown.get(topic)
+        count = seen.partitions or 0 if seen is not None else 0
+        ends = offsets_of(seen.high_watermarks, count) if seen is not None else ()
+        for partition, stop in stops.items():
+            if not 0 <= partition < count or ends[partition] < 0:
+                return None, None, NOT_SHOWN
+            if ends[partition] < stop.arrived:
+                return None, None, OTHER_LOG
+            arrived = ends[partition] - stop.arrived
+            most += arrived
+            least += min(arrived, _between(partitions.get(topic, {}).get(partition), newest, stop))
+    return min(_MOST, least), min(_MOST, most), None
+
+
+def with_delayed(row: ChurnRow, told: tuple[int | None, int | None, str | None]) -> ChurnRow:
+    """The row with what `bounds` gives."""
+    least, most, reason = told
+    return msgspec.structs.replace(
+        row, records_delayed_min=least, records_delayed_max=most, records_delayed_reason=reason
+    )
+
+
+def forget_stops(waiting: Sequence[Stopped], topic: str) -> None:
+    """Note that a topic was created again: its high watermark says nothing about stops of the one before it."""
+    for stopped in waiting:
+        if topic in stopped.stops:
+            stopped.stops[topic] = dict.fromkeys(stopped.stops[topic], Stop(_MOST))
+
+
+def _between(known: PartitionState | None, newest: Newest, stop: Stop) -> int:
+    """Records that arrived between two rounds inside the time without an owner; 0 if there are not two."""
+    if known is None or stop.since < 0 or stop.until < 0:
+        return 0
+    seen = list(_seen(known, newest))
+    first = min((end for end, opened, _ in seen if opened >= stop.since + CLOCKS_MS), default=None)
+    last = max((end for end, _, closed in seen if 0 <= closed <= stop.until - CLOCKS_MS), default=None)
+    return 0 if first is None or last is None else max(0, last - first)
+
+
+def _seen(known: PartitionState, newest: Newest) -> Iterator[tuple[int, int, int]]:
+    """High watermarks, each with the opening of the last round that saw it and the closing of the first one."""
+    marks = known.marks
+    yield from zip(marks[::3], marks[1::3], marks[2::3], strict=True)
+    if known.row is not None and known.row[1] is not None:
+        yield known.row[1], newest.opened, newest.closed

@@ -1,0 +1,111 @@
+"""Records that arrived while a rebalance had stopped their partitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.groups.delayed import WAITING_MAX
+from streaming.records import GroupInput
+from tests.groups.build import Life, even, make_commit, make_observation, make_record, make_topic
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, owns, read
+
+Told = tuple[int, int | None, int | None, str | None]
+
+
+def two_owners(record: int, generation: int = 2) -> GroupInput:
+    return make_record(record, even("x", 2, "a", "b"), generation=generation)
+
+
+def begun(committed: int = 90) -> Life:
+    life = Life()
+    life.take(
+        make_record(5, even("x", 2, "a")), *(make_commit(6 + p, committed, topic="x", partition=p) for p in (0, 1))
+    )
+    life.take(make_observation(10, make_topic("x", 2, end=100)))
+    return life
+
+
+def told(life: Life, decision: int) -> list[Told]:
+    return [
+        (row.revision, row.records_delayed_min, row.records_delayed_max, row.records_delayed_reason)
+        for row in life.rows.rebalance_churn
+        if row.decision == decision
+    ]
+
+
+def test_at_most_what_came_since_the_last_commit_until_the_next_round_was_delayed() -> None:
+    life = begun()
+    life.take(two_owners(13), make_observation(20, make_topic("x", 2, end=[150, 140])))
+    # (150 - 90) + (140 - 90)
+    assert told(life, 13) == [(1, None, None, "no_round"), (2, 0, 110, None)]
+
+
+def test_a_later_round_revises_nothing() -> None:
+    life = begun()
+    life.take(two_owners(13), make_observation(20, make_topic("x", 2, end=150)))
+    assert life.take(make_observation(30, make_topic("x", 2, end=900))).rebalance_churn == []
+
+
+def test_a_round_that_does_not_know_the_end_leaves_the_bounds_open_for_good() -> None:
+    life = begun()
+    life.take(two_owners(13), make_observation(20, make_topic("x", 2, end=[150, -1])))
+    life.take(make_observation(30, make_topic("x", 2, end=150)))
+    assert told(life, 13) == [(1, None, None, "no_round"), (2, None, None, "high_watermark_unknown")]
+
+
+@pytest.mark.parametrize("changes", [{"topic_id": "another"}, {"end": 50}])
+def test_another_log_says_nothing_about_the_stop(changes: dict[str, object]) -> None:
+    life = begun()
+    life.take(two_owners(13), make_observation(20, make_topic("x", 2, **{"end": 150, **changes})))
+    assert told(life, 13)[-1] == (2, None, None, "other_log")
+
+
+def test_without_a_commit_before_nothing_is_claimed() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a")), two_owners(13), make_observation(20, make_topic("x", 2)))
+    assert told(life, 13) == [(1, None, None, "no_commit")]
+
+
+def test_a_group_that_is_behind_does_not_count_its_lag() -> None:
+    life = begun(committed=10)
+    for second in range(20, 400, 10):
+        life.take(make_observation(second, make_topic("x", 2, end=1_000 + second)))
+    commits = [make_commit(401 + p, 20, topic="x", partition=p) for p in (0, 1)]
+    life.take(*commits, two_owners(405), make_observation(410, make_topic("x", 2, end=1_410)))
+    # Rounds close half a second after they open: that of 340 was a minute before the commit at 401.
+    (_, last) = told(life, 405)
+    assert (last[1], last[3]) == (0, None)
+    assert last[2] is not None
+    assert 2 * (1_410 - 1_340) <= last[2] <= 2 * (1_410 - 1_300)
+
+
+def test_what_came_between_two_rounds_inside_a_long_stop_was_certainly_delayed() -> None:
+    life = begun()
+    for second in range(20, 400, 10):
+        life.take(make_observation(second, make_topic("x", 2, end=1_000 + second), state="CompletingRebalance"))
+    record = make_record(400, even("x", 2, "a", "b"), generation=2, state_time=life.rows.lag[0].round_time)
+    life.take(record, make_observation(410, make_topic("x", 2, end=1_410)))
+    least, most = told(life, 400)[-1][1:3]
+    # The stop began at 10: the rounds from 70 to 339 lie inside by a minute.
+    assert least == 2 * (330 - 70)
+    assert most == 2 * (1_410 - 90)
+
+
+def test_rebalances_before_the_next_round_are_all_told_by_it_up_to_a_limit() -> None:
+    life = begun()
+    for generation in range(2, 40):
+        life.take(two_owners(10 + generation, generation))
+    assert life.state is not None
+    assert len(life.state.stopped) == WAITING_MAX
+    rows = life.take(make_observation(60, make_topic("x", 2, end=150))).rebalance_churn
+    assert [row.decision for row in rows] == list(range(34, 50))
+    assert {row.records_delayed_max for row in rows} == {120}
+
+
+def test_where_the_broker_assigns_the_round_after_the_last_taking_over_tells() -> None:
+    life = Life()
+    life.take(observation(10), *read(FIRST), *(make_commit(16 + p, 60, partition=p) for p in range(4)), observation(21))
+    life.take(*read(SECOND_MEMBER, 22), *read([owns("a", 2, 0, 1)], 30), observation(33))
+    life.take(*read([owns("b", 2, 2, 3)], 37), observation(38))
+    # Two partitions, 100 - 60 each.
+    assert told(life, 26) == [(1, None, None, "handover_pending"), (2, None, None, "no_round"), (3, 0, 80, None)]
