@@ -3,6 +3,7 @@
     python3 conf/setup.py            # install what is missing
     python3 conf/setup.py browser    # install a browser for the page's tests, if possible
     python3 conf/setup.py prometheus # install Prometheus for the long test of the metrics, if possible
+    python3 conf/setup.py scripts    # fetch the page's libraries of conf/scripts.toml, if possible
     python3 conf/setup.py store      # build an object store for the tests of lakes on S3, if possible
 
 Standard library only, and without new syntax, so that an old Python can report in one sentence what is missing. Exit
@@ -15,12 +16,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "conf" / "requirements.lock"
+SCRIPTS = ROOT / "conf" / "scripts.toml"
 STAMP = VENV / "set-up-for"
 
 OLDEST = (3, 11)
@@ -54,6 +57,7 @@ def main():
         check_space()
         install(python)
         STAMP.write_text(wanted, encoding="utf-8")
+    scripts()
     # Verifies the checksums of existing jars and downloads missing ones; prints nothing when all is well.
     sys.exit(subprocess.call([str(python), "-P", "-m", "streaming.jars", "fetch"], cwd=str(ROOT)))
 
@@ -140,6 +144,37 @@ def install_program(name, programs, packages, want):
         print("%s could not be installed (%s): %s" % (name, said or "apt-get printed nothing", want))
 
 
+def scripts():
+    """Fetch the browser's libraries; if that is impossible, say so in one sentence: the page works without them."""
+    import tomllib  # noqa: PLC0415 - an old Python does not have it, and is told so in main()
+
+    target = ROOT / "dashboards" / "static" / "vendor"
+    stamp = target / "fetched-for"
+    wanted = SCRIPTS.read_bytes()
+    if stamp.exists() and stamp.read_bytes() == wanted:
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    for name, package in tomllib.loads(wanted.decode("utf-8")).items():
+        with tempfile.TemporaryDirectory() as folder:
+            named = "%s@%s" % (name, package["version"])
+            problem = "npm was not found"
+            if shutil.which("npm"):
+                problem = failure(["npm", "pack", named, "--ignore-scripts", "--silent", "--pack-destination", folder])
+            packed = list(Path(folder).glob("*.tgz"))
+            if not problem and hashlib.sha512(packed[0].read_bytes()).hexdigest() != package["sha512"]:
+                problem = "its SHA-512 is another than in conf/scripts.toml"
+            if problem:
+                print(
+                    "%s could not be fetched (%s): the page will not refresh itself and has no charts."
+                    % (named, problem)
+                )
+                return
+            with tarfile.open(packed[0]) as archive:
+                for file, member in package["files"].items():
+                    (target / file).write_bytes(archive.extractfile(member).read())
+    stamp.write_bytes(wanted)
+
+
 def store():
     """Build the object store of the tests; if that is impossible, say so in one sentence and go on."""
     cache = Path(os.environ.get("EVENKEEL_CACHE") or ROOT / ".cache" / "evenkeel").expanduser().resolve()
@@ -208,6 +243,8 @@ if __name__ == "__main__":
         browser()
     elif sys.argv[1:] == ["prometheus"]:
         prometheus()
+    elif sys.argv[1:] == ["scripts"]:
+        scripts()
     elif sys.argv[1:] == ["store"]:
         store()
     else:

@@ -18,8 +18,10 @@ __all__ = [
     "DASH",
     "Clock",
     "Reason",
+    "bounds",
     "calm",
     "cause",
+    "counted",
     "cut",
     "key_of",
     "number",
@@ -97,6 +99,11 @@ def number(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
+def counted(value: int, word: str) -> str:
+    """A count with its noun: "1 partition", "12,400 partitions"."""
+    return f"{value:,} {word}{'' if value == 1 else 's'}"
+
+
 def ratio(value: float | None) -> str:
     """An imbalance: "1.50"; "0" if it rounds to nothing."""
     if value is None:
@@ -109,6 +116,17 @@ def seconds(value: float | None) -> str:
     if value is None:
         return DASH
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """A span that is known by its bounds, in s: "12 s", "40 s to 3 min", "12 s or more"."""
+    shortest = None if low is None else age(timedelta(seconds=low))
+    longest = None if high is None else age(timedelta(seconds=high))
+    if longest is None:
+        return DASH if shortest is None else f"{shortest} or more"
+    if shortest is None:
+        return f"up to {longest}"
+    return longest if shortest == longest else f"{shortest} to {longest}"
 
 
 def visible(name: str) -> str:
@@ -133,8 +151,8 @@ def cut(name: str, most: int = _CUT_AT) -> str:
 
 
 def key_of(name: str) -> str:
-    """A name as used in links: the name itself, or a digest if it is too long."""
-    if len(name) <= _LINK_AT:
+    """A name as used in links: the name itself, or a digest if it is too long or a path would swallow it."""
+    if len(name) <= _LINK_AT and name not in {".", ".."}:
         return name
     return f"sha256:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 

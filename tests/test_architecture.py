@@ -102,7 +102,7 @@ ROOMS = {
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
-        "jinja2 pyarrow streamlit",
+        "jinja2 markupsafe pyarrow streamlit",
         "streaming.config streaming.exceptions streaming.tables streaming.terminal",
         "dashboards.serve",
     ),

@@ -44,7 +44,7 @@ def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_n
     }
     assert ours - held == set()
     assert {name.removeprefix("streaming/conf/") for name in held if name.startswith("streaming/conf/")} == {
-        *("alerts.yaml", "evenkeel.toml", "jars.toml", "log4j2.properties", "spark-defaults.conf"),
+        *("alerts.yaml", "evenkeel.toml", "jars.toml", "log4j2.properties", "scripts.toml", "spark-defaults.conf"),
     }
 
 

@@ -1,4 +1,4 @@
-"""One HTTP server over the tables: metrics, API, health. The page moves here next."""
+"""One HTTP server over the tables: page, metrics, API, health."""
 
 from __future__ import annotations
 

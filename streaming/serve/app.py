@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from dashboards import Site
 from streaming.config import ServeSettings
 from streaming.serve import api, burrow
 from streaming.serve.access import Guard
@@ -29,6 +29,8 @@ from streaming.serve.metrics import (
     wants_open_metrics,
 )
 from streaming.serve.model import Model, round_age_s
+from streaming.serve.page import page
+from streaming.serve.page import routes as page_routes
 from streaming.serve.problems import problem, quoted
 from streaming.serve.slow_clients import SharedBody
 
@@ -37,15 +39,12 @@ _NO_ROUNDS = "There is no round in the lake yet: if the job is running, check th
 _STARTING = "The tables are still being read: ask again in some seconds."
 
 
-def application(model: Model, scrapes: Scrapes, settings: ServeSettings) -> ASGIApp:
-    """The whole server as an ASGI application."""
-    places = [("metrics", "our own metrics"), *((f"metrics/{mode}", f"metrics as {mode} names them") for mode in MODES)]
-    places.append((f"{api.PREFIX[1:]}/openapi.json", "the API's description"))
-    places.append(("health", "whether this server follows the lake"))
-    index = _index(places)
+# Paths of clients and scrapers: what is not there is told to them as a problem, to people as a page.
+_MACHINES = ("/api", "/metrics", "/v3", "/burrow", "/health", "/static")
 
-    async def root(_: Request) -> Response:
-        return HTMLResponse(index)
+
+def application(model: Model, scrapes: Scrapes, settings: ServeSettings, site: Site) -> ASGIApp:
+    """The whole server as an ASGI application."""
 
     async def health(_: Request) -> Response:
         return _health(model)
@@ -54,14 +53,21 @@ def application(model: Model, scrapes: Scrapes, settings: ServeSettings) -> ASGI
         return await run_in_threadpool(_metrics, scrapes, request)
 
     routes = [
-        Route("/", root),
+        *page_routes(site),
         Route("/health", health),
         Route("/metrics", metrics),
         Route("/metrics/{mode}", metrics),
         *api.routes(model),
         *(burrow.routes(model) if model.burrow else ()),
     ]
-    handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _failure}
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        if isinstance(error, HTTPException) and error.status_code == 404 and not path.startswith(_MACHINES):
+            return await page(site, request)
+        return await _http_error(request, error)
+
+    handlers: dict[Any, Any] = {HTTPException: http_error, Exception: _failure}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Guard(app, settings)
@@ -108,15 +114,6 @@ def _health(model: Model) -> Response:
     }
     # Silence is the job's trouble: a restart of this server would not mend it.
     return JSONResponse(body, 200 if followed else 503)
-
-
-def _index(places: list[tuple[str, str]]) -> str:
-    # (Relative, so that they hold under any path of a proxy.)
-    items = "".join(f'<li><a href="{escape(path)}">{escape(path)}</a>: {escape(what)}</li>' for path, what in places)
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Evenkeel</title></head>'
-        f"<body><h1>Evenkeel</h1><ul>{items}</ul></body></html>"
-    )
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

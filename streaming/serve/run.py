@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 import uvicorn
 from starlette.types import ASGIApp
 
+from dashboards import Site
 from streaming.config import ServeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
@@ -50,7 +51,8 @@ def _run(settings: Settings) -> int:
     with _listener(serve) as listener:
         model = Model(settings, after=lambda: scrapes.warm())  # noqa: PLW0108 - made below
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
-        server = _Server(_config(application(model, scrapes, serve)))
+        site = Site(model.lake, settings.lake, settings.owners, refresh_ms=serve.refresh_ms)
+        server = _Server(_config(application(model, scrapes, serve, site)))
         host, port = listener.getsockname()[:2]
         _LOG.info("serving the tables in %s on http://%s:%d", settings.lake, f"[{host}]" if ":" in host else host, port)
         if serve.token is None and serve.password is None and not serve.own_hosts:
@@ -58,6 +60,7 @@ def _run(settings: Settings) -> int:
         model.start()
         server.run(sockets=[listener])
         model.stop(_GRACE_S)
+        site.stop()
     return 0
 
 

@@ -25,9 +25,12 @@ pytestmark = [pytest.mark.xdist_group("session"), pytest.mark.turn(6)]
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
 SINCE = END - timedelta(hours=24)
 
+# Of the groups of `root` that decide at their first round, as all with two decisions long ago do.
+DECISION = 500_000
+
 EVERYTHING = {
     "cluster": None, "group_id": None, "topic": None, "status": None, "verdict": None, "since": SINCE, "most": 20,
-    "step": "minute", "imbalance": 0.5,
+    "step": "minute", "imbalance": 0.5, "text": "audit", "at": END, "decision": DECISION,
 }  # fmt: skip
 ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
 STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
+from dashboards import Site
 from streaming.config import load_settings
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
@@ -50,7 +51,8 @@ def serve_over() -> Callable[..., Served]:
         model = Model(loaded)
         serve = loaded.serve
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
-        served = Served(lake, model, scrapes, application(model, scrapes, serve), {})
+        site = Site(model.lake, str(root), loaded.owners)
+        served = Served(lake, model, scrapes, application(model, scrapes, serve, site), {})
         quiet = model.lake.quiet_s
         model.lake.quiet_s = lambda cluster: served.quiet_s.get(cluster, quiet(cluster))  # type: ignore[method-assign]
         return served

@@ -104,7 +104,7 @@ def test_a_wrong_parameter_is_a_problem_that_names_it(served: Served, target: st
 
 
 def test_what_is_not_there_is_a_problem(served: Served) -> None:
-    for target in (f"{PREFIX}/groups/nobody", f"{PREFIX}/nothing", "/nothing"):
+    for target in (f"{PREFIX}/groups/nobody", f"{PREFIX}/nothing", "/metrics/nothing"):
         answer = served.get(target)
         assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
 

@@ -1,0 +1,171 @@
+"""One group: problems, expected and actual owners, lag and rebalances over time, members, other strategies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from dashboards import format as words
+from dashboards.boards.address import RANGES, Range
+from dashboards.boards.alerts import firing
+from dashboards.boards.board import Board, NotThereError, Row, View
+from dashboards.boards.decisions import decision_rows
+from dashboards.boards.overview import behind
+from dashboards.boards.owners import owners
+from dashboards.boards.past import decisions_within, in_memory, ranges
+from dashboards.boards.plots import Heard, history_plot, lag_plot, rebalance_plot
+from dashboards.boards.strategies import strategies
+from dashboards.lake import since
+
+__all__ = ["BOARD", "found_group", "members_of"]
+
+_SHOWN_DECISIONS: Final = 15
+_MOST_MEMBERS: Final = 100
+
+# Longer spans come from roll-ups by day.
+_BY_HOUR: Final = RANGES["30d"]
+
+
+def _fill(view: View) -> Mapping[str, Any]:
+    group = found_group(view)
+    name = {"cluster": group["cluster"], "group_id": group["group_id"]}
+    members, partitions = view.ask("members", **name), view.ask("partitions", **name)
+    verdict = next(iter(view.ask("verdict", **name)), None)
+    span = view.address.range(view.now)
+    decisions = decisions_within(view, span, group["cluster"], group["group_id"])
+    plot = _lag(view, group, decisions or (), span)
+    return {
+        "group": _head(group, verdict, view),
+        "alerts": firing(view, group["cluster"], group["group_id"]),
+        "owners": owners(members, verdict, partitions, view.clock),
+        "ranges": ranges(view, span, RANGES),
+        "reading": decisions is None or plot is None,
+        "lag": plot,
+        "moves": rebalance_plot(decisions or (), span),
+        "decisions": decision_rows((decisions or ())[:_SHOWN_DECISIONS], view, with_group=False),
+        "decided": len(decisions or ()),
+        "all_decisions": view.address.link("rebalances", cluster=group["cluster"], range=span.name),
+        "strategies": strategies(view.ask("what_if", **name), verdict, view.clock),
+        "members": members_of(members, partitions),
+        "number_of_members": len(members),
+    }
+
+
+def found_group(view: View) -> Row:
+    """The living group that the address names.
+
+    Raises:
+        NotThereError: There is none, or several clusters have one.
+    """
+    asked = view.address.path[1]
+    groups = view.groups(view.cluster)
+    named = [group for group in groups if group["group_id"] == asked]
+    named = named or [group for group in groups if words.key_of(group["group_id"]) == asked]
+    if not named:
+        where = f" in {words.cut(view.cluster)}" if view.cluster else ""
+        message = (
+            f"No active group is called {words.cut(asked, 120)}{where}: it was deleted, is not watched, or never was."
+        )
+        raise NotThereError(message)
+    if len(named) > 1:
+        clusters = ", ".join(words.cut(group["cluster"]) for group in named)
+        message = f"Several clusters have this group ({clusters}): add ?cluster= and a name to the address."
+        raise NotThereError(message)
+    return named[0]
+
+
+def _head(group: Row, verdict: Row | None, view: View) -> dict[str, Any]:
+    clock = view.clock
+    known = next(
+        (
+            row
+            for row in view.ask("since", since=view.since)
+            if (row["cluster"], row["group_id"]) == (group["cluster"], group["group_id"])
+        ),
+        None,
+    )
+    library = verdict["matching_library"] if verdict is not None and group["verdict"] == "identical" else None
+    facts = [
+        ("lag", words.number(group["lag_total"]), f"largest of one partition: {words.number(group['lag_max'])}"),
+        ("behind", behind(group), "since when the oldest unread record has waited, as bounds"),
+        ("members", words.number(group["members"]), ""),
+        ("partitions", words.number(group["partitions"]), f"of {group['topics']} topics"),
+        ("imbalance", _imbalance(group), "max / mean - 1 of partitions per member, and the least that could be"),
+        ("verdict", group["verdict"].replace("_", " "), group["verdict_reason"] or ""),
+        (
+            "recomputed as",
+            words.cut(library or words.DASH, 32),
+            "client library, or broker, that gives this assignment, and the first release that computes like it",
+        ),
+        ("strategy", words.cut(group["strategy"] or words.DASH, 32), group["strategy"] or ""),
+        ("generation", words.number(group["generation"]), ""),
+        ("state", words.cut(group["state"] or words.DASH, 24), ""),
+        ("rebalanced", clock.time(group["last_decision_time"]), clock.whole(group["last_decision_time"])),
+    ]
+    if view.owners:
+        facts.append(
+            ("owner", words.cut(view.owner(group["group_id"]) or words.DASH, 32), "[[owners]] of evenkeel.toml")
+        )
+    return {
+        "name": group["group_id"],
+        "cluster": group["cluster"],
+        "health": group["health"],
+        "reasons": [*words.reasons(group, clock, known), *words.passing(group, clock)],
+        "calm": words.calm(group),
+        "facts": [{"word": word, "value": value, "title": title} for word, value, title in facts],
+    }
+
+
+def _imbalance(group: Row) -> str:
+    if group["imbalance"] is None:
+        return words.DASH
+    return f"{words.ratio(group['imbalance'])}, could be {words.ratio(group['imbalance_optimal'])}"
+
+
+def _lag(view: View, group: Row, decisions: Sequence[Row], span: Range) -> dict[str, Any] | None:
+    name = {"cluster": group["cluster"], "group_id": group["group_id"]}
+    if in_memory(view, span):
+        # (All rows in memory, so that the line starts at the left edge with the value that held there.)
+        step = "second" if span.length <= RANGES["6h"] else "minute"
+        rows = view.ask("lag", **name, since=since(view.lake.past, view.now), step=step)
+        newest = next((r["round_time"] for r in view.ask("rounds") if r["cluster"] == group["cluster"]), view.now)
+        # (A broker's clock may be ahead.)
+        return lag_plot(rows, decisions, span, Heard(min(newest, view.now), view.lake.reach))
+    hours = span.length <= _BY_HOUR
+    begin = span.begin.replace(minute=0, second=0, microsecond=0)
+    history = view.archive.ask(
+        "group_hours" if hours else "group_days", **name, since=begin, until=span.end.replace(second=0, microsecond=0)
+    )
+    return None if history is None else history_plot(history, span, "hour" if hours else "event_date")
+
+
+def members_of(members: Sequence[Row], partitions: Sequence[Row]) -> list[dict[str, Any]]:
+    """Values of the members' table, from rows of members.sql and partitions.sql."""
+    lag: Counter[str] = Counter()
+    for row in partitions:
+        if row["member_id"] is not None and row["lag"] is not None:
+            lag[row["member_id"]] += row["lag"]
+    return [
+        {
+            "client": member["client_id"] or "",
+            "id": member["member_id"],
+            "host": member["client_host"] or "",
+            "instance": member["group_instance_id"],
+            "rack": member["rack"],
+            "leader": member["leader"],
+            "partitions": member["partition_count"],
+            "idle": member["partition_count"] == 0,
+            "lag": lag.get(member["member_id"]),
+        }
+        for member in members[:_MOST_MEMBERS]
+    ]
+
+
+BOARD = Board(
+    path=("groups", "{group}"),
+    template="group.html.j2",
+    fill=_fill,
+    title="{group} · Evenkeel",
+    parameters=frozenset({"range", "from", "to"}),
+)

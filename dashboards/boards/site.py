@@ -1,0 +1,200 @@
+"""The page: an address in, bytes out. Each board is rendered once per round and address, however many look at it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from dashboards import format as words
+from dashboards.boards.address import Address, WrongAddressError
+from dashboards.boards.archive import Archive
+from dashboards.boards.assets import asset
+from dashboards.boards.board import Board, NotThereError, View
+from dashboards.boards.every import BOARDS
+from dashboards.boards.markup import render
+from dashboards.boards.status import silent, status
+from dashboards.lake import PageLake
+from streaming.config import Owner
+from streaming.exceptions import EvenkeelError
+
+__all__ = ["Answer", "Site"]
+
+_log = logging.getLogger(__name__)
+
+PART: Final = "part"
+"""Parameter that asks for a board without the frame around it, as a refresh does."""
+
+# Rendered boards that are kept, in bytes: some hundred addresses of a large group. The oldest is forgotten first.
+_MOST_BYTES = 48 * 2**20
+
+# Ages in sentences ("for at least 3 min") grow without new rounds; they are minutes, so this is exact enough.
+_GOOD_S = 30
+
+# Boards of these parameters are of the same kind, so everybody has them.
+_EVERYBODYS = frozenset({"cluster", PART})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent.
+
+    Attributes:
+        status: HTTP status.
+        body: HTML.
+        packed: The same, compressed by gzip.
+        tag: ETag of the body, with quotes.
+    """
+
+    status: int
+    body: bytes
+    packed: bytes
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    path: tuple[str, ...]
+    given: tuple[tuple[str, str], ...]
+    whole: bool
+
+
+class Site:
+    """All boards over one lake. Any thread may ask."""
+
+    def __init__(
+        self,
+        lake: PageLake,
+        root: str,
+        owners: Sequence[Owner] = (),
+        *,
+        refresh_ms: int = 3_000,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Prepare.
+
+        Args:
+            lake: What is held in memory.
+            root: Folder or URI of the lake, for what is not.
+            owners: Teams and their groups.
+            refresh_ms: From one refresh of a page that is looked at to the next.
+            now: The time.
+        """
+        self._lake = lake
+        self._archive = Archive(root)
+        self._owners = owners
+        self._refresh_ms = refresh_ms
+        self._now = now
+        self._made: OrderedDict[_Key, tuple[Any, Future[Answer]]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def answer(self, path: tuple[str, ...], parameters: Iterable[tuple[str, str]]) -> Answer | None:
+        """The board at an address, from its decoded segments and its query; None if no board is there."""
+        board = next((board for board in BOARDS if board.fits(path)), None)
+        if board is None:
+            return None
+        given = list(parameters)
+        try:
+            address = Address.of(path, given, board.parameters | _EVERYBODYS)
+        except WrongAddressError as error:
+            return self._refused(Address(path, {}), board, 400, str(error))
+        whole = address.text(PART) != "main"
+        address = Address(path, {name: value for name, value in address.given.items() if name != PART})
+        key = _Key(path, tuple(address.given.items()), whole)
+        now = self._now()
+        state = (self._lake.version, self._lake.problem, silent(self._lake), int(now.timestamp()) // _GOOD_S)
+        with self._lock:
+            known = self._made.get(key)
+            mine = known is None or known[0] != state
+            if mine:
+                self._forget(key)
+                known = self._made[key] = (state, Future())
+            else:
+                self._made.move_to_end(key)
+        assert known is not None  # noqa: S101 - for mypy: it was set where it was None
+        if mine:
+            self._make(key, known[1], board, View(self._lake, self._archive, now, address, self._owners))
+        return known[1].result()
+
+    def missing(self, path: tuple[str, ...], sentence: str) -> Answer:
+        """The page that says that nothing is at an address."""
+        return self._refused(Address(path, {}), None, 404, sentence)
+
+    def stop(self) -> None:
+        """Take no more questions about older rows."""
+        self._archive.stop()
+
+    def _make(self, key: _Key, into: Future[Answer], board: Board, view: View) -> None:
+        """Render for everybody who waits; a failure is not kept."""
+        try:
+            made = self._board(key, board, view)
+        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            with self._lock:
+                self._forget(key)
+            if isinstance(error, WrongAddressError):
+                into.set_result(self._refused(view.address, board, 400, str(error), whole=key.whole))
+            elif isinstance(error, NotThereError):
+                into.set_result(self._refused(view.address, board, 404, str(error), whole=key.whole))
+            elif isinstance(error, EvenkeelError):
+                into.set_result(self._refused(view.address, board, 503, str(error), whole=key.whole))
+            else:
+                into.set_exception(error)
+            return
+        with self._lock:
+            into.set_result(made)
+            if self._made.get(key, (None, None))[1] is into:
+                self._bytes += len(made.body) + len(made.packed)
+            while self._bytes > _MOST_BYTES and len(self._made) > 1:
+                self._forget(next(iter(self._made)))
+
+    def _forget(self, key: _Key) -> None:
+        gone = self._made.pop(key, None)
+        if gone is not None and gone[1].done() and gone[1].exception() is None:
+            self._bytes -= len(gone[1].result().body) + len(gone[1].result().packed)
+
+    def _board(self, key: _Key, board: Board, view: View) -> Answer:
+        shown = status(view)
+        values = board.fill(view) if shown["there"] else {}
+        content = render(
+            board.template if shown["there"] else "empty.html.j2", status=shown, address=view.address, **values
+        )
+        names = {
+            own.strip("{}"): words.cut(given, 120) for own, given in zip(board.path, view.address.path, strict=True)
+        }
+        return self._framed(view.address, board, content, board.title.format(**names), whole=key.whole, status=200)
+
+    def _refused(
+        self, address: Address, board: Board | None, code: int, sentence: str, *, whole: bool = True
+    ) -> Answer:
+        content = render("refused.html.j2", sentence=sentence, address=address)
+        return self._framed(address, board, content, "Evenkeel", whole=whole, status=code)
+
+    def _framed(
+        self, address: Address, board: Board | None, content: str, title: str, *, whole: bool, status: int
+    ) -> Answer:
+        text = content
+        if whole:
+            text = render(
+                "frame.html.j2",
+                content=content,
+                title=title,
+                address=address,
+                asset=asset,
+                boards=[
+                    {"word": one.word, "href": address.link(*one.path), "here": one is board}
+                    for one in BOARDS
+                    if one.word
+                ],
+                refresh_ms=self._refresh_ms,
+            )
+        body = text.encode("utf-8", "replace")
+        packed = gzip.compress(body, 4, mtime=0)
+        return Answer(status, body, packed, f'"{hashlib.sha256(body).hexdigest()[:24]}"')

@@ -1,0 +1,359 @@
+// The page in the browser: refreshes the board without a jump, shows times in the viewer's zone, draws the charts.
+"use strict";
+
+(() => {
+  const board = () => document.getElementById("content");
+  const refreshMs = Number(document.body.dataset.refresh) || 3000;
+
+  // ---- times in the viewer's zone (the server sends UTC, because one rendering serves everybody)
+
+  const two = (n) => String(n).padStart(2, "0");
+  const month = new Intl.DateTimeFormat("en", { month: "short" });
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+  function clock(at, seconds) {
+    return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
+  }
+
+  function day(at) {
+    return at.toDateString() === new Date().toDateString() ? "" : `${at.getDate()} ${month.format(at)} `;
+  }
+
+  function localize(root) {
+    for (const node of root.querySelectorAll("time[data-as]")) {
+      const at = new Date(node.dateTime);
+      node.textContent = day(at) + clock(at, node.dataset.as === "s");
+      node.title = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(at, true)} ${zone} · ` +
+        `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())} UTC`;
+    }
+    ages(root);
+  }
+
+  function ages(root) {
+    for (const node of root.querySelectorAll("[data-age]")) {
+      const s = Math.max(0, Math.round(Date.now() / 1000 - Number(node.dataset.age)));
+      node.textContent = `updated ${s < 120 ? `${s} s` : s < 7200 ? `${Math.floor(s / 60)} min` : `${Math.floor(s / 3600)} h`} ago`;
+    }
+  }
+
+  // ---- refresh
+
+  let failures = 0;
+
+  function show(url) {
+    const asked = new URL(url, location.href);
+    asked.searchParams.set("part", "main");
+    return window.htmx.ajax("GET", asked.pathname + asked.search, { source: board(), target: board(), swap: "innerMorph" });
+  }
+
+  let tag = "";
+
+  document.addEventListener("htmx:config:request", (event) => {
+    if (tag) event.detail.ctx.request.headers["If-None-Match"] = tag;
+  });
+
+  document.addEventListener("htmx:before:swap", (event) => {
+    const { ctx, tasks } = event.detail;
+    if (ctx.response.status >= 500) return event.preventDefault();
+    tag = ctx.response.headers.get("ETag") || "";
+    for (const task of tasks) if (task.fragment) localize(task.fragment);
+  });
+
+  document.addEventListener("htmx:after:swap", () => {
+    failures = 0;
+    draw();
+  });
+
+  document.addEventListener("htmx:error", () => { failures += 1; });
+
+  setInterval(() => ages(document), 1000);
+
+  function poll() {
+    // (After failures the server is asked less often; it may be starting.)
+    setTimeout(async () => {
+      if (!document.hidden && window.htmx) await show(location.href);
+      poll();
+    }, refreshMs * Math.min(10, 1 + failures));
+  }
+
+  // ---- find as one types (on the overview; elsewhere Enter leads there)
+
+  const find = document.querySelector(".find");
+  let typed = 0;
+  if (find && find.dataset.live === "yes" && window.htmx) {
+    find.addEventListener("input", () => {
+      clearTimeout(typed);
+      typed = setTimeout(() => {
+        const url = new URL(location.href);
+        const text = find.q.value.trim();
+        if (text) url.searchParams.set("q", text);
+        else url.searchParams.delete("q");
+        history.replaceState(null, "", url);
+        tag = "";
+        show(url);
+      }, 200);
+    });
+    find.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  // ---- keyboard
+
+  let at = -1;
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const typing = event.target.closest("input, textarea, select");
+    if (event.key === "Escape" && typing) return event.target.blur();
+    if (typing) return;
+    const rows = [...document.querySelectorAll("main tbody tr")].filter((row) => row.querySelector("a"));
+    if (event.key === "/") {
+      event.preventDefault();
+      document.getElementById("q").select();
+    } else if ((event.key === "j" || event.key === "k") && rows.length) {
+      at = Math.max(0, Math.min(rows.length - 1, at + (event.key === "j" ? 1 : -1)));
+      rows[at].querySelector("a").focus();
+      rows[at].scrollIntoView({ block: "nearest" });
+    }
+  });
+
+  // ---- charts
+
+  const plots = new Map();
+
+  // light-dark() is resolved only where a property uses it.
+  function resolved(name) {
+    const probe = document.createElement("span");
+    probe.hidden = true;
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  }
+
+  let ink = null;
+
+  function inks() {
+    ink = Object.fromEntries(["text", "quiet", "line", "accent", "bad"].map((name) => [name, resolved(`--${name}`)]));
+  }
+
+  function short(value) {
+    for (const [size, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (Math.abs(value) >= size) return `${value / size}${letter}`;
+    return String(value);
+  }
+
+  function axes(unit) {
+    const font = '12px system-ui, "Segoe UI", sans-serif';
+    return [
+      { stroke: () => ink.quiet, grid: { show: false }, ticks: { stroke: () => ink.line, width: 1, size: 4 }, font, size: 30,
+        values: "{HH}:{mm}", space: 70 },
+      { stroke: () => ink.quiet, grid: { stroke: () => ink.line, width: 1 }, ticks: { show: false }, font, size: 58,
+        values: (_, found) => found.map((v) => (v === Math.floor(v) ? short(v) : "")), space: unit },
+    ];
+  }
+
+  function timeValues(u, splits) {
+    const long = u.scales.x.max - u.scales.x.min > 3 * 86400;
+    return splits.map((s) => {
+      const when = new Date(s * 1000);
+      const midnight = when.getHours() === 0 && when.getMinutes() === 0;
+      return long || midnight ? `${when.getDate()} ${month.format(when)}` : clock(when, false);
+    });
+  }
+
+  const from0 = (_, __, max) => [0, Math.max(4, (max || 0) * 1.12)];
+
+  function tips(text) {
+    let tip;
+    return {
+      hooks: {
+        init: (u) => {
+          tip = document.createElement("div");
+          tip.className = "tip";
+          tip.hidden = true;
+          u.over.append(tip);
+        },
+        setCursor: (u) => {
+          const said = u.cursor.idx == null || u.cursor.left < 0 ? "" : text(u, u.cursor.idx);
+          tip.hidden = !said;
+          if (!said) return;
+          tip.textContent = said;
+          const width = tip.offsetWidth;
+          tip.style.left = `${Math.max(0, Math.min(u.over.clientWidth - width, u.cursor.left + 12))}px`;
+          tip.style.top = "2px";
+        },
+      },
+    };
+  }
+
+  const number = new Intl.NumberFormat("en");
+  const shown = (value) => (value == null ? "–" : number.format(value));
+  const when = (s) => `${day(new Date(s * 1000))}${clock(new Date(s * 1000), true)}`;
+
+  function lines(given, box) {
+    const history = given.kind === "history";
+    const names = history ? ["highest", "mean"] : ["lag", "worst partition"];
+    const stepped = window.uPlot.paths.stepped({ align: 1 });
+    return {
+      data: given.series,
+      options: {
+        series: [
+          {},
+          { stroke: () => ink.accent, width: 1.7, paths: stepped, points: { show: false }, fill: () => tint(ink.accent) },
+          { stroke: () => ink.quiet, width: 1.3, dash: [4, 3], paths: stepped, points: { show: false } },
+        ],
+        plugins: [
+          tips((u, i) => u.data[1][i] == null ? "" : `${when(u.data[0][i])}  ${names[0]} ${shown(u.data[1][i])}, ${names[1]} ${shown(u.data[2][i])}`),
+          { hooks: { drawAxes: (u) => hairlines(u, box.given.rules) } },
+        ],
+      },
+    };
+  }
+
+  function tint(text) {
+    return text.startsWith("rgb(") ? text.replace("rgb(", "rgba(").replace(")", ", 0.09)") : text;
+  }
+
+  function hairlines(u, rules) {
+    const { ctx } = u;
+    ctx.save();
+    ctx.strokeStyle = ink.quiet;
+    ctx.globalAlpha = 0.6;
+    ctx.setLineDash([2, 4]);
+    ctx.beginPath();
+    for (const rule of rules) {
+      const x = Math.round(u.valToPos(rule, "x", true));
+      ctx.moveTo(x, u.bbox.top);
+      ctx.lineTo(x, u.bbox.top + u.bbox.height);
+    }
+    ctx.stroke();
+    ctx.restore();
+  }
+
+  const WHAT = ["joined", "left", "joined and left", "other cause"];
+
+  function stems(given) {
+    return {
+      data: given.series.slice(0, 3),
+      options: {
+        series: [{}, { paths: () => null, points: { show: false } }, { paths: () => null, points: { show: false } }],
+        plugins: [
+          tips((u, i) => {
+            const needed = u.data[2][i] == null ? "" : `, ${shown(u.data[2][i])} needed`;
+            const moved = u.data[1][i] == null ? "moves not known" : `${shown(u.data[1][i])} moves`;
+            return `${when(u.data[0][i])}  ${WHAT[u.what[i]]}: ${moved}${needed}`;
+          }),
+          { hooks: { draw: drawStems } },
+        ],
+      },
+    };
+  }
+
+  function drawStems(u) {
+    const { ctx } = u;
+    const px = window.devicePixelRatio || 1;
+    const [times, moved, least] = u.data;
+    const low = u.valToPos(0, "y", true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(u.bbox.left - 6 * px, 0, u.bbox.width + 12 * px, u.bbox.top + u.bbox.height + 6 * px);
+    ctx.clip();
+    for (let i = 0; i < times.length; i++) {
+      if (times[i] < u.scales.x.min || times[i] > u.scales.x.max) continue;
+      const x = u.valToPos(times[i], "x", true);
+      const y = u.valToPos(moved[i] || 0, "y", true);
+      ctx.fillStyle = ink.accent;
+      ctx.globalAlpha = 0.75;
+      ctx.fillRect(x - 1.5 * px, y, 3 * px, low - y);
+      ctx.globalAlpha = 1;
+      if (least[i] != null) {
+        ctx.fillStyle = ink.text;
+        ctx.fillRect(x - 6 * px, u.valToPos(least[i], "y", true) - px, 12 * px, 2 * px);
+        ctx.fillStyle = ink.accent;
+      }
+      mark(ctx, u.what[i], x, y - 5 * px, 4.5 * px);
+    }
+    ctx.restore();
+  }
+
+  function mark(ctx, what, x, y, r) {
+    ctx.beginPath();
+    if (what === 0) { ctx.moveTo(x, y - r); ctx.lineTo(x + r, y + r); ctx.lineTo(x - r, y + r); }
+    else if (what === 1) { ctx.moveTo(x, y + r); ctx.lineTo(x + r, y - r); ctx.lineTo(x - r, y - r); }
+    else if (what === 2) { ctx.moveTo(x, y - r); ctx.lineTo(x + r, y); ctx.lineTo(x, y + r); ctx.lineTo(x - r, y); }
+    else ctx.arc(x, y, r * 0.85, 0, 7);
+    ctx.fill();
+  }
+
+  const KINDS = { lag: lines, history: lines, rebalances: stems };
+
+  function draw() {
+    if (!window.uPlot) return;
+    for (const node of [...plots.keys()]) {
+      if (!node.isConnected) {
+        plots.get(node).plot.destroy();
+        plots.delete(node);
+      }
+    }
+    for (const node of document.querySelectorAll(".plot")) {
+      const given = JSON.parse(node.dataset.plot);
+      const known = plots.get(node);
+      if (known && known.text === node.dataset.plot) continue;
+      if (known && known.given.kind === given.kind && known.mode === matchMedia("(prefers-color-scheme: dark)").matches) {
+        Object.assign(known, { text: node.dataset.plot, given });
+        known.plot.what = given.series[3];
+        known.plot.batch(() => {
+          known.plot.setData(given.kind === "rebalances" ? given.series.slice(0, 3) : given.series, false);
+          known.plot.setScale("x", { min: given.x[0], max: given.x[1] });
+        });
+        continue;
+      }
+      make(node, given);
+    }
+  }
+
+  function make(node, given) {
+    plots.get(node)?.plot.destroy();
+    const box = { text: node.dataset.plot, given, mode: matchMedia("(prefers-color-scheme: dark)").matches };
+    const { data, options } = KINDS[given.kind](given, box);
+    const [x, y] = axes(given.kind === "rebalances" ? 30 : 40);
+    x.values = timeValues;
+    box.plot = new window.uPlot({
+      width: Math.max(200, node.clientWidth),
+      height: node.clientHeight,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: true, y: false }, points: { show: false }, sync: { key: "time", setSeries: false } },
+      scales: { x: { time: true, min: given.x[0], max: given.x[1], range: (_, min, max) => (box.plot ? [min, max] : given.x) }, y: { range: from0 } },
+      axes: [x, y],
+      ...options,
+      hooks: { ...(options.hooks || {}) },
+    }, null, (u, init) => {
+      u.what = given.series[3];
+      node.append(u.root);
+      init();
+    });
+    box.plot.setData(data, false);
+    box.plot.setScale("x", { min: given.x[0], max: given.x[1] });
+    plots.set(node, box);
+  }
+
+  function redraw() {
+    inks();
+    for (const [node, { given }] of [...plots]) make(node, given);
+  }
+
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+  let sizing = 0;
+  addEventListener("resize", () => {
+    clearTimeout(sizing);
+    sizing = setTimeout(() => {
+      for (const [node, { plot }] of plots) plot.setSize({ width: Math.max(200, node.clientWidth), height: node.clientHeight });
+    }, 100);
+  });
+
+  localize(document);
+  inks();
+  draw();
+  poll();
+})();

@@ -1,0 +1,187 @@
+"""The page as the server answers it: addresses, headers, hostile names, refreshes."""
+
+from __future__ import annotations
+
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote, urljoin, urlsplit
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dashboards.boards.overview import pattern_of
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.serve.api.test_fuzz import TEXTS
+from tests.serve.conftest import Served
+
+# A thousand times what such an answer takes: only what hangs is slow.
+_LONG_S = 20
+
+PAGES = (
+    "/",
+    "/rebalances",
+    "/groups/payments-audit",
+    "/groups/orders-mirror",
+    "/?q=audit",
+    "/rebalances?compare=before",
+)
+
+
+class _Seen(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def links(self) -> list[str]:
+        return [attrs["href"] or "" for tag, attrs in self.tags if tag == "a" and "href" in attrs]
+
+
+@pytest.mark.parametrize("target", PAGES)
+def test_a_page_has_nothing_inline_and_sets_no_cookie(served: Served, target: str) -> None:
+    answer = served.get(target)
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "set-cookie" not in answer.headers
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    for tag, attrs in _Seen(answer.text).tags:
+        assert tag != "style"
+        assert tag != "script" or attrs.get("src")
+        assert not [name for name in attrs if name == "style" or name.startswith("on")]
+
+
+def test_every_link_of_the_overview_and_of_a_group_leads_somewhere_below_any_path(served: Served) -> None:
+    for target in ("/", "/groups/payments-audit"):
+        for href in _Seen(served.get(target).text).links():
+            if href.startswith("#"):
+                continue
+            # (As a browser behind a proxy that serves us below /keel/ follows them.)
+            followed = urlsplit(urljoin(f"http://h/keel{target}", href))
+            assert followed.path.startswith("/keel/"), href
+            assert served.get(f"{followed.path.removeprefix('/keel')}?{followed.query}").status == 200, href
+
+
+def test_the_worst_groups_come_first_with_their_reasons(served: Served) -> None:
+    rows = re.findall(r'<tr class="h3" id="g-demo/([a-z-]+)">', served.get("/").text)
+    assert rows == ["clicks-pile-up", "payments-audit", "billing-stuck"]
+    assert "8 of 12 partitions misplaced since <time " in served.get("/").text
+
+
+def test_a_group_is_found_by_a_client_a_topic_and_a_host(served: Served) -> None:
+    for text, group in (("INDEXER-3", "search-indexer"), ("invoices", "billing-stuck"), ("audit", "payments-audit")):
+        assert f'id="g-demo/{group}"' in served.get(f"/?q={text}").text
+    assert 'id="g-demo/mailer"' not in served.get("/?q=audit").text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_text_and_cut(served: Served, name: str) -> None:
+    shown = served.get("/").text
+    assert "<b>bold" not in shown
+    assert len(max(shown.split(), key=len)) < 3_000
+    [href] = [
+        href
+        for href in _Seen(shown).links()
+        if href.startswith("./groups/")
+        and served.get(href[1:]).status == 200
+        and _titled(served.get(href[1:]).text, name)
+    ]
+    assert len(href) < 1_500
+
+
+def _titled(html: str, name: str) -> bool:
+    """Whether the page is that of the group, by what its name begins with."""
+    heading = html[html.index("<h1>") : html.index("</h1>")]
+    begins = {
+        "<img": "&lt;img",
+        "quot": "quote&#39;d",
+        "two\n": "two\\n",
+        "\u202erig": "\\u202eright",
+        "{{ 7": "{{ 7 * 7 }}",
+        "java": "javascript:alert",
+    }
+    return begins[name[:4]] in heading
+
+
+def test_a_decision_shows_the_matrix_as_of_then(served: Served) -> None:
+    rows = re.findall(r'<a href="(\.\./groups/payments-audit/decisions/\d+\?cluster=demo)"',
+                      served.get("/groups/payments-audit").text)  # fmt: skip
+    newest, first = (served.get(f"/{href[3:]}").text for href in (rows[0], rows[-1]))
+    assert newest.count('<tr class="drift"') == 2
+    assert first.count('<tr class="drift"') == 0
+    assert first.count('class="mark-ok" role') == 30
+
+
+def test_a_refresh_is_answered_with_nothing_until_something_changes(tmp_path: Path, serve_over) -> None:  # type: ignore[no-untyped-def]
+    served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [MadeGroup("g", lag=lambda at, _: at)]))
+    served.look()
+    first = served.get("/?part=main")
+    assert "<html" not in first.text
+    again = served.get("/?part=main", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status, again.body) == (304, b"")
+    served.lake.next_round()
+    served.look()
+    changed = served.get("/?part=main", headers={"if-none-match": first.headers["etag"]})
+    assert changed.status == 200
+    assert f"{6 * served.lake.last:,}" in changed.text
+
+
+def test_what_is_wrong_in_an_address_is_a_sentence(served: Served) -> None:
+    for target, status, said in (
+        ("/?show=bad", 400, "show cannot be bad"),
+        ("/rebalances?from=yesterday", 400, "from must be a time"),
+        ("/rebalances?from=2026-11-20T00:00Z&amp;to=2026-11-20", 400, ""),
+        ("/groups/nobody", 404, "No active group is called nobody"),
+        ("/groups/payments-audit/decisions/x", 400, "is an offset of the log"),
+        ("/groups/payments-audit/decisions/1", 404, "No decision 1 of payments-audit"),
+        (f"/?cluster={CLUSTER}&cluster=b", 400, "has cluster twice"),
+        ("/nothing", 404, "There is nothing here"),
+    ):
+        answer = served.get(target)
+        if said:
+            assert (answer.status, said in answer.text) == (status, True), target
+
+
+def test_made_up_parts_of_group_ids_are_folded() -> None:
+    assert pattern_of("console-consumer-48151") == "console-consumer-<number>"
+    assert pattern_of("job-8c1d4a1e-97b1-4f0e-9d35-51a9a4b0a0de") == "job-<uuid>"
+    assert pattern_of("run-2026-11-20T14:03:10Z-x") == "run-<time>-x"
+    assert pattern_of("orders-v2") == "orders-v2"
+
+
+_PATHS = st.one_of(
+    st.sampled_from(PAGES).map(lambda page: page.partition("?")[0]),
+    TEXTS.map(lambda text: f"/groups/{text}"),
+    st.tuples(TEXTS, TEXTS).map(lambda two: f"/groups/{two[0]}/decisions/{two[1]}"),
+    TEXTS.map(lambda text: f"/groups/payments-audit/decisions/{text}"),
+)
+_NAMES = (
+    "cluster",
+    "q",
+    "show",
+    "owner",
+    "sort",
+    "most",
+    "pattern",
+    "range",
+    "from",
+    "to",
+    "verdict",
+    "compare",
+    "part",
+)
+
+
+@given(path=_PATHS, parameters=st.lists(st.tuples(st.sampled_from(_NAMES), TEXTS), max_size=4))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_address_fails_the_page(served: Served, path: str, parameters: list[tuple[str, str]]) -> None:
+    began = time.monotonic()
+    query = "&".join(f"{name}={quote(value, safe='%')}" for name, value in parameters)
+    answer = served.get(f"{path}?{query}")
+    assert answer.status in {200, 400, 404}
+    assert time.monotonic() - began < _LONG_S
