@@ -136,7 +136,7 @@ class Site:
         """Render for everybody who waits; a failure is not kept."""
         try:
             made = self._board(key, board, view)
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+        except Exception as error:  # noqa: BLE001 - those who wait get it
             with self._lock:
                 self._forget(key)
             if isinstance(error, WrongAddressError):
