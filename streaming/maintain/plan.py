@@ -105,7 +105,7 @@ class Limits:
     piece_files: int = 2_000
     min_files: int = 60
     quiet_ms: int = 3_600_000
-    sort_files: int = 8
+    sort_files: int = 12
     sort_rows: int = 2_000_000
     look_again_days: int = 7
 

@@ -1,8 +1,8 @@
 """Rows of some files of one day as files of a range of groups each, in slices that fit into memory.
 
 Compaction joins files as they come, so each of its files has all groups: a reader of one group's month would open a
-thousand of them. Here eight of them, say, are read once to count the rows of each group, and then once more, a range of
-groups at a time.
+thousand of them. Here twelve of them, say, are read once to count the rows of each group, and then once more, a range
+of groups at a time.
 """
 
 from __future__ import annotations
