@@ -25,7 +25,7 @@ from tests.benchmarks.figure import Figure, Say
 __all__ = ["page"]
 
 _TIMES = 7
-_ALL = ("groups", "since", "rebalances", "alerts", "rounds", "unseen")
+_ALL = ("groups", "search", "since", "rebalances", "alerts", "rounds", "unseen")
 _ONE = ("members", "verdict", "partitions", "lag", "rebalances", "what_if")
 
 
@@ -75,7 +75,7 @@ def _panels(lake: PageLake, say: Say) -> list[Figure]:
     newest: datetime = lake.ask("rounds")[0]["round_time"]
     span = {"since": since(lake.past, newest), "most": 12, "step": "minute", "imbalance": lake.thresholds.imbalance}
     worst = lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": span["imbalance"]})[0]
-    everything = {"cluster": None, "group_id": None, **span}
+    everything = {"cluster": None, "group_id": None, "text": "group", **span}
     one = {"cluster": worst["cluster"], "group_id": worst["group_id"], **span, "most": 200}
     found = []
     for what, names, given in (("all groups", _ALL, everything), ("one group", _ONE, one)):
