@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.config import Filters
-from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, Retention, RoundClosed, TopicEvent
+from streaming.events import (
+    EVENTS_VERSION,
+    Event,
+    GroupEvent,
+    GroupGone,
+    Retention,
+    RoundClosed,
+    TopicEvent,
+    UnreadTimestamp,
+)
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested
@@ -125,6 +134,7 @@ class Look:
         descriptions: Per group that was described.
         topics: Per topic; a topic that we may not see is missing.
         committed: Hash of each group's committed offsets; a group whose offsets we may not see is missing.
+        unread: Timestamps of the oldest unread records by group and topic, as far as they are known.
     """
 
     groups: Mapping[str, Group]
@@ -132,6 +142,7 @@ class Look:
     descriptions: Mapping[str, Description]
     topics: Mapping[str, Topic]
     committed: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, Mapping[str, tuple[UnreadTimestamp, ...]]] = field(default_factory=dict)
 
 
 def topics_of_groups(
@@ -224,10 +235,13 @@ def _events_of_group(
         idle=idle,
         rested=stretch,
     )
-    return [first, *(_topic_event(head, group, topic, look.topics[topic]) for topic in topics)]
+    unread = look.unread.get(group, {})
+    return [first, *(_topic_event(head, group, topic, look.topics[topic], unread.get(topic, ())) for topic in topics)]
 
 
-def _topic_event(head: RoundHead, group: str, topic: str, seen: Topic) -> TopicEvent:
+def _topic_event(
+    head: RoundHead, group: str, topic: str, seen: Topic, unread: tuple[UnreadTimestamp, ...]
+) -> TopicEvent:
     return TopicEvent(
         v=EVENTS_VERSION,
         cluster=head.cluster,
@@ -241,6 +255,7 @@ def _topic_event(head: RoundHead, group: str, topic: str, seen: Topic) -> TopicE
         start=seen.start,
         racks=seen.racks,
         retention=seen.retention,
+        unread=unread,
     )
 
 
@@ -286,7 +301,8 @@ def _marks(head: RoundHead, look: Look) -> dict[str, int]:
             continue
         topics = tuple([(topic, of_topics.get(topic)) for topic in look.topics_of_groups[name]])
         hold = holds[partition_for(name, len(holds))] if held else None
-        marks[name] = hash((group.protocol_type, group.group_type, topics, look.committed.get(name), hold))
+        unread = tuple(look.unread[name].items()) if name in look.unread else None
+        marks[name] = hash((group.protocol_type, group.group_type, topics, look.committed.get(name), hold, unread))
     return marks
 
 
