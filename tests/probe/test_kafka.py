@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from streaming.config import Filters
+from streaming.events import Retention
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka import KafkaCluster, OffsetsLog
 from streaming.probe.observe import Group, Memory
 from streaming.probe.requests import Committed, Metadata, Refused, TopicPlaces
+from streaming.probe.retention import Retentions
 
 LOG = OffsetsLog((1, 2), Metadata("id", (1, 2), False, {}))
 BEFORE = Memory({"g": frozenset({"orders"})})
@@ -138,3 +140,29 @@ def test_what_members_tell_becomes_topics(make_cluster: MakeCluster, described: 
     answers = Answers([[listed(2, "Stable")]], lambda _: {"g": described})
     look = make_cluster(answers).look(LOG, Memory({"g": frozenset({"old"})}), 0, Deadline.after(10))
     assert look.topics_of_groups == {"g": topics}
+
+
+class Settings(Answers):
+    """Answers with one topic's settings, as long as there are any."""
+
+    def __init__(self) -> None:
+        super().__init__([[listed(2)]] * 3, answered)
+        self.told: dict[str, object] = {"orders": Retention(1, -1, deletes=True, append_time=False)}
+
+    def retentions(self, *_: object) -> dict[str, object]:
+        return self.told
+
+
+def test_settings_that_a_broker_cannot_tell_for_a_while_stay_known(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("streaming.probe.kafka.Retentions", lambda period: Retentions(period, lambda: clock[0]))
+    answers = Settings()
+    cluster = make_cluster(answers)
+    kept = answers.told["orders"]
+    found = []
+    for now, told in ((0.0, {"orders": kept}), (700.0, {}), (800.0, {"orders": Refused.FORBIDDEN})):
+        clock[0], answers.told = now, told
+        found.append(cluster.look(LOG, BEFORE, 0, Deadline.after(10)).topics["orders"].retention)
+    assert found == [kept, kept, None]
