@@ -230,7 +230,8 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
         retention: How long records are kept; None when the probe may not ask (DescribeConfigs), has not yet, or does
             not report it.
         unread: Timestamps of the oldest unread records that were there before the probe's first round, as far as it has
-            found them; the same in each round while a record stays the oldest unread one.
+            found them. Told when they are news, and once per heartbeat: they hold while a record stays the oldest
+            unread one.
     """
 
     v: int

@@ -163,7 +163,7 @@ def test_when_retention_passes_the_record_the_log_start_is_another_one() -> None
     assert bounds(life)[2:] == ("rounds", "before_rounds")
 
 
-def test_a_clock_that_is_set_right_takes_what_another_clock_told_until_the_next_round_tells_it() -> None:
+def test_a_clock_that_is_set_right_takes_what_another_clock_told_until_it_is_told_again() -> None:
     life = behind()
     for second in (20, 30):
         see(life, second, TOLD)
