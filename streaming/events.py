@@ -49,6 +49,12 @@ _MAX_ROUND_BYTES: Final = 4 * 1024 * 1024
 # Every broker's offsets fit in int64, and so does the state's encoding of them.
 _MAX_OFFSET: Final = 2**63 - 1
 
+FIRST_TIMESTAMP_MS: Final = 1_293_840_000_000
+"""2011-01-01, when Kafka was first released. A record with an earlier timestamp has something else in that field, such
+as seconds, or nothing (-1)."""
+
+_LAST_TIMESTAMP_MS: Final = 253_402_300_799_999  # the end of the year 9999, the last that the tables hold
+
 
 class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type"):
     """Opens a round: its offset is the round's number, its append time the round's time."""
@@ -168,7 +174,7 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
     rested: tuple[int, int] | None = None
 
 
-class Retention(msgspec.Struct, frozen=True):
+class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the settings of a topic say of how long its records are kept.
 
     Attributes:
@@ -177,12 +183,33 @@ class Retention(msgspec.Struct, frozen=True):
         deletes: `cleanup.policy` has "delete": without it both mean nothing.
         append_time: `message.timestamp.type` is LogAppendTime, so that a record's age is its time in the log; False for
             CreateTime, the producer's word.
+        compacts: `cleanup.policy` has "compact": offsets may be missing from the log. False also from a probe that does
+            not report it.
     """
 
     ms: int
     bytes: int
     deletes: bool
     append_time: bool
+    compacts: bool = False
+
+
+class UnreadTimestamp(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the brokers say about the timestamps of a partition's records, from the log start to the oldest unread one.
+
+    Attributes:
+        partition: Partition.
+        offset: Offset of the oldest unread record: the committed offset, or the log start where that is higher.
+        reached: One of these records has this timestamp, ms.
+        below: All of them have timestamps below this one, ms; -1 when that is not known.
+        own: The oldest unread record itself is the one that has `reached`.
+    """
+
+    partition: int
+    offset: int
+    reached: int
+    below: int
+    own: bool
 
 
 class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
@@ -202,6 +229,9 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
         racks: Racks of the replicas per partition; None when no broker has a rack.
         retention: How long records are kept; None when the probe may not ask (DescribeConfigs), has not yet, or does
             not report it.
+        unread: Timestamps of the oldest unread records that were there before the probe's first round, as far as it has
+            found them. Told when they are news, and once per heartbeat: they hold while a record stays the oldest
+            unread one.
     """
 
     v: int
@@ -216,6 +246,7 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
     start: tuple[int, ...]
     racks: tuple[tuple[str, ...], ...] | None = None
     retention: Retention | None = None
+    unread: tuple[UnreadTimestamp, ...] = ()
 
 
 class GroupGone(msgspec.Struct, frozen=True, tag="gone", tag_field="type"):
@@ -300,7 +331,7 @@ def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
     event = _decode(value, _EVENTS, MAX_RECORD_BYTES)
     if isinstance(event, TopicEvent):
         reason = _wrong_topic_event(event)
-        return Rejected(reason) if reason else _with_possible_retention(event)
+        return Rejected(reason) if reason else _with_possible_extras(event)
     if isinstance(event, (GroupEvent, GroupGone)):
         if not 0 <= event.log_partition < MAX_PARTITIONS:
             return Rejected(f"log_partition is {event.log_partition}")
@@ -369,12 +400,25 @@ def _unread(value: bytes, error: Exception) -> UnknownType | Rejected:
     return Rejected(f"not one of our records: {visible(str(error))}")
 
 
-def _with_possible_retention(event: TopicEvent) -> TopicEvent:
-    """The event without a retention that makes no sense: that is not known then, and must not cost the offsets."""
+def _with_possible_extras(event: TopicEvent) -> TopicEvent:
+    """The event without a retention or timestamps that make no sense: they are not known then, the offsets are."""
     kept = event.retention
-    if kept is None or (-1 <= kept.ms <= _MAX_OFFSET and -1 <= kept.bytes <= _MAX_OFFSET):
-        return event
-    return msgspec.structs.replace(event, retention=None)
+    if kept is not None and not (-1 <= kept.ms <= _MAX_OFFSET and -1 <= kept.bytes <= _MAX_OFFSET):
+        event = msgspec.structs.replace(event, retention=None)
+    if event.unread and not _are_possible(event):
+        event = msgspec.structs.replace(event, unread=())
+    return event
+
+
+def _are_possible(event: TopicEvent) -> bool:
+    count = event.partitions or 0
+    return len(event.unread) <= count and all(
+        0 <= one.partition < count
+        and 0 <= one.offset <= _MAX_OFFSET
+        and FIRST_TIMESTAMP_MS <= one.reached <= _LAST_TIMESTAMP_MS
+        and (one.below == -1 or one.reached < one.below <= _LAST_TIMESTAMP_MS)
+        for one in event.unread
+    )
 
 
 def _wrong_topic_event(event: TopicEvent) -> str | None:

@@ -16,6 +16,7 @@ from streaming.events import (
     RoundClosed,
     TopicEvent,
     UnknownType,
+    UnreadTimestamp,
     decode_event,
     decode_round,
 )
@@ -144,6 +145,41 @@ def test_a_retention_that_makes_no_sense_is_not_known_and_costs_no_offsets(wrong
     found = decode_event(topic(retention=kept(**wrong)))
     assert isinstance(found, TopicEvent)
     assert (found.retention, found.end) == (None, (5,))
+
+
+STAMP = 1_767_225_600_000
+
+
+def test_timestamps_of_unread_records_are_read_and_those_of_older_probes_are_none() -> None:
+    found = decode_event(topic())
+    assert isinstance(found, TopicEvent)
+    assert found.unread == ()
+    told = decode_event(topic(unread=[[0, 3, STAMP, STAMP + 5, False]]))
+    assert isinstance(told, TopicEvent)
+    assert told.unread == (UnreadTimestamp(0, 3, STAMP, STAMP + 5, own=False),)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [1, 3, STAMP, -1, True],  # no such partition
+        [-1, 3, STAMP, -1, True],
+        [0, -1, STAMP, -1, True],
+        [0, 2**63, STAMP, -1, True],
+        [0, 3, -1, -1, True],
+        [0, 3, 1_700_000_000, -1, True],  # seconds
+        [0, 3, 253_402_300_800_000, -1, True],  # the year 10000
+        [0, 3, STAMP, STAMP, False],
+        [0, 3, STAMP, 2**63 - 1, False],
+    ],
+)
+def test_timestamps_that_make_no_sense_are_not_known_and_cost_no_offsets(wrong: list[object]) -> None:
+    found = decode_event(topic(unread=[wrong]))
+    assert isinstance(found, TopicEvent)
+    assert (found.unread, found.end) == ((), (5,))
+    many = decode_event(topic(unread=[[0, 3, STAMP, -1, True]] * 2))
+    assert isinstance(many, TopicEvent)
+    assert many.unread == ()
 
 
 @pytest.mark.parametrize("version", [0, -1, 1.5, "1", None, True])

@@ -84,6 +84,10 @@ def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:
         return Reporting.FULLY
     if rested == IDLE_ROUNDS:
         return Reporting.AS_IDLE
+    return Reporting.AS_IDLE if is_its_turn(group, before, now, period_ms) else Reporting.NOT_AT_ALL
+
+
+def is_its_turn(group: str, before: Rest, now: Rest, period_ms: int) -> bool:
+    """Whether the group's moment within the period has come since the round before."""
     moment = zlib.crc32(group.encode("utf-8", "surrogateescape")) % period_ms
-    passed = (now.time - moment) // period_ms > (before.time - moment) // period_ms
-    return Reporting.AS_IDLE if passed else Reporting.NOT_AT_ALL
+    return (now.time - moment) // period_ms > (before.time - moment) // period_ms

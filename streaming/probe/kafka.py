@@ -27,6 +27,7 @@ from streaming.probe.requests import (
     TopicPlaces,
 )
 from streaming.probe.retention import Key, Retentions
+from streaming.probe.timestamps import Timestamps
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -46,6 +47,9 @@ _UNKNOWN_OFFSET = -1
 
 _HOLDERS_S = 1.0
 """Who holds the log back is worth a moment, but no round: two requests that brokers answer from memory."""
+
+_TIMESTAMPS_S = 2.0
+"""After a round, so that it costs none of its time, and short enough not to delay the next one."""
 
 _RETENTIONS_S = 2.0
 """So are the settings of topics: brokers answer from memory, for a thousand topics in some tens of milliseconds."""
@@ -78,9 +82,20 @@ class LogPositions:
 
 
 class KafkaCluster:
-    """One cluster. In each round call `offsets_log`, `log_positions`, `name_holders`, then `look`, each once."""
+    """One cluster.
 
-    def __init__(self, admin: Any, offsets_topic: str, filters: Filters, heartbeat_ms: int = 600_000) -> None:
+    In each round call `offsets_log`, `log_positions`, `name_holders`, then `look`, each once; `ask_timestamps` after
+    it.
+    """
+
+    def __init__(
+        self,
+        admin: Any,
+        offsets_topic: str,
+        filters: Filters,
+        heartbeat_ms: int = 600_000,
+        interval_ms: int = 10_000,
+    ) -> None:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close."""
         self._connections = Connections(admin)
         self._ask_topics = MetadataRequests(self._connections)
@@ -91,6 +106,8 @@ class KafkaCluster:
         self._warned: set[str] = set()
         self._told_configs = False
         self._retentions = Retentions(heartbeat_ms / 1000)
+        self._timestamps = Timestamps(interval_ms)
+        self._places: Mapping[str, TopicPlaces] = {}
 
     @property
     def sent(self) -> Counter[str]:
@@ -168,10 +185,16 @@ class KafkaCluster:
             _LOG.info("Could not ask which transaction blocks the offsets log: %s.", error)
         return with_holders(holds, holders)
 
-    def look(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> Look:
+    def look(self, log: OffsetsLog, memory: Memory, time: int, deadline: Deadline) -> Look:
         """Observe all watched groups and their topics.
 
         Committed offsets are asked for before the ends of the topics, so that no lag is negative by that order.
+
+        Args:
+            log: The offsets log.
+            memory: From the last closed round.
+            time: The round's time, ms.
+            deadline: Of the round.
 
         Raises:
             RoundAbandonedError: A necessary answer is missing.
@@ -182,7 +205,39 @@ class KafkaCluster:
         of_commits = {name: found.topics for name, found in committed.items()}
         topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
-        return Look(groups, topics_of, descriptions, topics, {name: found.mark for name, found in committed.items()})
+        self._timestamps.see(topics)
+        early = {name: found.early for name, found in committed.items() if found.early}
+        return Look(
+            groups,
+            topics_of,
+            descriptions,
+            topics,
+            {name: found.mark for name, found in committed.items()},
+            self._timestamps.tell(early, topics, time),
+        )
+
+    def ask_timestamps(self, deadline: Deadline) -> None:
+        """Ask when oldest unread records were written that no round has seen arrive; later rounds tell it.
+
+        Raises:
+            StopRequestedError: The probe is to stop.
+        """
+        for asked in self._timestamps.questions():
+            leaders = {
+                place: leader
+                for place in asked
+                if (of := self._places.get(place[0])) is not None
+                and place[1] < len(of.leaders)
+                and (leader := of.leaders[place[1]]) is not None
+            }
+            led = {place: asked[place] for place in leaders}
+            try:
+                answers = self._ask_partitions.first_from(led, leaders, deadline.at_most(_TIMESTAMPS_S))
+            except RoundAbandonedError as error:
+                self._timestamps.give_up()
+                _LOG.info("Could not ask when unread records were written: %s.", error)
+                return
+            self._timestamps.take(asked, answers)
 
     # -- groups
 
@@ -245,7 +300,7 @@ class KafkaCluster:
     def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Committed]:
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
-        answers = self._ask_groups.committed(asked, deadline)
+        answers = self._ask_groups.committed(asked, self._timestamps.first_ends, deadline)
         self._warn_of_forbidden("Describe on Group", answers)
         return {name: answer for name, answer in answers.items() if not isinstance(answer, Refused)}
 
@@ -267,6 +322,7 @@ class KafkaCluster:
             for kind in OffsetKind:
                 offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
         found = {name: places for name, places in metadata.topics.items() if isinstance(places, TopicPlaces)}
+        self._places = found
         self._ask_retentions({(name, places.topic_id) for name, places in found.items()}, deadline)
         return {
             name: Topic(None)
@@ -290,8 +346,9 @@ class KafkaCluster:
         if not self._told_configs and Refused.FORBIDDEN in answers.values():
             self._told_configs = True
             _LOG.info("Without the right DescribeConfigs on topics it stays open when groups lose data.")
-        kept = {(name, id_): answers.get(name) for name, id_ in due}
-        self._retentions.take({key: None if isinstance(one, Refused) else one for key, one in kept.items()})
+        answered = {key: answers[key[0]] for key in due if key[0] in answers}
+        self._retentions.take({key: None if isinstance(one, Refused) else one for key, one in answered.items()})
+        self._retentions.postpone([key for key in due if key not in answered])
 
     def _warn_of_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
         for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):

@@ -10,10 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.config import Filters
-from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, Retention, RoundClosed, TopicEvent
+from streaming.events import (
+    EVENTS_VERSION,
+    Event,
+    GroupEvent,
+    GroupGone,
+    Retention,
+    RoundClosed,
+    TopicEvent,
+    UnreadTimestamp,
+)
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
-from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested
+from streaming.probe.idle import Reporting, Rest, is_its_turn, reporting, rest_after, rested
 
 _EMPTY = "Empty"
 """State of a group without members."""
@@ -87,11 +96,13 @@ class Memory:
         topics: Topics of each group in that round; its keys are the groups it had.
         holds: Per partition of the offsets log.
         rest: How long the groups have rested.
+        unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
     holds: tuple[Hold | None, ...] = ()
     rest: Rest = field(default_factory=Rest)
+    unread: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,7 @@ class Look:
         descriptions: Per group that was described.
         topics: Per topic; a topic that we may not see is missing.
         committed: Hash of each group's committed offsets; a group whose offsets we may not see is missing.
+        unread: Timestamps of the oldest unread records by group and topic, as far as they are known.
     """
 
     groups: Mapping[str, Group]
@@ -132,6 +144,7 @@ class Look:
     descriptions: Mapping[str, Description]
     topics: Mapping[str, Topic]
     committed: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, Mapping[str, tuple[UnreadTimestamp, ...]]] = field(default_factory=dict)
 
 
 def topics_of_groups(
@@ -191,13 +204,28 @@ def round_events(
         reported = reporting(group, memory.rest, after.rest, period_ms)
         if reported is not Reporting.NOT_AT_ALL:
             idle = reported is Reporting.AS_IDLE
-            events = _events_of_group(head, look, group, None if idle else rested(group, memory.rest), idle=idle)
+            stretch = None if idle else rested(group, memory.rest)
+            # The job remembers these, so they are told when they are news, and once in a period.
+            unread = (
+                look.unread.get(group, {})
+                if idle
+                or memory.unread.get(group) != after.unread.get(group)
+                or is_its_turn(group, memory.rest, after.rest, period_ms)
+                else {}
+            )
+            events = _events_of_group(head, look, group, stretch, unread, idle=idle)
             (resting if idle else others).extend((group, event) for event in events)
     return resting + others
 
 
 def _events_of_group(
-    head: RoundHead, look: Look, group: str, stretch: tuple[int, int] | None, *, idle: bool
+    head: RoundHead,
+    look: Look,
+    group: str,
+    stretch: tuple[int, int] | None,
+    unread: Mapping[str, tuple[UnreadTimestamp, ...]],
+    *,
+    idle: bool,
 ) -> list[Event]:
     listed, description = look.groups[group], look.descriptions.get(group)
     topics = [topic for topic in look.topics_of_groups[group] if topic in look.topics]
@@ -224,10 +252,12 @@ def _events_of_group(
         idle=idle,
         rested=stretch,
     )
-    return [first, *(_topic_event(head, group, topic, look.topics[topic]) for topic in topics)]
+    return [first, *(_topic_event(head, group, topic, look.topics[topic], unread.get(topic, ())) for topic in topics)]
 
 
-def _topic_event(head: RoundHead, group: str, topic: str, seen: Topic) -> TopicEvent:
+def _topic_event(
+    head: RoundHead, group: str, topic: str, seen: Topic, unread: tuple[UnreadTimestamp, ...]
+) -> TopicEvent:
     return TopicEvent(
         v=EVENTS_VERSION,
         cluster=head.cluster,
@@ -241,6 +271,7 @@ def _topic_event(head: RoundHead, group: str, topic: str, seen: Topic) -> TopicE
         start=seen.start,
         racks=seen.racks,
         retention=seen.retention,
+        unread=unread,
     )
 
 
@@ -266,14 +297,16 @@ def memory_after(head: RoundHead, look: Look, memory: Memory) -> Memory:
         look: What it saw.
         memory: Of the closed round before.
     """
+    unread = {group: hash(tuple(of_group.items())) for group, of_group in look.unread.items()}
     return Memory(
         {group: frozenset(look.topics_of_groups[group]) for group in look.groups},
         head.holds,
-        rest_after(memory.rest, _marks(head, look), head.time),
+        rest_after(memory.rest, _marks(head, look, unread), head.time),
+        unread,
     )
 
 
-def _marks(head: RoundHead, look: Look) -> dict[str, int]:
+def _marks(head: RoundHead, look: Look, unread: Mapping[str, int]) -> dict[str, int]:
     """Hashes of groups without members; they live no longer than the process, so Python's own hashes will do."""
     of_topics = {name: hash(topic) for name, topic in look.topics.items()}
     holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
@@ -286,7 +319,8 @@ def _marks(head: RoundHead, look: Look) -> dict[str, int]:
             continue
         topics = tuple([(topic, of_topics.get(topic)) for topic in look.topics_of_groups[name]])
         hold = holds[partition_for(name, len(holds))] if held else None
-        marks[name] = hash((group.protocol_type, group.group_type, topics, look.committed.get(name), hold))
+        of_group = look.committed.get(name), unread.get(name)
+        marks[name] = hash((group.protocol_type, group.group_type, topics, of_group, hold))
     return marks
 
 

@@ -51,7 +51,7 @@ class Retentions:
         return sorted(waiting, key=lambda topic: self._due.get(topic, 0.0))[:TOPICS_A_ROUND]
 
     def take(self, answers: Mapping[Key, Retention | None]) -> None:
-        """Take in answers: None where a topic's settings may not be seen, or do not say."""
+        """Take in answers: None where a topic's settings may not be seen."""
         now = self._clock()
         for topic, retention in answers.items():
             self._due[topic] = now + self._period
@@ -61,7 +61,7 @@ class Retentions:
                 self._known[topic] = (now, retention)
 
     def postpone(self, topics: Iterable[Key]) -> None:
-        """Ask topics that got no answer again in a while; what they have answered before holds until then."""
+        """Ask topics that got no answer again in a while; what they have answered before holds for `_KEPT_PERIODS`."""
         again = self._clock() + min(_AGAIN_S, self._period)
         self._due.update(dict.fromkeys(topics, again))
 

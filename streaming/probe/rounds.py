@@ -6,7 +6,8 @@
     (d) the events, acknowledged
     (e) the closing record
 
-Any failure on the way ends the round; it is never continued.
+Any failure on the way ends the round; it is never continued. Then, no longer part of it, the questions by timestamp
+whose answers later rounds tell.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def one_round(
         log=positions.stable,
         holds=cluster.name_holders(log, holds, deadline),
     )
-    look = cluster.look(log, memory, deadline)
+    look = cluster.look(log, memory, opened.time, deadline)
     after = memory_after(head, look, memory)
     events = round_events(head, look, memory, after, settings.filters, settings.job.heartbeat_ms)
     written = writer.write(opened, events, deadline)
@@ -69,4 +70,5 @@ def one_round(
         reported_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),
         untold=len(look.groups.keys() - {group for group, _ in events}),
     )
+    cluster.ask_timestamps(deadline)
     return closed, after

@@ -120,7 +120,11 @@ class Probe:
             self._admin = open_admin(settings.kafka)
         if self._cluster is None:
             self._cluster = KafkaCluster(
-                self._admin, settings.job.offsets_topic, settings.filters, settings.job.heartbeat_ms
+                self._admin,
+                settings.job.offsets_topic,
+                settings.filters,
+                settings.job.heartbeat_ms,
+                settings.probe.interval_ms,
             )
         if self._writer is None:
             self._writer = (

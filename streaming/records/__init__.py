@@ -43,6 +43,7 @@ from streaming.records.rounds import (
     HeldPartition,
     TopicObservation,
     TopicRetention,
+    UnreadTimestamp,
     decode_closed_rounds,
     encode_closed_rounds,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "TopicObservation",
     "TopicPartitions",
     "TopicRetention",
+    "UnreadTimestamp",
     "Window",
     "decode_closed_rounds",
     "decode_inputs",

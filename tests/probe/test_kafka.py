@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from streaming.config import Filters
+from streaming.events import Retention
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka import KafkaCluster, OffsetsLog
 from streaming.probe.observe import Group, Memory
 from streaming.probe.requests import Committed, Metadata, Refused, TopicPlaces
+from streaming.probe.retention import Retentions
 
 LOG = OffsetsLog((1, 2), Metadata("id", (1, 2), False, {}))
 BEFORE = Memory({"g": frozenset({"orders"})})
@@ -42,7 +44,7 @@ class Answers:
     def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
         return {}
 
-    def committed(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+    def committed(self, groups: Mapping[str, int], *_: object) -> Mapping[str, object]:
         return dict.fromkeys(groups, Committed(frozenset({"orders"}), 1))
 
     def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
@@ -72,14 +74,14 @@ def answered(groups: Mapping[str, int]) -> Mapping[str, object]:
 
 def test_a_group_that_its_active_coordinator_does_not_know_is_gone(make_cluster: MakeCluster) -> None:
     answers = Answers([[], []], answered)
-    look = make_cluster(answers).look(LOG, BEFORE, Deadline.after(10))
+    look = make_cluster(answers).look(LOG, BEFORE, 0, Deadline.after(10))
     assert look.groups == {}
     # "g".hashCode() is 103: partition 1 of 2, which broker 2 leads.
     assert answers.asked == [[1, 2], [2]]
 
 
 def test_a_group_that_changes_coordinators_while_they_list_is_still_there(make_cluster: MakeCluster) -> None:
-    look = make_cluster(Answers([[], [listed(2)]], answered)).look(LOG, BEFORE, Deadline.after(10))
+    look = make_cluster(Answers([[], [listed(2)]], answered)).look(LOG, BEFORE, 0, Deadline.after(10))
     assert look.groups == {"g": listed(2)}
     assert look.topics_of_groups == {"g": ("orders",)}
 
@@ -90,26 +92,26 @@ def test_a_coordinator_that_is_not_active_yet_abandons_the_round(make_cluster: M
         raise RoundAbandonedError(message)
 
     with pytest.raises(RoundAbandonedError):
-        make_cluster(Answers([[]], not_active)).look(LOG, BEFORE, Deadline.after(10))
+        make_cluster(Answers([[]], not_active)).look(LOG, BEFORE, 0, Deadline.after(10))
 
 
 def test_a_group_that_is_not_shown_any_more_is_kept_without_a_state(make_cluster: MakeCluster) -> None:
     def forbidden(groups: Mapping[str, int]) -> Mapping[str, object]:
         return dict.fromkeys(groups, Refused.FORBIDDEN)
 
-    look = make_cluster(Answers([[], []], forbidden)).look(LOG, BEFORE, Deadline.after(10))
+    look = make_cluster(Answers([[], []], forbidden)).look(LOG, BEFORE, 0, Deadline.after(10))
     assert look.groups == {"g": Group("g", 2, None, None, None)}
 
 
 def test_of_two_brokers_that_list_a_group_the_leader_counts(make_cluster: MakeCluster) -> None:
     for both in ([listed(1), listed(2)], [listed(2), listed(1)]):
-        look = make_cluster(Answers([both], answered)).look(LOG, Memory(), Deadline.after(10))
+        look = make_cluster(Answers([both], answered)).look(LOG, Memory(), 0, Deadline.after(10))
         assert look.groups == {"g": listed(2)}
 
 
 def test_an_ignored_group_is_not_looked_for(make_cluster: MakeCluster) -> None:
     answers = Answers([[]], answered)
-    look = make_cluster(answers, Filters(ignore_groups=("g",))).look(LOG, BEFORE, Deadline.after(10))
+    look = make_cluster(answers, Filters(ignore_groups=("g",))).look(LOG, BEFORE, 0, Deadline.after(10))
     assert (look.groups, answers.asked) == ({}, [[1, 2]])
 
 
@@ -136,5 +138,31 @@ class Described:
 )
 def test_what_members_tell_becomes_topics(make_cluster: MakeCluster, described: Any, topics: tuple[str, ...]) -> None:
     answers = Answers([[listed(2, "Stable")]], lambda _: {"g": described})
-    look = make_cluster(answers).look(LOG, Memory({"g": frozenset({"old"})}), Deadline.after(10))
+    look = make_cluster(answers).look(LOG, Memory({"g": frozenset({"old"})}), 0, Deadline.after(10))
     assert look.topics_of_groups == {"g": topics}
+
+
+class Settings(Answers):
+    """Answers with one topic's settings, as long as there are any."""
+
+    def __init__(self) -> None:
+        super().__init__([[listed(2)]] * 3, answered)
+        self.told: dict[str, object] = {"orders": Retention(1, -1, deletes=True, append_time=False)}
+
+    def retentions(self, *_: object) -> dict[str, object]:
+        return self.told
+
+
+def test_settings_that_a_broker_cannot_tell_for_a_while_stay_known(
+    make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("streaming.probe.kafka.Retentions", lambda period: Retentions(period, lambda: clock[0]))
+    answers = Settings()
+    cluster = make_cluster(answers)
+    kept = answers.told["orders"]
+    found = []
+    for now, told in ((0.0, {"orders": kept}), (700.0, {}), (800.0, {"orders": Refused.FORBIDDEN})):
+        clock[0], answers.told = now, told
+        found.append(cluster.look(LOG, BEFORE, 0, Deadline.after(10)).topics["orders"].retention)
+    assert found == [kept, kept, None]

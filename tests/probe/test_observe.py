@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from streaming.config import Filters
-from streaming.events import Event, GroupEvent, GroupGone, LogHold, RoundClosed, TopicEvent
+from streaming.events import Event, GroupEvent, GroupGone, LogHold, RoundClosed, TopicEvent, UnreadTimestamp
 from streaming.probe.holds import HELD_ROUNDS, Hold, Holder, advance_holds, reported_holds, with_holders
+from streaming.probe.idle import IDLE_ROUNDS
 from streaming.probe.observe import (
     Description,
     Group,
@@ -185,3 +188,38 @@ def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head:
 def test_a_restarted_probe_counts_a_young_hold_from_the_last_round() -> None:
     closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, (10,), (12,), {}, 0, 0)
     assert recall(closed, []).holds == (Hold(10, 1_000, 1),)
+
+
+def test_timestamps_of_unread_records_are_told_when_they_are_news_and_once_in_a_period(make_head: MakeHead) -> None:
+    topics = {"a": Topic(1, "id-a", (5,), (5,), (0,))}
+    first = {"g": {"a": (UnreadTimestamp(0, 2, 1_000, -1, own=True),)}}
+    later = {"g": {"a": (UnreadTimestamp(0, 3, 1_001, -1, own=True),)}}
+    memory, told = Memory(), []
+    for number in range(180):
+        unread = {} if number == 0 else first if number < 100 else later
+        head, look = make_head(number, 10_000 * number), replace(look_at(topics, g=("a",)), unread=unread)
+        [(_, event)] = [(group, e) for group, e in events_of(head, look, memory) if isinstance(e, TopicEvent)]
+        memory = memory_after(head, look, memory)
+        if event.unread:
+            assert event.unread == unread["g"]["a"]
+            told.append(number)
+    # Its moment comes every 60 rounds.
+    assert told[0] == 1
+    assert 100 in told
+    others = [number for number in told if number not in {1, 100}]
+    assert [later - earlier for earlier, later in pairwise(others)] == [60] * (len(others) - 1)
+    assert len(others) in {2, 3}
+
+
+def test_an_idle_group_is_reported_anew_when_its_timestamps_are_found(make_head: MakeHead) -> None:
+    topics = {"a": Topic(1, "id-a", (5,), (5,), (0,))}
+    memory, reported = Memory(), []
+    for number in range(60):
+        unread = {"g": {"a": (UnreadTimestamp(0, 2, 1_000, -1, own=True),)}} if number >= 30 else {}
+        groups = {"g": classic("g", "Empty")}
+        look = replace(look_at(topics, g=("a",)), groups=groups, unread=unread)
+        head = make_head(number, 1_000 + number)
+        reported += [number for _, e in events_of(head, look, memory) if isinstance(e, TopicEvent) and e.unread]
+        memory = memory_after(head, look, memory)
+    # When it is found, and when the group is idle again.
+    assert reported == [30, 30 + IDLE_ROUNDS]

@@ -32,12 +32,22 @@ _PATIENCE_S = 90.0
 class Followed:
     """The groups of one test (those with its prefix), as in the tables. A context manager."""
 
-    def __init__(self, bootstrap: str, prefix: str, *, grace_ms: int = 600_000, heartbeat_ms: int = 600_000) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        prefix: str,
+        *,
+        grace_ms: int = 600_000,
+        heartbeat_ms: int = 600_000,
+        interval_ms: int = 10_000,
+    ) -> None:
         settings = Settings(
             cluster="real",
             kafka=KafkaSettings(bootstrap_servers=bootstrap),
             filters=Filters(groups=(f"/^{prefix}/",)),
-            probe=ProbeSettings(events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds"),
+            probe=ProbeSettings(
+                events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds", interval_ms=interval_ms
+            ),
             job=JobSettings(metadata_grace_ms=grace_ms, heartbeat_ms=heartbeat_ms),
         )
         self.rows: dict[str, Rows] = defaultdict(Rows)

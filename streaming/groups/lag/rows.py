@@ -22,9 +22,6 @@ from streaming.records import GroupObservation, Member, ModernMember, TopicObser
 # The tables hold int64.
 _MOST = 2**63 - 1
 
-# `PartitionState.row_at` that makes the next round write a row again, whatever it shows.
-_AGAIN = -_MOST
-
 _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
 
 
@@ -251,7 +248,7 @@ class _Round:
             lag.sample(known, measured, self._passed, self._rounds)
             status = lag.judge(known, measured)
             caught_up = measured.lag == 0 and not known.marks
-            unread = oldest_unread.NOTHING if caught_up else self._unread(known, measured)
+            unread = oldest_unread.NOTHING if caught_up else self._unread(known, measured, partition, seen)
             if ours:
                 self._totals.add(measured, status, name + partition if measured.lag is not None else 0)
                 self._totals.is_cut |= measured.start is not None and -1 < known.committed < measured.start
@@ -269,7 +266,9 @@ class _Round:
         if not partitions:
             del state.partitions[topic]
 
-    def _unread(self, known: PartitionState, measured: lag.Measured) -> Unread:
+    def _unread(
+        self, known: PartitionState, measured: lag.Measured, partition: int, topic: TopicObservation | None
+    ) -> Unread:
         """Follow the oldest unread record of a partition; called for nearly every one, so it takes short cuts."""
         end, row, start = measured.end, known.row, measured.start
         if end is None:
@@ -293,7 +292,18 @@ class _Round:
             unread = self._arrived
         else:
             # While the offsets log is blocked, the marks go on from the last commit that is known.
-            unread = oldest_unread.see(known, end, first, self._now, self._before, self._rested)
+            told = topic.unread.get(partition) if topic is not None else None
+            kept = topic.retention if topic is not None else None
+            unread = oldest_unread.see(
+                known,
+                end,
+                first,
+                self._now,
+                self._before,
+                self._rested,
+                told,
+                append_time=kept is not None and kept.append_time,
+            )
         if measured.lag is None:
             return oldest_unread.UNKNOWN
         return unread if measured.lag > MARKER else oldest_unread.PERHAPS_A_MARKER
@@ -348,7 +358,7 @@ class _Round:
             self._context.rows.lag.append(row)
             known.row = says
             if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
-                known.row_at = _AGAIN  # the next round shows whether a clock was wrong
+                known.row_at = oldest_unread.AGAIN  # the next round shows whether a clock was wrong
 
     def _doubt(self, partition: int, known: PartitionState, end: int | None) -> None:
         """Note that a partition gets no rate in the present window, if what this round shows forbids it."""
@@ -372,7 +382,7 @@ def move_unread(state: GroupState, by: int) -> None:
         for known in partitions.values():
             if known.marks:
                 oldest_unread.shift(known, by)
-                known.row_at = _AGAIN
+                known.row_at = oldest_unread.AGAIN
 
 
 def end_partition(

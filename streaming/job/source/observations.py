@@ -20,7 +20,7 @@ from streaming.events import Event, GroupEvent, GroupGone, Rejected, TopicEvent,
 from streaming.job.source.plan import LATEST_MS, TakenRound
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
 from streaming.record_batches import Record
-from streaming.records import GroupObservation, TopicObservation, TopicRetention, Window
+from streaming.records import GroupObservation, TopicObservation, TopicRetention, UnreadTimestamp, Window
 from streaming.times import DAY_MS
 
 _LARGEST = 2**63 - 1
@@ -31,6 +31,9 @@ _WAITING_BYTES = 128 * 1024 * 1024
 
 # Memory of an event, and of each topic of it, as an observation, in addition to its strings and offsets.
 _EVENT_BYTES = 500
+
+# Memory of an `UnreadTimestamp` with its place in a dict.
+_UNREAD_BYTES = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +327,7 @@ def _topic_observation(event: TopicEvent) -> TopicObservation:
         log_start_offsets=_packed(event.start),
         racks=event.racks,
         retention=TopicRetention(kept.ms, kept.bytes, kept.deletes, kept.append_time) if kept is not None else None,
+        unread={one.partition: UnreadTimestamp(one.offset, one.reached, one.below, one.own) for one in event.unread},
     )
 
 
@@ -336,6 +340,7 @@ def _topic_bytes(observation: TopicObservation) -> int:
         + len(observation.last_stable_offsets)
         + len(observation.log_start_offsets)
         + racks
+        + _UNREAD_BYTES * len(observation.unread)
     )
 
 

@@ -10,6 +10,9 @@ broker and p partitions of their topics on a broker:
     ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
     DescribeConfigs  ceil(t / CONFIGS_PER_REQUEST)         t topics, each once per heartbeat, at most TOPICS_A_ROUND
+    ListOffsets    Σ ceil(q / TIMESTAMPS_PER_REQUEST)  after the round, while records that were there before the first
+                                                       one are looked for by timestamp; at most MOST_QUESTIONS q in all,
+                                                       and QUESTIONS_PER_PARTITION such rows of requests
     DescribeProducers, ListTransactions                    at most L and B, while it is not known who holds back the log
 
 Partitions whose leader moved meanwhile are asked for once more (a Metadata, their ListOffsets), and so are groups that
@@ -20,11 +23,19 @@ from __future__ import annotations
 
 from streaming.probe.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
 from streaming.probe.requests.refused import Refused
-from streaming.probe.requests.topics import Metadata, MetadataRequests, OffsetKind, PartitionRequests, TopicPlaces
+from streaming.probe.requests.topics import (
+    FirstFrom,
+    Metadata,
+    MetadataRequests,
+    OffsetKind,
+    PartitionRequests,
+    TopicPlaces,
+)
 
 __all__ = [
     "GROUPS_PER_REQUEST",
     "Committed",
+    "FirstFrom",
     "GroupRequests",
     "Metadata",
     "MetadataRequests",

@@ -32,10 +32,12 @@ class Committed:
     Attributes:
         topics: Topics that it has offsets for.
         mark: Hash of all its offsets: equal as long as none of them changes.
+        early: Topic, partition and offset of those that are below the ends which were asked about.
     """
 
     topics: frozenset[str]
     mark: int
+    early: tuple[tuple[str, int, int], ...] = ()
 
 
 class GroupRequests:
@@ -119,18 +121,21 @@ class GroupRequests:
         [answer] = self._connections.ask([(broker, request)], deadline)
         return [group.group_id for group in answer.groups if group.error_code == GROUP_FORBIDDEN]
 
-    def committed(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Committed | Refused]:
+    def committed(
+        self, groups: Mapping[str, int], ends: Mapping[str, Sequence[int]], deadline: Deadline
+    ) -> dict[str, Committed | Refused]:
         """Ask coordinators for groups' committed offsets.
 
         Args:
             groups: Coordinator (node id) per group.
+            ends: Per topic and partition: offsets below these are given as such, all others only as a hash.
             deadline: Of the round.
 
         Raises:
             RoundAbandonedError: A coordinator did not answer or has moved.
         """
         if self._connections.version(OffsetFetchRequest) < 8:
-            return self._committed_one_by_one(groups, deadline)
+            return self._committed_one_by_one(groups, ends, deadline)
         one = OffsetFetchRequest.OffsetFetchRequestGroup
         work = [
             # From v10 on topics have ids only.
@@ -143,27 +148,34 @@ class GroupRequests:
         found: dict[str, Committed | Refused] = {}
         for answer in self._connections.ask(work, deadline):
             for group in answer.groups:
-                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(group)
+                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(group, ends)
         return found
 
-    def _committed_one_by_one(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Committed | Refused]:
+    def _committed_one_by_one(
+        self, groups: Mapping[str, int], ends: Mapping[str, Sequence[int]], deadline: Deadline
+    ) -> dict[str, Committed | Refused]:
         work = [
             (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
             for group, node in groups.items()
         ]
         answers = self._connections.ask(work, deadline)
         return {
-            group: refusal_of_group(answer, group) or _committed(answer)
+            group: refusal_of_group(answer, group) or _committed(answer, ends)
             for group, answer in zip(groups, answers, strict=True)
         }
 
 
-def _committed(group: Any) -> Committed:
+def _committed(group: Any, ends: Mapping[str, Sequence[int]]) -> Committed:
     offsets = [
         (topic.name, partition.partition_index, partition.committed_offset)
         for topic in group.topics
         for partition in topic.partitions
         if partition.committed_offset >= 0
     ]
+    early = [one for one in offsets if (of_topic := ends.get(one[0])) and _is_below(of_topic, one[1], one[2])]
     # (A coordinator promises no order.)
-    return Committed(frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets)))
+    return Committed(frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets)), tuple(early))
+
+
+def _is_below(ends: Sequence[int], partition: int, offset: int) -> bool:
+    return partition < len(ends) and offset < ends[partition]

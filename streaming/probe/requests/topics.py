@@ -6,10 +6,10 @@ brokers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
@@ -28,6 +28,9 @@ PARTITIONS_PER_REQUEST = 20_000
 
 CONFIGS_PER_REQUEST = 250
 """Some 60 KB of answer, which a broker makes in a few milliseconds."""
+
+TIMESTAMPS_PER_REQUEST = 500
+"""For each the leader reads a little of the log, and a request keeps one of its handler threads busy: some 50 ms."""
 
 _TOPIC_RESOURCE = 2
 _RETENTION_KEYS = ("retention.ms", "retention.bytes", "cleanup.policy", "message.timestamp.type")
@@ -132,6 +135,7 @@ def _retention(topic: Any) -> Retention | None:
             bytes=max(-1, int(values["retention.bytes"])),
             deletes="delete" in values["cleanup.policy"],
             append_time=values["message.timestamp.type"] == "LogAppendTime",
+            compacts="compact" in values["cleanup.policy"],
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -163,6 +167,18 @@ class OffsetKind(Enum):
     START = (-2, 0)
 
 
+class FirstFrom(NamedTuple):
+    """The first record of a partition from a timestamp on.
+
+    Attributes:
+        offset: Its offset; -1 if there is none below the high watermark, or the broker has found none.
+        timestamp: Its timestamp, ms; -1 likewise.
+    """
+
+    offset: int
+    timestamp: int
+
+
 class PartitionRequests:
     """Asks leaders for partitions."""
 
@@ -188,30 +204,44 @@ class PartitionRequests:
             RoundAbandonedError: A leader did not answer.
         """
         timestamp, isolation = kind.value
-        of_topic = ListOffsetsRequest.ListOffsetsTopic
-        work = []
-        for node, topics in _topics_by_node(leaders):
-            request = ListOffsetsRequest(
-                isolation_level=isolation,
-                topics=[
-                    of_topic(
-                        name=topic,
-                        partitions=[
-                            of_topic.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-                            for index in partitions
-                        ],
-                    )
-                    for topic, partitions in topics.items()
-                ],
-                min_version=2,
-            )
-            work.append((node, request))
+        work = [
+            (node, _list_offsets(topics, isolation, lambda *_: timestamp))
+            for node, topics in _topics_by_node(leaders, PARTITIONS_PER_REQUEST)
+        ]
         return {
             (topic.name, partition.partition_index): partition.offset
             for answer in self._connections.ask(work, deadline)
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == OK and partition.offset >= 0
+        }
+
+    def first_from(
+        self, timestamps: Mapping[tuple[str, int], int], leaders: Mapping[tuple[str, int], int], deadline: Deadline
+    ) -> dict[tuple[str, int], FirstFrom]:
+        """Ask leaders for the first record from a timestamp on.
+
+        Args:
+            timestamps: One per (topic, partition), ms, not negative: negative ones have other meanings.
+            leaders: Leader (node id) of each.
+            deadline: For all answers.
+
+        Returns:
+            Answer per (topic, partition); a partition whose leader refused is missing.
+
+        Raises:
+            RoundAbandonedError: A leader did not answer.
+        """
+        work = [
+            (node, _list_offsets(topics, 0, lambda *place: timestamps[place]))
+            for node, topics in _topics_by_node({place: leaders[place] for place in timestamps}, TIMESTAMPS_PER_REQUEST)
+        ]
+        return {
+            (topic.name, partition.partition_index): FirstFrom(partition.offset, partition.timestamp)
+            for answer in self._connections.ask(work, deadline)
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.error_code == OK
         }
 
     def open_transactions(
@@ -234,7 +264,7 @@ class PartitionRequests:
             return {}
         of_topic = DescribeProducersRequest.TopicRequest
         work = []
-        for node, topics in _topics_by_node(leaders):
+        for node, topics in _topics_by_node(leaders, PARTITIONS_PER_REQUEST):
             asked = [of_topic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
             work.append((node, DescribeProducersRequest(topics=asked)))
         return {
@@ -270,9 +300,28 @@ class PartitionRequests:
         }
 
 
-def _topics_by_node(leaders: Mapping[tuple[str, int], int]) -> Iterator[tuple[int, dict[str, list[int]]]]:
-    """Node id, and partitions per topic, of each request."""
-    for node, chunk in chunks_by_node(leaders, PARTITIONS_PER_REQUEST):
+def _list_offsets(topics: Mapping[str, list[int]], isolation: int, timestamp: Callable[[str, int], int]) -> Any:
+    """A ListOffsets request for partitions per topic."""
+    of_topic = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        isolation_level=isolation,
+        topics=[
+            of_topic(
+                name=topic,
+                partitions=[
+                    of_topic.ListOffsetsPartition(partition_index=index, timestamp=timestamp(topic, index))
+                    for index in partitions
+                ],
+            )
+            for topic, partitions in topics.items()
+        ],
+        min_version=2,
+    )
+
+
+def _topics_by_node(leaders: Mapping[tuple[str, int], int], size: int) -> Iterator[tuple[int, dict[str, list[int]]]]:
+    """Node id, and partitions per topic, of each request of at most so many partitions."""
+    for node, chunk in chunks_by_node(leaders, size):
         topics: dict[str, list[int]] = {}
         for topic, partition in chunk:
             topics.setdefault(topic, []).append(partition)

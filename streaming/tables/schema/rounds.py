@@ -92,12 +92,12 @@ LAG: Final = Table(
         Column(
             "oldest_unread_method",
             STRING,
-            "Where the bounds come from: rounds (the high watermarks that rounds saw); NULL when both are NULL",
+            "Where the bounds come from: rounds (the high watermarks that rounds saw); for records from before the first known round append_time (the timestamps that brokers gave them, LogAppendTime) or timestamps (those that producers gave them, CreateTime, or that may be either: by the producers' clocks); NULL when both are NULL",
         ),
         Column(
             "oldest_unread_reason",
             STRING,
-            "Why a bound is NULL: nothing_unread, one_offset (it may be a transaction marker), lag_unknown (reason says why), before_rounds (older than the rounds that the job has kept for this partition, so only oldest_unread_time_max is known), uncertain_time (the round's time has jumped; the next round tells). NULL when both bounds are known",
+            "Why a bound is NULL: nothing_unread, one_offset (it may be a transaction marker), lag_unknown (reason says why), before_rounds (older than the rounds that the job has kept for this partition, and timestamps do not tell, so only oldest_unread_time_max is known), uncertain_time (the round's time has jumped; the next round tells). NULL when both bounds are known",
         ),
         Column(
             "produced_per_second",

@@ -1,0 +1,187 @@
+"""The oldest unread record of a group that was behind before the first round: what brokers told of its timestamp."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streaming.groups import decode_state, encode_state
+from streaming.records import TopicRetention, UnreadTimestamp
+from tests.groups.build import MINUTE, SECOND, START, Life, make_commit, make_observation, make_topic
+
+HOUR = 60 * MINUTE
+APPENDED = TopicRetention(-1, -1, True, True)
+CREATED = TopicRetention(-1, -1, True, False)
+
+BACK = START - 2 * HOUR
+"""When the record was written, about."""
+
+
+def see(life: Life, second: int, told: UnreadTimestamp | None = None, *, end: int = 100, **changes: Any) -> None:
+    """A round at a second, which closes half a second later, and what it tells."""
+    kept = changes.pop("retention", APPENDED)
+    unread = {} if told is None else {0: told}
+    life.take(make_observation(second, make_topic("x", 1, end=end, retention=kept, unread=unread), **changes))
+
+
+def behind(committed: int = 40) -> Life:
+    """A group first seen in the middle of a backlog."""
+    life = Life()
+    life.take(make_commit(5, committed, topic="x"))
+    see(life, 10)
+    return life
+
+
+def bounds(life: Life) -> tuple[int | None, int | None, str | None, str | None]:
+    """Those in the newest row, their method and reason."""
+    row = life.rows.lag[-1]
+    return (
+        row.oldest_unread_time_min,
+        row.oldest_unread_time_max,
+        row.oldest_unread_method,
+        row.oldest_unread_reason,
+    )
+
+
+BY_ROUNDS = (None, START + 10 * SECOND + 500, "rounds", "before_rounds")
+TOLD = UnreadTimestamp(40, BACK, BACK + MINUTE, False)
+BETWEEN = (BACK, BACK + MINUTE - 1, "append_time", None)
+
+
+def test_timestamps_of_brokers_bound_a_record_on_both_sides() -> None:
+    life = behind()
+    assert bounds(life) == BY_ROUNDS
+    see(life, 20, TOLD)
+    assert bounds(life) == BETWEEN
+    row = life.rows.group_health[-1]
+    assert (row.time_behind_seconds_min, row.time_behind_seconds_max, row.time_behind_reason) == (
+        (20 * SECOND + 2 * HOUR - MINUTE + 1) / SECOND,
+        (20 * SECOND + 2 * HOUR) / SECOND,
+        None,
+    )
+
+
+def test_of_timestamps_of_producers_the_largest_up_to_a_record_bounds_it_from_above_only() -> None:
+    life = behind()
+    see(life, 20, TOLD, retention=CREATED)
+    assert bounds(life) == (None, BACK + MINUTE - 1, "timestamps", "before_rounds")
+
+
+def test_a_record_that_was_found_has_its_own_timestamp_whoever_gave_it() -> None:
+    for kept, method in ((APPENDED, "append_time"), (CREATED, "timestamps"), (None, "timestamps")):
+        life = behind()
+        see(life, 20, UnreadTimestamp(40, BACK, -1, True), retention=kept)
+        assert bounds(life) == (BACK, BACK, method, None)
+
+
+def test_a_record_that_is_found_later_gets_its_own_timestamp() -> None:
+    life = behind()
+    see(life, 20, TOLD, retention=CREATED)
+    see(life, 30, UnreadTimestamp(40, BACK + 7, BACK + MINUTE, True), retention=CREATED)
+    assert bounds(life) == (BACK + 7, BACK + 7, "timestamps", None)
+
+
+def test_the_first_answer_stays_and_one_row_tells_it() -> None:
+    life = behind()
+    see(life, 20, TOLD)
+    written = len(life.rows.lag), len(life.rows.group_health)
+    for second in range(30, 300, 10):
+        # Another probe's search, or none yet.
+        see(life, second, UnreadTimestamp(40, BACK + 5, BACK + MINUTE - 5, False) if second % 20 else None)
+    assert (len(life.rows.lag), len(life.rows.group_health)) == written
+    see(life, 300, end=120)
+    assert bounds(life) == BETWEEN
+
+
+def test_it_is_the_same_however_the_stream_is_cut() -> None:
+    inputs = [make_commit(5, 40, topic="x")]
+    rounds = [
+        make_observation(second, make_topic("x", 1, end=100 + second, retention=APPENDED, unread={0: TOLD}))
+        for second in range(10, 100, 10)
+    ]
+    whole, cut = Life(), Life()
+    whole.take(*inputs, *rounds)
+    for one in (*inputs, *rounds):
+        cut.take(one)
+    assert whole.state == cut.state
+    assert bounds(whole) == bounds(cut) == BETWEEN
+
+
+def test_what_was_told_of_another_record_says_nothing() -> None:
+    life = behind()
+    see(life, 20, UnreadTimestamp(39, BACK, BACK + MINUTE, True))
+    assert bounds(life)[2:] == ("rounds", "before_rounds")
+
+
+def test_the_next_record_has_to_be_told_anew_and_one_that_rounds_saw_needs_nothing() -> None:
+    life = behind()
+    see(life, 20, TOLD, end=200)
+    life.take(make_commit(25, 41, topic="x"))
+    see(life, 30, end=200)
+    assert bounds(life) == BY_ROUNDS
+    see(life, 40, UnreadTimestamp(41, BACK + 1, BACK + MINUTE, False), end=200)
+    assert bounds(life) == (BACK + 1, BACK + MINUTE - 1, "append_time", None)
+    life.take(make_commit(45, 150, topic="x"))
+    see(life, 50, end=200)
+    assert bounds(life) == (START + 10 * SECOND, START + 20 * SECOND + 500, "rounds", None)
+
+
+def test_a_timestamp_after_the_round_that_saw_the_record_is_not_believed() -> None:
+    late = START + HOUR
+    for told in (UnreadTimestamp(40, late, -1, True), UnreadTimestamp(40, late, late + 1, False)):
+        life = behind()
+        see(life, 20, told)
+        assert bounds(life) == BY_ROUNDS
+    # Below a time that rounds undercut, only what it has reached is news.
+    life = behind()
+    see(life, 20, UnreadTimestamp(40, BACK, late, False))
+    assert bounds(life) == (BACK, START + 10 * SECOND + 500, "append_time", None)
+    life = behind()
+    see(life, 20, UnreadTimestamp(40, BACK, late, False), retention=CREATED)
+    assert bounds(life) == BY_ROUNDS
+
+
+def test_a_log_that_is_cut_back_or_replaced_takes_what_was_told_with_it() -> None:
+    life = behind()
+    see(life, 20, TOLD)
+    see(life, 30, end=90)
+    assert bounds(life)[2:] == ("rounds", "before_rounds")
+    life = behind()
+    see(life, 20, TOLD)
+    life.take(
+        make_observation(30, make_topic("x", 1, end=100, topic_id="another", retention=APPENDED, unread={0: TOLD}))
+    )
+    assert bounds(life)[2:] == (None, "lag_unknown")
+
+
+def test_when_retention_passes_the_record_the_log_start_is_another_one() -> None:
+    life = behind()
+    see(life, 20, TOLD)
+    topic = make_topic("x", 1, end=100, retention=APPENDED, log_start_offsets=(60).to_bytes(8, "little"))
+    life.take(make_observation(30, topic))
+    assert bounds(life)[2:] == ("rounds", "before_rounds")
+
+
+def test_a_clock_that_is_set_right_takes_what_another_clock_told_until_it_is_told_again() -> None:
+    life = behind()
+    for second in (20, 30):
+        see(life, second, TOLD)
+    for number in range(4):
+        second = 40 + 10 * number
+        time = START + second * SECOND + HOUR
+        told = TOLD if number != 1 else None
+        topic = make_topic("x", 1, end=101 + number, retention=APPENDED, unread={} if told is None else {0: told})
+        elapsed = START + second * SECOND
+        life.take(make_observation(second, topic, time=time, closed=time + 500, elapsed=elapsed))
+    assert bounds(life)[:2] == BETWEEN[:2]
+
+
+@pytest.mark.parametrize("told", [None, TOLD])
+def test_what_was_told_survives_a_checkpoint(told: UnreadTimestamp | None) -> None:
+    life = behind()
+    see(life, 20, TOLD)
+    assert life.state is not None
+    life.state = decode_state(*encode_state(life.state))
+    see(life, 30, told, end=130)
+    assert bounds(life) == BETWEEN
