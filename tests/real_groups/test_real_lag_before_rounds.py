@@ -170,7 +170,7 @@ def test_what_was_unread_before_the_first_round_is_between_its_bounds(bootstrap:
     assert sum(figures.wide.values()) <= 0.05 * sum(figures.bounded.values()), figures.said()
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # about three minutes
 @pytest.mark.timeout(3_600)
 def test_no_backlog_of_many_groups_is_outside_its_bounds(bootstrap: str, unique: str) -> None:
     wanted, partitions, groups = int(os.environ.get("EVALUATIONS", "100000")), 16, 40
