@@ -1,4 +1,4 @@
-"""A lake with its checkpoint, as written by a release, stored as text."""
+"""Lakes with their checkpoints, as releases wrote them, stored as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 from pathlib import Path
 
-from tests.e2e.packed import read_packed
+from tests.e2e.packed import RELEASES, read_packed
 
 __all__ = ["OLD_LAKE", "files_of", "unpack_lake"]
 
@@ -22,12 +22,12 @@ def files_of(lake: Path) -> list[list[str]]:
     ]
 
 
-def unpack_lake(lake: Path) -> None:
-    """Unpack the recorded lake into a folder; its checkpoint no longer names its cluster and topics.
+def unpack_lake(lake: Path, release: str = RELEASES[-1]) -> None:
+    """Unpack the lake of a release into a folder; its checkpoint no longer names its cluster and topics.
 
     Tests restore the recorded topics on a cluster of their own, which the job would otherwise refuse.
     """
-    for name, content in read_packed(OLD_LAKE):
+    for name, content in read_packed(OLD_LAKE, release):
         path = lake / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(content))

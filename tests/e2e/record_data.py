@@ -1,4 +1,5 @@
-"""`python -m tests.e2e.record_data`: record `data/`: topics of a small real run, and this release's results from them.
+"""`python -m tests.e2e.record_data`: record `data/<release>/`: topics of a small real run, and this
+release's results from them.
 
     topics.txt      the raw records of the offsets log, the events and the rounds
     streams.txt     the source's packed inputs per key and round, and the resulting rows
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 from streaming.config import Settings
@@ -33,6 +35,8 @@ from tests.e2e.recording import record, settings_for
 from tests.e2e.streams import STREAMS, RecordedStream, by_table, read_streams, rows_of, write_streams
 from tests.e2e.topics import TOPICS, create_topics, dump_topics, half_of, put_back, settings_of_copy
 
+_RELEASE = version("evenkeel")
+
 _STORIES = "1,3,4,9"
 """range with a member that is killed, static members, a leader with a custom `range`, sticky and cooperative-sticky."""
 
@@ -50,7 +54,7 @@ _OLD_ROUNDS = 10
 
 def main() -> int:
     if sys.argv[1:] == ["rows"]:
-        sizes = {STREAMS: write_streams(_ORIGIN, [_with_rows(stream) for stream in read_streams()])}
+        sizes = {STREAMS: write_streams(_RELEASE, _ORIGIN, [_with_rows(stream) for stream in read_streams()])}
     else:
         with tempfile.TemporaryDirectory(prefix="record-data-") as name:
             sizes = _record(Path(name))
@@ -71,9 +75,9 @@ def _record(folder: Path) -> dict[str, int]:
         session = start_session(copy, "record data")
         start_query(session, copy, lake, available_now=True).awaitTermination()
         return {
-            TOPICS: write_packed(TOPICS, _ORIGIN, (record.line() for record in records)),
-            STREAMS: write_streams(_ORIGIN, [_with_rows(stream) for stream in _streams(live)]),
-            OLD_LAKE: write_packed(OLD_LAKE, _ORIGIN, files_of(folder / "lake")),
+            TOPICS: write_packed(TOPICS, _RELEASE, _ORIGIN, (record.line() for record in records)),
+            STREAMS: write_streams(_RELEASE, _ORIGIN, [_with_rows(stream) for stream in _streams(live)]),
+            OLD_LAKE: write_packed(OLD_LAKE, _RELEASE, _ORIGIN, files_of(folder / "lake")),
         }
 
 

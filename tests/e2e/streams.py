@@ -63,16 +63,16 @@ def counted(rows: dict[str, list[Any]]) -> dict[str, Counter[bytes]]:
 
 
 def read_streams() -> list[RecordedStream]:
-    """The recorded streams."""
+    """The streams that the newest release recorded."""
     return [
         RecordedStream(key, tuple(tuple(base64.b64decode(p) for p in payloads) for payloads in rounds), rows)
         for key, rounds, rows in read_packed(STREAMS)
     ]
 
 
-def write_streams(origin: str, streams: Iterable[RecordedStream]) -> int:
+def write_streams(release: str, origin: str, streams: Iterable[RecordedStream]) -> int:
     """Store streams; returns the size of the file in bytes."""
     lines = [
         [s.key, [[base64.b64encode(p).decode() for p in payloads] for payloads in s.rounds], s.rows] for s in streams
     ]
-    return write_packed(STREAMS, origin, lines)
+    return write_packed(STREAMS, release, origin, lines)

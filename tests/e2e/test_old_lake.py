@@ -1,4 +1,4 @@
-"""A lake and a checkpoint of this release, continued: later versions must continue them as if they were their own."""
+"""Lakes and checkpoints of releases, continued: later versions must continue them as if they were their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming.tables import TABLES, DeltaLake, LakeReader
 from tests.e2e.conftest import run_to_the_end
 from tests.e2e.lakes import Lake, contents, differences
 from tests.e2e.old_lake import unpack_lake
-from tests.e2e.packed import read_packed
+from tests.e2e.packed import RELEASES, read_packed
 from tests.e2e.topics import TOPICS, Record, create_topics, half_of, put_back, settings_of_copy
 
 pytestmark = [
@@ -32,12 +32,13 @@ def _added(before: Lake, after: Lake) -> Lake:
     return {table: after[table] - before[table] for table in after}
 
 
+@pytest.mark.parametrize("release", RELEASES)
 def test_a_query_goes_on_from_a_recorded_checkpoint_as_one_that_read_all_itself(
-    bootstrap: str, spark: SparkSession, tmp_path: Path
+    bootstrap: str, spark: SparkSession, tmp_path: Path, unique: str, release: str
 ) -> None:
-    first, rest = half_of([Record.of(line) for line in read_packed(TOPICS)])
+    first, rest = half_of([Record.of(line) for line in read_packed(TOPICS, release)])
     new, old = tmp_path / "new", tmp_path / "old"
-    unpack_lake(old)
+    unpack_lake(old, release)
     # Where a window of the rates begins depends on the first round that a state has seen: what is told of windows is
     # newer than the recording, columns as well as tables.
     there = [table for table in TABLES if (old / table.name).exists()]
@@ -53,8 +54,8 @@ def test_a_query_goes_on_from_a_recorded_checkpoint_as_one_that_read_all_itself(
 
     # Other read limits than the recorded query's: the result does not depend on them.
     settings = {
-        new: settings_of_copy(bootstrap, new, max_rounds=60),
-        old: settings_of_copy(bootstrap, old, max_rounds=9),
+        new: settings_of_copy(bootstrap, new, max_rounds=60, prefix=unique),
+        old: settings_of_copy(bootstrap, old, max_rounds=9, prefix=unique),
     }
     create_topics(settings[new])
     put_back(settings[new], first)
@@ -81,8 +82,9 @@ def _rounds(lake: Path) -> list[int]:
     return [row["round"] for row in LakeReader(lake).rows("SELECT round FROM rounds ORDER BY round")]
 
 
-def test_a_recorded_lake_keeps_its_rows_when_its_tables_are_created_again(tmp_path: Path) -> None:
-    unpack_lake(tmp_path / "old")
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_recorded_lake_keeps_its_rows_when_its_tables_are_created_again(tmp_path: Path, release: str) -> None:
+    unpack_lake(tmp_path / "old", release)
     shutil.copytree(tmp_path / "old", tmp_path / "created")
     DeltaLake(str(tmp_path / "created")).create()
     before, after = contents(tmp_path / "old"), contents(tmp_path / "created")

@@ -88,14 +88,14 @@ def dump_topics(settings: Settings) -> Iterator[Record]:
     consumer.close()
 
 
-def settings_of_copy(bootstrap: str, lake: Path, *, max_rounds: int) -> Settings:
-    """Settings of a job on topics written by `put_back`: plain ones, with the names in the recorded checkpoint."""
+def settings_of_copy(bootstrap: str, lake: Path, *, max_rounds: int, prefix: str = "recorded") -> Settings:
+    """Settings of a job on topics written by `put_back`: plain ones, with names that begin with the prefix."""
     settings = settings_for(bootstrap, lake, max_rounds=max_rounds)
     job, probe = settings.job, settings.probe
-    events, rounds = "recorded.events", "recorded.rounds"
+    events, rounds = f"{prefix}.events", f"{prefix}.rounds"
     return settings.model_copy(
         update={
-            "job": job.model_copy(update={"offsets_topic": "recorded.offsets"}),
+            "job": job.model_copy(update={"offsets_topic": f"{prefix}.offsets"}),
             "probe": probe.model_copy(update={"events_topic": events, "rounds_topic": rounds}),
         }
     )

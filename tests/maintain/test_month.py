@@ -5,6 +5,7 @@ The job is its writing end: a real one, with Spark, is killed in `tests/e2e/test
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import random
@@ -52,6 +53,7 @@ while True:
 # As the job does after a kill: it begins again with the batch that was not finished.
 _JOB = """
 import pickle
+import signal
 import sys
 from pathlib import Path
 from streaming.tables import DeltaLake
@@ -65,31 +67,43 @@ for number in range(int(first), len(batches)):
         if rows:
             lake.append(name, rows, "query", number)
     print(number, flush=True)
+signal.pause()
 """
 
 
 class Killed:
-    """A program that is killed after a random time of work, and started again."""
+    """A program that is killed within a random batch, and started again.
 
-    def __init__(self, program: str, *arguments: str, longest_s: float, chance: random.Random) -> None:
+    Batches are counted, not seconds: a fast machine has as many kills as a slow one.
+    """
+
+    def __init__(self, program: str, *arguments: str, most_batches: int, chance: random.Random) -> None:
         self.kills = 0
+        self.until = math.inf
         self._command = [sys.executable, "-c", program, *arguments]
         self._environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-        self._longest_s, self._chance = longest_s, chance
+        self._most_batches, self._chance = most_batches, chance
 
     def start(self, *more: str) -> None:
         self._process = subprocess.Popen([*self._command, *more], stdout=subprocess.PIPE, env=self._environment)
         self._out = Lines(self._process)
         assert self._out.next(timeout_s=60) == "ready"
-        self._until = time.monotonic() + self._chance.uniform(0.05, self._longest_s)
+        self._batches = self._chance.randint(1, self._most_batches)
+        self.until = math.inf
 
     @property
     def is_due(self) -> bool:
-        return time.monotonic() >= self._until
+        return time.monotonic() >= self.until
 
-    def next_line(self) -> str | None:
-        """What it says next; None when its time has come before."""
-        return self._out.next(max(0.0, self._until - time.monotonic()))
+    def batch_written(self, took_s: float) -> None:
+        """Count a batch; the last one is followed by the kill, at a random moment of the next."""
+        self._batches -= 1
+        if self._batches == 0:
+            self.until = time.monotonic() + self._chance.uniform(0.0, took_s)
+
+    def next_line(self, until: float) -> str | None:
+        """What it says next; None when the time has come before."""
+        return self._out.next(until - time.monotonic())
 
     def kill(self) -> None:
         assert self._process.poll() is None, "it must not end by itself"
@@ -114,7 +128,7 @@ class Lines:
     def next(self, timeout_s: float) -> str | None:
         until = time.monotonic() + timeout_s
         while b"\n" not in self._rest:
-            if not select.select([self._pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+            if not select.select([self._pipe], [], [], min(60.0, max(0.0, until - time.monotonic())))[0]:
                 return None
             more = os.read(self._pipe.fileno(), 4096)
             assert more, "it has ended by itself"
@@ -136,22 +150,26 @@ def test_a_month_of_kills_of_job_and_maintenance_leaves_the_tables_of_an_undistu
     clock.write_text(str(newest(batches[0])))
     file.write_bytes(pickle.dumps(batches))
     chance = random.Random(seed)
-    maintainer = Killed(_MAINTAINER, lake.root, str(clock), longest_s=3.0, chance=chance)
-    job = Killed(_JOB, lake.root, str(file), longest_s=10.0, chance=chance)
+    maintainer = Killed(_MAINTAINER, lake.root, str(clock), most_batches=20, chance=chance)
+    job = Killed(_JOB, lake.root, str(file), most_batches=50, chance=chance)
     maintainer.start()
     job.start("0")
     try:
-        written = -1
+        written, begun = -1, time.monotonic()
         while written < len(batches) - 1:
-            line = job.next_line()
-            if line is None:
-                job.kill()
-                job.start(str(written + 1))
-            else:
+            line = job.next_line(min(job.until, maintainer.until))
+            assert line is not None or job.is_due or maintainer.is_due, "no batch in a minute"
+            if line is not None:
                 written = int(line)
                 partial = clock.with_suffix(".new")
                 partial.write_text(str(newest(batches[written])))
                 partial.replace(clock)
+                took_s, begun = time.monotonic() - begun, time.monotonic()
+                job.batch_written(took_s)
+                maintainer.batch_written(took_s)
+            if job.is_due:
+                job.kill()
+                job.start(str(written + 1))
             if maintainer.is_due:
                 maintainer.kill()
                 maintainer.start()
@@ -175,8 +193,8 @@ def test_a_month_of_kills_of_job_and_maintenance_leaves_the_tables_of_an_undistu
     # (A group that was not observed for an hour has no row.)
     assert 2 * 24 * (DAYS - 2) < reader.count("group_hourly") <= 2 * (24 * DAYS - 1)
     assert reader.count("lag") < LakeReader(undisturbed.root).count("lag"), "retention has deleted nothing"
-    assert maintainer.kills > 20
-    assert job.kills > 10
+    assert maintainer.kills > 2 * DAYS
+    assert job.kills > DAYS
     print(f"{maintainer.kills} kills of the maintainer, {job.kills} of the job, seed {seed}")
 
 
