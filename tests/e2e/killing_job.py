@@ -104,25 +104,35 @@ class _Killer:
         os._exit(1)
 
 
-class _WatchedLake(DeltaLake):
-    """A lake that counts its appends. (The writer must take it for one that Spark may write.)"""
+class _Watch:
+    """Counts the appends of a lake, which stays what it is: the writer asks for its type."""
 
-    def __init__(self, lake: DeltaLake, killer: _Killer) -> None:
-        super().__init__(lake.root, check=lake._check)
+    def __init__(self, lake: Any, killer: _Killer) -> None:
         self._killer = killer
         self._begun: tuple[int, str] | None = None
+        self._append, lake.append = lake.append, self.append
+        if isinstance(lake, DeltaLake):
+            self._add_files, lake.add_files = lake.add_files, self.add_files
+            self._is_written, lake.is_written = lake.is_written, self.is_written
 
     def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         self._begin()
-        written = super().append(table, rows, writer, batch)
+        written: int = self._append(table, rows, writer, batch)
         self._end(table)
         return written
 
     def add_files(self, table: str, files: list[AddAction], writer: str, batch: int) -> bool:
         self._begin()
-        is_new = super().add_files(table, files, writer, batch)
+        is_new = self._add_files(table, files, writer, batch)
         self._end(table)
         return is_new
+
+    def is_written(self, table: str, writer: str, batch: int) -> bool:
+        # (Spark's writer asks this before each table, so the one before it is written.)
+        if self._begun is not None and self._begun[0] == batch:
+            self._end(self._begun[1])
+        self._begun = (batch, table)
+        return self._is_written(table, writer, batch)
 
     def _begin(self) -> None:
         if self._killer.is_due("in-append") and not self._killer.appended:
@@ -132,13 +142,6 @@ class _WatchedLake(DeltaLake):
         if table not in self._killer.appended:
             self._killer.appended.append(table)
             self._killer.reach(f"after-append-{len(self._killer.appended)}")
-
-    def is_written(self, table: str, writer: str, batch: int) -> bool:
-        # (Spark's writer asks this before each table, so the one before it is written.)
-        if self._begun is not None and self._begun[0] == batch:
-            self._end(self._begun[1])
-        self._begun = (batch, table)
-        return super().is_written(table, writer, batch)
 
 
 class _WatchedFrame:
@@ -164,8 +167,9 @@ def _kill_soon(killer: _Killer) -> None:
 def main(moment: str, told: str, arguments: list[str]) -> int:
     killer = _Killer(moment, Path(told))
 
-    def killing_writer(lake: DeltaLake, *others: Any) -> Callable[[DataFrame, int], None]:
-        write = batch_writer(_WatchedLake(lake, killer), *others)
+    def killing_writer(lake: Any, *others: Any) -> Callable[[DataFrame, int], None]:
+        _Watch(lake, killer)
+        write = batch_writer(lake, *others)
         maintainer = Maintainer(lake.root, limits=_TWO_ARE_MANY)
 
         def write_or_die(frame: DataFrame, number: int) -> None:
