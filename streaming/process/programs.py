@@ -60,6 +60,7 @@ class _Kept:
 
     Attributes:
         pid: Of its newest run.
+        ended: Exit codes of runs that have ended and were not looked at yet.
         rests_until: When it is tried again; None while the supervisor keeps it running.
         said: What was reported of its troubles since it was last well.
         down_since: Clock of its last death, if it has not been well since.
@@ -69,28 +70,27 @@ class _Kept:
         self.program = program
         self.log = log
         self.pid: int | None = None
+        self.ended: list[int] = []
         self.rests_until: float | None = None
         self.said: set[str] = set()
         self.down_since: float | None = None
         self._runs = runs
         self._read = 0
 
-    def ends(self) -> list[int]:
-        """Exit codes of the runs that ended since the last call."""
+    def read(self) -> None:
+        """Read what its guard has written down since the last call."""
         try:
             with self._runs.open("rb") as file:
                 file.seek(self._read)
                 new = file.read()
         except FileNotFoundError:
-            return []
+            return
         whole = new[: new.rfind(b"\n") + 1]
         self._read += len(whole)
-        codes: list[int] = []
         for line in whole.decode().splitlines():
             word, pid, *code = line.split()
             self.pid = int(pid) if word == "start" else None
-            codes += map(int, code)
-        return codes
+            self.ended += map(int, code)
 
 
 class Programs:
@@ -153,11 +153,14 @@ class Programs:
             self._tell(logging.ERROR, "the supervisor was killed; restarting everything")
             self._wait_for_leftovers()
             self._supervisor.launch()
+        # Before the supervisor is asked: the output of what had ended is in its log when the answer comes.
+        for kept in self._kept:
+            kept.read()
         states = self._supervisor.states()
         if not states:
             return  # it does not answer: if it was killed, so were all programs, and the next look reports that
         for kept in self._kept:
-            codes = kept.ends()
+            codes, kept.ended = kept.ended, []
             if kept.rests_until is not None:
                 if time.monotonic() >= kept.rests_until:
                     kept.rests_until = None
@@ -221,7 +224,8 @@ class Programs:
         pause = threading.Event()
         while time.monotonic() < deadline:
             for kept in self._kept:
-                kept.ends()
+                kept.read()
+                kept.ended.clear()
             if all(kept.pid is None for kept in self._kept):
                 return
             pause.wait(0.1)

@@ -133,7 +133,7 @@ class Steps:
             self.matrix[made, "; ".join("+".join(sorted(words)) for words in said)] += 1
             told = set().union(*said)
             if not want <= told <= want | {*also, "unfinished_generations"}:
-                self.wrong.append(f"{group.name}, {made}: {said}")
+                self.wrong.append(f"{group.name}, {made}: {[row.causes for row in rows[-len(said) :]]}")
 
     def settle(self) -> None:
         """Wait until each group has decided, has all its members, and rests."""
