@@ -176,7 +176,10 @@ def cycle(steps: Steps, admin: AdminClient) -> None:
     def subscribe(group: RealGroup, topics: Sequence[str]) -> None:
         steps.process.subscribe(group.members["dynamic"], topics)
 
-    steps.do("topic removed", lambda g: subscribe(g, g.topics[:1]), {"subscription_changed"}, again)
+    # A Java leader that gives up a topic may forget its partitions before it assigns for those who still read it: it
+    # assigns without them, and again (seen with ten busy processes on two cores, not on a free machine).
+    forgets = ["metadata_stale"] if steps.library == "java" and classic else []
+    steps.do("topic removed", lambda g: subscribe(g, g.topics[:1]), {"subscription_changed"}, again, *forgets)
     steps.do("topic added", lambda g: subscribe(g, g.topics), {"subscription_changed"}, again)
 
     def grow(group: RealGroup) -> None:
