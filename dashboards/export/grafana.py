@@ -1,0 +1,201 @@
+"""A board as Grafana's JSON, by Grafana's own types (its classic schema, which every release since 10 imports)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.cog import variants
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import common as models
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DataSourceRef,
+    DataTransformerConfig,
+    DynamicConfigValue,
+    Threshold,
+    ThresholdsMode,
+    ValueMap,
+    ValueMappingResult,
+    VariableRefresh,
+    VariableSort,
+)
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from dashboards.export.board import Ask, Board, Choice, Column, Form, Kind, Panel
+
+__all__ = ["grafana_json"]
+
+_PROMETHEUS: Final = "prometheus"
+
+# The viewer chooses the data source at the top of the board.
+_SOURCE: Final = "datasource"
+
+# How plugins that are built with Grafana's SQL kit (`@grafana/plugin-ui`) number the form of an answer.
+_AS_TABLE: Final = 1
+
+_UNITS: Final = {Form.NUMBER: "short", Form.SECONDS: "s", Form.TIME: "dateTimeAsLocal", Form.AGO: "dateTimeFromNow"}
+
+
+class _SqlQuery(variants.Dataquery):
+    """A query as those plugins store it; the SDK has no type for it."""
+
+    def __init__(self, sql: str, ref: str, source: DataSourceRef) -> None:
+        self._payload = {"rawSql": sql, "format": _AS_TABLE, "rawQuery": True, "editorMode": "code", "refId": ref,
+                         "datasource": source}  # fmt: skip
+
+    def to_json(self) -> dict[str, object]:
+        """As it is stored."""
+        return dict(self._payload)
+
+
+class _Built(Builder[variants.Dataquery]):
+    """A query that is finished already."""
+
+    def __init__(self, query: variants.Dataquery) -> None:
+        self._query = query
+
+    def build(self) -> variants.Dataquery:
+        """Give it."""
+        return self._query
+
+
+def grafana_json(board: Board) -> str:
+    """The board as a file that Grafana imports; the same board always gives the same text."""
+    source = DataSourceRef(board.source, f"${{{_SOURCE}}}")
+    builder = (
+        dashboard.Dashboard(board.title)
+        .uid(board.uid)
+        .description(board.told)
+        .tags(["evenkeel", "kafka"])
+        .timezone("browser")
+        .time("now-6h", "now")
+        .refresh("30s")
+        .editable()
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .with_variable(dashboard.DatasourceVariable(_SOURCE).label("Data source").type(board.source))
+    )
+    for choice in board.choices:
+        builder.with_variable(_variable(choice, source))
+    number = 0
+    for row in board.rows:
+        number += 1
+        builder.with_row(dashboard.Row(row.title).id(number))
+        for panel in row.panels:
+            number += 1
+            builder.with_panel(_panel(panel, board.source, source).id(number))
+    return json.dumps(builder.build(), cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
+
+
+def _variable(choice: Choice, source: DataSourceRef) -> dashboard.QueryVariable:
+    return (
+        dashboard.QueryVariable(choice.name)
+        .label(choice.label)
+        .datasource(source)
+        .query(choice.query)
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(VariableSort.ALPHABETICAL_ASC)
+    )
+
+
+def _panel(panel: Panel, plugin: str, source: DataSourceRef) -> Any:
+    builder = _looks(panel)
+    builder.title(panel.title).description(panel.told).datasource(source).span(panel.width).height(panel.height)
+    builder.unit(panel.unit)
+    steps = [Threshold(value=value, color=colour) for value, colour in panel.steps]
+    builder.thresholds(dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(steps))
+    if panel.words:
+        builder.mappings([_mapping(panel.words)])
+    if panel.without is not None:
+        builder.no_value(panel.without)
+    for column in (panel.columns or {}).values():
+        if properties := _properties(column):
+            builder.override_by_name(column.title, properties)
+    for step in _columns(panel):
+        builder.with_transformation(step)
+    for ask, ref in zip(panel.asks, "ABCDEFGH", strict=False):
+        builder.with_target(_target(ask, ref, panel.kind, plugin, source))
+    return builder
+
+
+def _looks(panel: Panel) -> Any:
+    match panel.kind:
+        case Kind.NUMBER | Kind.WORD:
+            mode = models.BigValueTextMode.NAME if panel.kind is Kind.WORD else models.BigValueTextMode.AUTO
+            return (
+                stat.Panel()
+                # (`last` and not `lastNotNull`, which would look for a value further back.)
+                .reduce_options(common.ReduceDataOptions().calcs(["last"]).values(False))
+                .graph_mode(models.BigValueGraphMode.NONE)
+                .color_mode(models.BigValueColorMode.VALUE)
+                .text_mode(mode)
+            )
+        case Kind.LINES:
+            return (
+                timeseries.Panel()
+                .line_width(1)
+                .fill_opacity(0)
+                # Where nothing was known, there is a gap.
+                .span_nulls(False)
+                .line_interpolation(
+                    models.LineInterpolation.STEP_AFTER if panel.holds else models.LineInterpolation.LINEAR
+                )
+                .show_points(models.VisibilityMode.AUTO)
+                .legend(
+                    common.VizLegendOptions()
+                    .display_mode(models.LegendDisplayMode.LIST)
+                    .placement(models.LegendPlacement.BOTTOM)
+                    .show_legend(True)
+                )
+                .tooltip(common.VizTooltipOptions().mode(models.TooltipDisplayMode.MULTI))
+                .min(0)
+            )
+        case Kind.TABLE:
+            return table.Panel().show_header(True).filterable(True)
+
+
+def _properties(column: Column) -> list[DynamicConfigValue]:
+    found = []
+    if unit := _UNITS.get(column.form):
+        found.append(DynamicConfigValue("unit", unit))
+    if column.words:
+        found += [
+            DynamicConfigValue("mappings", [_mapping(column.words)]),
+            DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
+        ]
+    return found
+
+
+def _mapping(words: Mapping[int, tuple[str, str]]) -> ValueMap:
+    return ValueMap(
+        options={str(value): ValueMappingResult(text=text, color=colour) for value, (text, colour) in words.items()}
+    )
+
+
+def _columns(panel: Panel) -> Sequence[DataTransformerConfig]:
+    if panel.columns is None:
+        return ()
+    names = list(panel.columns)
+    arranged = {
+        "excludeByName": {},
+        "indexByName": {name: place for place, name in enumerate(names)},
+        "renameByName": {name: column.title for name, column in panel.columns.items()},
+    }
+    return (
+        DataTransformerConfig(id_val="filterFieldsByName", options={"include": {"names": names}}),
+        DataTransformerConfig(id_val="organize", options=arranged),
+    )
+
+
+def _target(ask: Ask, ref: str, kind: Kind, plugin: str, source: DataSourceRef) -> Builder[variants.Dataquery]:
+    if plugin != _PROMETHEUS:
+        return _Built(_SqlQuery(ask.text, ref, source))
+    query = prometheus.Dataquery().expr(ask.text).ref_id(ref).datasource(source)
+    if ask.legend:
+        query.legend_format(ask.legend)
+    if kind is Kind.LINES:
+        return query.range()
+    return query.instant().format(PromQueryFormat.TABLE if kind is Kind.TABLE else PromQueryFormat.TIME_SERIES)

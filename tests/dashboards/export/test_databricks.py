@@ -1,0 +1,108 @@
+"""The dashboard for Databricks: the shape of published ones, and every reference in it leads somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from dashboards.export import export
+from dashboards.export.sqlfiles import SECTIONS
+
+# Widgets with their version, and the keys of each part, as found in dashboards that were published in November 2026:
+# databricks/bundle-examples (nyc_taxi_trip_analysis, "CDC Connector Monitoring") and databrickslabs/dqx.
+WIDGETS = {"table": 1, "line": 3, "filter-single-select": 2, "filter-date-range-picker": 2}
+DATASET = {"name", "displayName", "queryLines", "parameters", "catalog", "schema"}
+PARAMETER = {"displayName", "keyword", "dataType", "complexType", "defaultSelection"}
+PAGE = {"name", "displayName", "pageType", "layout"}
+PAGES = {"PAGE_TYPE_CANVAS", "PAGE_TYPE_GLOBAL_FILTERS"}
+COLUMN = {"fieldName", "displayName", "title", "type", "displayAs", "visible", "order", "allowHTML", "highlightLinks"}
+
+
+@pytest.fixture(scope="module")
+def board() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(export("databricks", catalog="main", schema="kafka"))
+    return found
+
+
+@pytest.fixture(scope="module")
+def widgets(board: dict[str, Any]) -> list[dict[str, Any]]:
+    return [item["widget"] for page in board["pages"] for item in page["layout"]]
+
+
+def test_the_same_arguments_give_the_same_bytes() -> None:
+    assert export("databricks").encode() == export("databricks").encode()
+
+
+def test_it_has_the_shape_of_published_dashboards(board: dict[str, Any], widgets: list[dict[str, Any]]) -> None:
+    assert set(board) == {"datasets", "pages"}
+    for dataset in board["datasets"]:
+        assert set(dataset) <= DATASET
+        assert (dataset["catalog"], dataset["schema"]) == ("main", "kafka")
+        assert all(set(parameter) <= PARAMETER for parameter in dataset.get("parameters", ()))
+    for page in board["pages"]:
+        assert set(page) == PAGE
+        assert page["pageType"] in PAGES
+        for item in page["layout"]:
+            assert set(item) == {"position", "widget"}
+            assert item["position"]["x"] + item["position"]["width"] <= 6
+    for widget in widgets:
+        assert set(widget) == {"name", "queries", "spec"}
+        assert WIDGETS[widget["spec"]["widgetType"]] == widget["spec"]["version"]
+        for column in widget["spec"]["encodings"].get("columns", ()):
+            assert set(column) == COLUMN
+            assert column["allowHTML"] is False
+
+
+def test_names_are_used_once(board: dict[str, Any], widgets: list[dict[str, Any]]) -> None:
+    for named in (board["datasets"], board["pages"], widgets):
+        names = [one["name"] for one in named]
+        assert len(names) == len(set(names))
+
+
+def test_each_dataset_declares_the_parameters_of_its_query(board: dict[str, Any]) -> None:
+    for dataset in board["datasets"]:
+        used = set(re.findall(r"(?<!:):([a-z_]+)", re.sub(r"'[^']*'", "", "".join(dataset["queryLines"]))))
+        assert used == {parameter["keyword"] for parameter in dataset.get("parameters", ())}, dataset["name"]
+
+
+def test_each_filter_sets_its_parameter_in_every_dataset_that_has_it(
+    board: dict[str, Any], widgets: list[dict[str, Any]]
+) -> None:
+    declared = {
+        (parameter["keyword"], dataset["name"])
+        for dataset in board["datasets"]
+        for parameter in dataset.get("parameters", ())
+    }
+    set_by_filters = {
+        (parameter["keyword"], asked["query"]["datasetName"])
+        for widget in widgets
+        for asked in widget["queries"]
+        for parameter in asked["query"].get("parameters", ())
+    }
+    assert set_by_filters == declared
+
+
+def test_every_field_that_is_shown_is_asked_for(board: dict[str, Any], widgets: list[dict[str, Any]]) -> None:
+    datasets = {dataset["name"] for dataset in board["datasets"]}
+    for widget in widgets:
+        asked = {one["name"]: one["query"] for one in widget["queries"]}
+        assert {query["datasetName"] for query in asked.values()} <= datasets
+        encodings = widget["spec"]["encodings"]
+        shown = [*encodings.get("columns", ()), *encodings.get("fields", ())]
+        if "x" in encodings:
+            shown += [encodings["x"], *encodings["y"]["fields"]]
+        for field in shown:
+            query = asked[field.get("queryName", "main_query")]
+            if "fieldName" in field:
+                assert field["fieldName"] in {one["name"] for one in query["fields"]}
+            else:
+                assert field["parameterName"] in {one["name"] for one in query["parameters"]}
+
+
+def test_every_panel_has_its_query(board: dict[str, Any]) -> None:
+    # (test_tables.py compares the texts with the files.)
+    panels = {panel.query for section in SECTIONS for panel in section.panels}
+    assert {dataset["name"] for dataset in board["datasets"]} == panels | {"clusters", "group-ids"}
