@@ -1,6 +1,6 @@
 -- Groups that were there at the end of a day, with their history.
 --
--- Reads: group_daily of the period, group_health of its last day, rebalance_churn, members and drift of the period.
+-- Reads: group_daily of the period, group_health and rounds of its last day, rebalance_churn, members and drift of the period.
 -- Parameters: $cluster, $day, $part, $parts (which part of the groups)
 WITH
 days AS (
@@ -19,7 +19,7 @@ days AS (
 now AS (
   SELECT group_id, max_by(ended, round) AS ended, max_by(group_type, round) AS group_type,
     max_by(protocol_type, round) AS protocol_type, max_by(strategy, round) AS strategy,
-    max_by(partitions, round) AS partitions
+    max_by(partitions, round) AS partitions, max_by(members, round) AS members
   FROM group_health
   WHERE cluster = $cluster AND event_date = $day AND hash(group_id) % $parts = $part
   GROUP BY group_id
@@ -36,8 +36,18 @@ of_decisions AS (
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND NOT ended
   GROUP BY ALL
 ),
+newest_decision AS (
+  SELECT group_id, max_by(members, decision) AS members, max_by(epoch_ms(record_time), decision) AS time_ms
+  FROM rebalance_churn
+  WHERE cluster = $cluster AND hash(group_id) % $parts = $part
+  GROUP BY group_id
+),
 newest AS (SELECT group_id, max_by(static_members, decision) AS static_members FROM of_decisions GROUP BY group_id)
-SELECT group_id, days, group_type, protocol_type, strategy, partitions, static_members, library
+SELECT group_id, days, group_type, protocol_type, strategy, partitions, static_members, library,
+  CASE WHEN now.members = 0 AND newest_decision.members = 0 THEN time_ms END AS empty_since_ms,
+  (SELECT max_by(offsets_retention_minutes, round) FROM rounds WHERE cluster = $cluster AND event_date = $day)
+    AS offsets_retention_minutes
 FROM days LEFT JOIN now USING (group_id) LEFT JOIN matched USING (group_id) LEFT JOIN newest USING (group_id)
+  LEFT JOIN newest_decision USING (group_id)
 WHERE ended IS DISTINCT FROM true
 ORDER BY group_id

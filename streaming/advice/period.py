@@ -142,6 +142,9 @@ class Period:
         members: Those that joined or left, by member id.
         tried: Rows of `what_if`.
         produced: None where nothing was produced.
+        empty_since_ms: When the last member was gone, ms; None while there are members, and where the period has no
+            decision.
+        offsets_retention_minutes: How long brokers keep the offsets of a group without members; None if not known.
     """
 
     group_id: str
@@ -157,6 +160,8 @@ class Period:
     members: Mapping[str, Member] = field(default_factory=dict)
     tried: tuple[Tried, ...] = ()
     produced: Produced | None = None
+    empty_since_ms: int | None = None
+    offsets_retention_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

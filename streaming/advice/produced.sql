@@ -1,13 +1,28 @@
 -- What was produced to the partitions that a group reads, and the partition that got most.
 --
--- Reads: partition_hourly of the period.
+-- A topic that the group has left keeps its committed offsets for days, so topics count that the members of the newest
+-- decision subscribe to or own. Where the period has no decision, or one of them cannot be decoded, all count.
+--
+-- Reads: partition_hourly and members of the period.
 -- Parameters: $cluster, $part, $parts (which part of the groups)
 WITH
+newest AS (
+  SELECT group_id, max(decision) AS decision FROM members
+  WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND NOT ended GROUP BY group_id
+),
+subscribed AS (
+  SELECT group_id, bool_and(subscription IS NOT NULL) AS known,
+    flatten(list(list_concat(subscription, [one.topic for one in partitions]))) AS topics
+  FROM members SEMI JOIN newest USING (group_id, decision)
+  WHERE cluster = $cluster AND NOT ended
+  GROUP BY group_id
+),
 sums AS (
   SELECT group_id, topic, partition, sum(high_watermark_growth)::BIGINT AS records,
     count(*) FILTER (high_watermark_growth > 0) AS hours
-  FROM partition_hourly
+  FROM partition_hourly LEFT JOIN subscribed USING (group_id)
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND high_watermark_growth > 0
+    AND (known IS NOT TRUE OR list_contains(topics, topic))
   GROUP BY ALL
 ),
 ranked AS (

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from streaming.advice.due import DEFINITION
+from streaming.advice.due import DEFINITION, PERIOD
 from streaming.advice.period import Advice, Day, Member, Period, Produced, Rebalance, Tried
 from streaming.advice.rules import advise
 from streaming.tables import limited, table_named
@@ -27,10 +27,11 @@ _Kind = TypeVar("_Kind", Member, Produced, Rebalance, Tried)
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Rows of the period; `group_health` needs only its last day."""
+    """Rows of the period; `group_health` and `rounds` need only its last day."""
 
     group_daily: ds.Dataset
     group_health: ds.Dataset
+    rounds: ds.Dataset
     rebalance_churn: ds.Dataset
     drift: ds.Dataset
     members: ds.Dataset
@@ -73,11 +74,16 @@ def advice_of_day(
                 groups += 1
                 for advice in advise(period):
                     last = held.pop((period.group_id, advice.kind), None)
-                    since = day if last is None else last["since"]
+                    since = last["since"] if last is not None and _follows(day, last["event_date"]) else day
                     rows.append(_row(advice, cluster, period.group_id, day, since, period_days))
     rows += [{**last, "event_date": day, "ended": True, "definition": DEFINITION} for _, last in sorted(held.items())]
     schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
     yield Found(pa.Table.from_pylist(rows, schema), groups)
+
+
+def _follows(day: date, before: date) -> bool:
+    """Whether each day between two that were looked at was in the period of one of them."""
+    return (day - before).days <= PERIOD
 
 
 def _row(advice: Advice, cluster: str, group_id: str, day: date, since: date, period_days: int) -> dict[str, Any]:
@@ -115,6 +121,8 @@ def _periods(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any], da
             partitions=row["partitions"],
             static_members=row["static_members"],
             library=row["library"],
+            empty_since_ms=row["empty_since_ms"],
+            offsets_retention_minutes=row["offsets_retention_minutes"],
             rebalances=tuple(map(_rebalance, rebalances[group])),
             members={one["member_id"]: _made(Member, one) for one in members[group]},
             tried=tuple(_made(Tried, one) for one in tried[group]),

@@ -1,7 +1,8 @@
-"""What no assignment can mend: `too_many_members`, `hot_partition` and `abandoned`."""
+"""What no assignment can mend: `too_many_members`, `hot_partition`, `offsets_expire` and `abandoned`."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from streaming.advice.period import Advice, Period
@@ -14,6 +15,9 @@ HOT_LEAST: Final = 24
 
 ABANDONED_LEAST: Final = 7
 """Days without members and commits, from which on there is advice."""
+
+EMPTY_LEAST: Final = 12
+"""Hours without members, from which on there is advice about the offsets."""
 
 # Below this, shares are chance; and a partition with a little more than a fair share does no harm.
 _HOT_RECORDS = 10_000
@@ -100,3 +104,40 @@ def abandoned(period: Period) -> Advice | None:
         "With the group go its committed offsets: a consumer that comes back begins where `auto.offset.reset` says.",
         details=(("lag_first", "" if first is None else str(first)), ("lag_last", "" if last is None else str(last))),
     )
+
+
+def offsets_expire(period: Period) -> Advice | None:
+    """A group without members for at least half of the time after which brokers delete its offsets.
+
+    The time counts from when the last member was gone (KIP-211, brokers since 2.1; earlier ones count from the commit,
+    so they delete sooner). With the consumer protocol (KIP-848) it counts from each commit, so nothing is said there.
+    """
+    since, kept = period.empty_since_ms, period.offsets_retention_minutes
+    if since is None or kept is None:
+        return None
+    if period.group_type not in {None, "classic"} or period.protocol_type != "consumer":
+        return None
+    begin = datetime.fromtimestamp(since / 1000, UTC)
+    end_of_day = datetime(period.day.year, period.day.month, period.day.day, tzinfo=UTC) + timedelta(days=1)
+    empty, retention = end_of_day - begin, timedelta(minutes=kept)
+    hours = int(empty / timedelta(hours=1))
+    if hours < EMPTY_LEAST or 2 * empty < retention or empty >= retention:
+        return None
+    expires = begin + retention
+    lag = period.days[-1].lag_total_max
+    unread = "Its lag is not known" if lag is None else f"Its lag was up to {lag:,} records on that day"
+    return Advice(
+        "offsets_expire",
+        hours,
+        f"Start a consumer of the group before {expires:%Y-%m-%d %H:%M} UTC, or note its offsets down: brokers delete "
+        "them then. A commit from outside does not keep them.",
+        f"The last member was gone at {begin:%Y-%m-%d %H:%M} UTC, {hours} hours before the end of the day. Brokers "
+        f"keep the offsets of a group without members for {kept / 60:g} hours (`offsets.retention.minutes` = {kept}). "
+        f"{unread}.",
+        "None. Without its offsets a consumer begins where `auto.offset.reset` says: it reads everything again, or "
+        "leaves out what it has not read.",
+        details=(
+            ("empty_since", f"{begin:%Y-%m-%dT%H:%M:%SZ}"), ("expires", f"{expires:%Y-%m-%dT%H:%M:%SZ}"),
+            ("retention_minutes", str(kept)),
+        ),
+    )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from streaming.groups.advance import advance
 from streaming.groups.context import GroupConfig, Incarnations, custom_of
-from streaming.groups.rows import GapRow, OpenTransactionRow, QuarantineRow, RoundRow, Rows, encode_rows
+from streaming.groups.rows import GapRow, OpenTransactionRow, QuarantineRow, RoundRow, Rows, TopicRow, encode_rows
 from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
 from streaming.groups.verdicts import unpack_inputs
 
@@ -19,6 +19,7 @@ __all__ = [
     "QuarantineRow",
     "RoundRow",
     "Rows",
+    "TopicRow",
     "advance",
     "custom_of",
     "decode_reserved",

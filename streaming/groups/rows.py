@@ -345,6 +345,7 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     log_records: int
     elapsed_ms: int
     opened_offset: int
+    offsets_retention_minutes: int | None
 
 
 class OpenTransactionRow(msgspec.Struct, frozen=True, array_like=True):
@@ -362,6 +363,33 @@ class OpenTransactionRow(msgspec.Struct, frozen=True, array_like=True):
     groups: int
     producer_id: int | None
     transactional_id: str | None
+
+
+class TopicRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `topics`."""
+
+    cluster: str
+    topic: str
+    round: int
+    round_time: int
+    event_date: int
+    ended: bool
+    ended_reason: str | None
+    topic_id: str | None
+    partitions: int
+    offline_partitions: int
+    records_max: int | None
+    produced_per_second: float | None
+    produced_reason: str | None
+    log_bytes: int | None
+    produced_bytes_per_second_min: float | None
+    bytes_reason: str | None
+    rates_over_seconds: float | None
+    groups: int
+    readers: tuple[str, ...]
+    read_by_nobody: bool | None
+    read_by_nobody_since: int | None
+    read_by_nobody_reason: str | None
 
 
 class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
@@ -407,6 +435,7 @@ class Rows(msgspec.Struct, array_like=True):
     what_if: list[WhatIfRow] = []
     open_transactions: list[OpenTransactionRow] = []
     member_load: list[MemberLoadRow] = []
+    topics: list[TopicRow] = []
 
     def __bool__(self) -> bool:
         """Whether any table has rows."""

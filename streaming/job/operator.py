@@ -26,14 +26,23 @@ from streaming.groups import (
     encode_state,
 )
 from streaming.job.arrow_state import ArrowState, install
-from streaming.log_health import RoundsState, UnreadableState, advance_partition, advance_rounds
+from streaming.log_health import (
+    RoundsState,
+    TopicState,
+    UnreadableState,
+    advance_partition,
+    advance_rounds,
+    advance_topic,
+)
 from streaming.records import (
     ROUNDS_KEY,
     GroupInput,
     decode_closed_rounds,
+    decode_cluster_topics,
     decode_inputs,
     decode_partition_inputs,
     group_of,
+    topic_of,
 )
 
 OUTPUT_SCHEMA = "rows binary"
@@ -61,7 +70,7 @@ def group_config(settings: Settings, incarnations: Incarnations | None = None) -
 def advance_key(
     key: str, payloads: Iterable[bytes], state: State | None, config: GroupConfig
 ) -> tuple[State | None, Rows]:
-    """Advance one key of the operator: a group, a log partition, or the rounds.
+    """Advance one key of the operator: a group, a topic, a log partition, or the rounds.
 
     Args:
         key: As `streaming.records.inputs` makes them.
@@ -79,6 +88,12 @@ def advance_key(
             inputs.extend(decode_inputs(payload))
         after, rows = advance(decode_state(*state) if state else None, group, inputs, config)
         return (encode_state(after) if after is not None else None), rows
+    topic = topic_of(key)
+    if topic is not None:
+        observations = [item for payload in payloads for item in decode_cluster_topics(payload)]
+        before = decode_reserved(state, TopicState) if state else None
+        followed, rows = advance_topic(before, topic, observations, config.cluster)
+        return (encode_reserved(followed) if followed is not None else None), rows
     if key == ROUNDS_KEY:
         rounds = [item for payload in payloads for item in decode_closed_rounds(payload)]
         seen, rows = advance_rounds(decode_reserved(state, RoundsState), rounds, config.cluster)

@@ -1,8 +1,16 @@
-"""The health of the log and of the rounds themselves, independent of groups: rounds, quarantine, open transactions."""
+"""What belongs to no group: the rounds themselves, quarantine, open transactions, the topics of the cluster."""
 
 from __future__ import annotations
 
 from streaming.log_health.quarantine import UnreadableState, advance_partition
 from streaming.log_health.rounds import RoundsState, advance_rounds
+from streaming.log_health.topics import TopicState, advance_topic
 
-__all__ = ["RoundsState", "UnreadableState", "advance_partition", "advance_rounds"]
+__all__ = [
+    "RoundsState",
+    "TopicState",
+    "UnreadableState",
+    "advance_partition",
+    "advance_rounds",
+    "advance_topic",
+]

@@ -65,6 +65,7 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
                 log_records=item.log_records,
                 elapsed_ms=item.elapsed,
                 opened_offset=item.opened_offset,
+                offsets_retention_minutes=item.offsets_retention_minutes,
             )
         )
     state.holds = holds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,12 @@ from streaming.events import Retention
 from streaming.lifecycle import room_log
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
 from streaming.probe.clients import Connections
+from streaming.probe.cluster_topics import ClusterTopics
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.holds import Hold, Holder, lasting, with_holders
 from streaming.probe.observe import Description, Group, Look, Memory, Topic, topics_of_groups
+from streaming.probe.offsets_retention import OffsetsRetention
 from streaming.probe.requests import (
     Committed,
     GroupRequests,
@@ -28,6 +30,7 @@ from streaming.probe.requests import (
 )
 from streaming.probe.retention import Key, Retentions
 from streaming.probe.timestamps import Timestamps
+from streaming.probe.turns import AskedTopics, Turns
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -84,8 +87,8 @@ class LogPositions:
 class KafkaCluster:
     """One cluster.
 
-    In each round call `offsets_log`, `log_positions`, `name_holders`, then `look`, each once; `ask_timestamps` after
-    it.
+    In each round call `offsets_log`, `log_positions`, `name_holders`, `look`, then `ask_topics`, each once;
+    `ask_timestamps` after it.
     """
 
     def __init__(
@@ -95,8 +98,12 @@ class KafkaCluster:
         filters: Filters,
         heartbeat_ms: int = 600_000,
         interval_ms: int = 10_000,
+        watches_topic: Callable[[str], bool] | None = None,
     ) -> None:
-        """Watch through an open `KafkaAdminClient`, which stays the caller's to close."""
+        """Watch through an open `KafkaAdminClient`, which stays the caller's to close.
+
+        `watches_topic` says which topics are watched for themselves, whether or not a group reads them; None for none.
+        """
         self._connections = Connections(admin)
         self._ask_topics = MetadataRequests(self._connections)
         self._ask_groups = GroupRequests(self._connections)
@@ -105,9 +112,21 @@ class KafkaCluster:
         self._filters = filters
         self._warned: set[str] = set()
         self._told_configs = False
+        self._told_offsets_retention = False
         self._retentions = Retentions(heartbeat_ms / 1000)
+        self._offsets_retention = OffsetsRetention(heartbeat_ms / 1000)
         self._timestamps = Timestamps(interval_ms)
         self._places: Mapping[str, TopicPlaces] = {}
+        self._cluster_topics: ClusterTopics | None = None
+        if watches_topic is not None:
+            self._cluster_topics = ClusterTopics(
+                self._ask_topics,
+                self._ask_groups,
+                self._ask_partitions,
+                watches_topic,
+                heartbeat_ms,
+                hides_groups=filters.hides_groups,
+            )
 
     @property
     def sent(self) -> Counter[str]:
@@ -238,6 +257,35 @@ class KafkaCluster:
                 _LOG.info("Could not ask when unread records were written: %s.", error)
                 return
             self._timestamps.take(asked, answers)
+
+    def ask_topics(self, log: OffsetsLog, look: Look, turns: Turns, time: int, deadline: Deadline) -> AskedTopics:
+        """Observe the topics of the cluster whose turn it is; none where they are not watched.
+
+        Raises:
+            StopRequestedError: The probe is to stop.
+        """
+        if self._cluster_topics is None:
+            return AskedTopics()
+        return self._cluster_topics.ask(log.metadata.brokers, look.topics, turns, time, deadline)
+
+    def offsets_retention(self, log: OffsetsLog, deadline: Deadline) -> int | None:
+        """`offsets.retention.minutes` of all brokers, asked once per heartbeat; None if it is not known.
+
+        Raises:
+            StopRequestedError: The probe is to stop.
+        """
+        if self._offsets_retention.is_due:
+            try:
+                answer = self._ask_topics.offsets_retention(log.metadata.brokers, deadline.at_most(_RETENTIONS_S))
+            except RoundAbandonedError as error:
+                self._offsets_retention.postpone()
+                _LOG.info("Could not ask how long brokers keep offsets: %s.", error)
+            else:
+                if answer is Refused.FORBIDDEN and not self._told_offsets_retention:
+                    self._told_offsets_retention = True
+                    _LOG.info("Without the right DescribeConfigs on the cluster it stays open when offsets expire.")
+                self._offsets_retention.take(None if isinstance(answer, Refused) else answer)
+        return self._offsets_retention.minutes
 
     # -- groups
 

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from streaming.config import Filters
 from streaming.events import (
     EVENTS_VERSION,
+    LONGEST_READER,
+    MOST_READERS,
+    ClusterTopicEvent,
     Event,
     GroupEvent,
     GroupGone,
@@ -23,9 +26,13 @@ from streaming.events import (
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, is_its_turn, reporting, rest_after, rested
+from streaming.probe.turns import AskedTopics, Turns
 
 _EMPTY = "Empty"
 """State of a group without members."""
+
+_REBALANCING = ("PreparingRebalance", "CompletingRebalance")
+"""In these states coordinators do not report subscriptions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +104,14 @@ class Memory:
         holds: Per partition of the offsets log.
         rest: How long the groups have rested.
         unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
+        turns: The topics of the cluster.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
     holds: tuple[Hold | None, ...] = ()
     rest: Rest = field(default_factory=Rest)
     unread: Mapping[str, int] = field(default_factory=dict)
+    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,13 +298,84 @@ def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
     )
 
 
-def memory_after(head: RoundHead, look: Look, memory: Memory) -> Memory:
+def cluster_topic_events(
+    head: RoundHead, asked: AskedTopics, ended: Mapping[str, str], look: Look, memory: Memory
+) -> list[tuple[str, ClusterTopicEvent]]:
+    """The events of the cluster's topics, each with the topic that keys it, sorted by topic.
+
+    Args:
+        head: What all events share.
+        asked: What the round has learned of them.
+        ended: Topics that are gone with this round, with the reason.
+        look: What the round saw of the groups: who reads them.
+        memory: Of the closed round before.
+    """
+    readers = _readers(look, asked.topics)
+    hidden = asked.hidden or _unknown_readers(look, memory) if asked.topics else None
+    there = [
+        ClusterTopicEvent(
+            v=EVENTS_VERSION,
+            cluster=head.cluster,
+            round=head.number,
+            time=head.time,
+            topic=name,
+            topic_id=topic.topic_id,
+            end=topic.end,
+            start=topic.start,
+            sizes=topic.sizes,
+            leaders=topic.leaders,
+            unsized=topic.unsized,
+            groups=len(readers[name]),
+            readers=tuple([group[:LONGEST_READER] for group in sorted(readers[name])[:MOST_READERS]]),
+            hidden=hidden,
+        )
+        for name, topic in asked.topics.items()
+        if topic.absent is None
+    ]
+    gone = [
+        ClusterTopicEvent(EVENTS_VERSION, head.cluster, head.number, head.time, name, gone=reason)
+        for name, reason in ended.items()
+    ]
+    return [(event.topic, event) for event in sorted(there + gone, key=lambda event: event.topic)]
+
+
+def _readers(look: Look, topics: Iterable[str]) -> dict[str, list[str]]:
+    readers: dict[str, list[str]] = {topic: [] for topic in topics}
+    if readers:
+        for group, of_group in look.topics_of_groups.items():
+            for topic in of_group:
+                if topic in readers:
+                    readers[topic].append(group)
+    return readers
+
+
+def _unknown_readers(look: Look, memory: Memory) -> str | None:
+    """Why groups may read topics that this round does not know of; None when it knows all topics of all groups."""
+    found = None
+    for name, group in look.groups.items():
+        if group.group_type == "share":
+            return "share_groups"
+        description = look.descriptions.get(name)
+        if name not in look.committed or not (group.state == _EMPTY or _is_known(description, name in memory.topics)):
+            found = "undescribed"
+    return found
+
+
+def _is_known(description: Description | None, is_remembered: bool) -> bool:
+    """Whether a group's subscriptions are known: from this round, or for as long as it rebalances from one before."""
+    if description is None:
+        return False
+    return description.complete or (is_remembered and description.state in _REBALANCING)
+
+
+def memory_after(head: RoundHead, look: Look, memory: Memory, turns: Turns | None = None) -> Memory:
     """What the next round must know, once this one has closed.
 
     Args:
         head: Head of the round.
         look: What it saw.
         memory: Of the closed round before.
+        turns: The turns of the cluster's topics after this round; None for none.
     """
     unread = {group: hash(tuple(of_group.items())) for group, of_group in look.unread.items()}
     return Memory(
@@ -303,6 +383,7 @@ def memory_after(head: RoundHead, look: Look, memory: Memory) -> Memory:
         head.holds,
         rest_after(memory.rest, _marks(head, look, unread), head.time),
         unread,
+        turns or Turns(),
     )
 
 
@@ -332,12 +413,16 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
     Args:
         closed: The closing record.
         events: All events of its round.
-        resting: Events of idle groups and of groups that are gone from the rounds before (`RoundClosed.resting`), the
-            oldest first, far enough back to contain every group without events in the round.
+        resting: Events of idle groups, of groups that are gone and of the cluster's topics from the rounds before
+            (`RoundClosed.resting`), the oldest first, far enough back to contain every group and topic without events
+            in the round.
     """
     topics: dict[str, set[str]] = {}
+    told: dict[str, int] = {}
     for event in resting:
-        if isinstance(event, GroupEvent):
+        if isinstance(event, ClusterTopicEvent):
+            _recall_topic(told, event)
+        elif isinstance(event, GroupEvent):
             topics[event.group] = set()
         elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
@@ -345,7 +430,9 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             topics[event.group].add(event.topic)
     since: dict[int, int] = {}
     for event in events:
-        if isinstance(event, GroupEvent):
+        if isinstance(event, ClusterTopicEvent):
+            _recall_topic(told, event)
+        elif isinstance(event, GroupEvent):
             topics[event.group] = set()
             if event.held_since is not None:
                 since[event.log_partition] = event.held_since
@@ -353,4 +440,12 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             topics.setdefault(event.group, set()).add(event.topic)
         else:
             topics.pop(event.group, None)
-    return Memory({group: frozenset(names) for group, names in topics.items()}, recalled_holds(closed, since))
+    recalled = {group: frozenset(names) for group, names in topics.items()}
+    return Memory(recalled, recalled_holds(closed, since), turns=Turns(told=told))
+
+
+def _recall_topic(told: dict[str, int], event: ClusterTopicEvent) -> None:
+    if event.gone is None:
+        told[event.topic] = event.time
+    else:
+        told.pop(event.topic, None)

@@ -30,8 +30,8 @@ _READ_THROUGH = 1_000
 def remember(settings: Settings, deadline: Deadline) -> Memory:
     """Read the memory of the last closed round; empty when there is none, or its events are past their retention.
 
-    By this memory a group that was deleted while no probe ran is found missing. After an outage beyond the retention
-    it is not: nothing is known of it any more.
+    By this memory a group or a topic that was deleted while no probe ran is found missing. After an outage beyond the
+    retention it is not: nothing is known of it any more.
 
     Raises:
         RoundAbandonedError: The topics could not be read.
@@ -42,7 +42,8 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
             closed = _last_closed(consumer, settings, deadline)
             if closed is None:
                 return Memory()
-            resting = _resting(consumer, settings, closed, deadline) if closed.untold else ()
+            is_partial = closed.untold or closed.topics_since is not None
+            resting = _resting(consumer, settings, closed, deadline) if is_partial else ()
             return recall(closed, _events(consumer, settings, {closed.round: closed.events}, deadline), resting)
         finally:
             consumer.close()
@@ -69,13 +70,15 @@ def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> Round
 
 
 def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: Deadline) -> Iterator[Event]:
-    """Events of idle groups and of groups that are gone, from the rounds of a heartbeat; a group's oldest first.
+    """Events of idle groups, of groups that are gone and of topics, from the rounds of a heartbeat; the oldest first.
 
-    Every group without events in the newest round became idle, or was reported as idle, within these rounds.
+    Every group without events in the newest round became idle, or was reported as idle, within these rounds. The newest
+    events of topics can be older after an outage.
     """
     place = TopicPartition(settings.probe.rounds_topic, 0)
     first, end = _bounds(consumer, [place])[place]
-    since = max(0, closed.time - settings.job.heartbeat_ms)
+    since = closed.time - settings.job.heartbeat_ms
+    since = max(0, since if closed.topics_since is None else min(since, closed.topics_since))
     found = consumer.offsets_for_times({place: since})[place]
     begin = max(first, found.offset) if found is not None else first
     rounds = (decode_round(value) for _, _, value in _records(consumer, {place: [(begin, end)]}, deadline))

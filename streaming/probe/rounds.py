@@ -2,7 +2,8 @@
 
     (a) the opening record: its offset is the round's number, its append time the round's time
     (b) the end of the offsets log: high watermark, then last stable offset; where it is held back, by whom
-    (c) everything else: groups, subscriptions, committed topics, then the topics' metadata and offsets
+    (c) everything else: groups, subscriptions, committed topics, then the topics' metadata and offsets; a few of the
+        cluster's other topics
     (d) the events, acknowledged
     (e) the closing record
 
@@ -18,7 +19,8 @@ from streaming.offsets_log import partition_for
 from streaming.probe.deadline import Deadline
 from streaming.probe.holds import advance_holds, reported_holds
 from streaming.probe.kafka import KafkaCluster
-from streaming.probe.observe import Memory, RoundHead, memory_after, round_events
+from streaming.probe.observe import Memory, RoundHead, cluster_topic_events, memory_after, round_events
+from streaming.probe.turns import gone, turns_after
 from streaming.probe.writer import RoundWriter
 
 
@@ -58,9 +60,13 @@ def one_round(
         holds=cluster.name_holders(log, holds, deadline),
     )
     look = cluster.look(log, memory, opened.time, deadline)
-    after = memory_after(head, look, memory)
+    asked = cluster.ask_topics(log, look, memory.turns, opened.time, deadline)
+    ended = gone(memory.turns, asked, settings.watches_cluster_topic)
+    turns = turns_after(memory.turns, asked, ended, opened.time)
+    after = memory_after(head, look, memory, turns)
     events = round_events(head, look, memory, after, settings.filters, settings.job.heartbeat_ms)
-    written = writer.write(opened, events, deadline)
+    of_topics = cluster_topic_events(head, asked, ended, look, memory)
+    written = writer.write(opened, [*of_topics, *events], deadline)
     closed = writer.close_round(
         opened,
         written,
@@ -69,6 +75,8 @@ def one_round(
         deadline,
         reported_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),
         untold=len(look.groups.keys() - {group for group, _ in events}),
+        topics_since=turns.since,
+        offsets_retention_minutes=cluster.offsets_retention(log, deadline),
     )
     cluster.ask_timestamps(deadline)
     return closed, after

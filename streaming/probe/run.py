@@ -125,6 +125,7 @@ class Probe:
                 settings.filters,
                 settings.job.heartbeat_ms,
                 settings.probe.interval_ms,
+                settings.watches_cluster_topic if settings.probe.cluster_topics else None,
             )
         if self._writer is None:
             self._writer = (

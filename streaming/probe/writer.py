@@ -13,6 +13,7 @@ from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 from streaming.config import KafkaSettings, ProbeSettings
 from streaming.events import (
     EVENTS_VERSION,
+    ClusterTopicEvent,
     Event,
     GroupGone,
     LogHold,
@@ -59,7 +60,7 @@ class Written:
         positions: First offset and exclusive end per partition (as text) of the events topic.
         groups: Groups with events.
         events: Number of events.
-        resting: As `positions`, of the events of idle groups and of groups that are gone.
+        resting: As `positions`, of the events of idle groups, of groups that are gone and of the cluster's topics.
         size: Bytes of the events.
     """
 
@@ -114,7 +115,7 @@ class RoundWriter:
         return Opened(ack.offset, ack.timestamp)
 
     def write(self, opened: Opened, events: Sequence[tuple[str, Event]], deadline: Deadline) -> Written:
-        """Write the events, each keyed by its group, and wait for all acknowledgements.
+        """Write the events, each with its key, and wait for all acknowledgements.
 
         Their timestamp is the round's time, so that their retention does not depend on the probe's clock either.
 
@@ -125,10 +126,10 @@ class RoundWriter:
         acks: list[Any] = []
         size = 0
         try:
-            for group, event in events:
+            for key, event in events:
                 value = encode_event(event)
                 size += len(value)
-                acks.append(send(topic, value, group.encode("utf-8"), timestamp_ms=opened.time))
+                acks.append(send(topic, value, key.encode("utf-8"), timestamp_ms=opened.time))
         except KafkaError as error:
             raise _not_written(topic, error) from error
         self._flush(deadline)
@@ -138,12 +139,13 @@ class RoundWriter:
         for ack, (_, event) in zip(acks, events, strict=True):
             # Its topics follow in the same partition.
             if not isinstance(event, TopicEvent):
-                rests = isinstance(event, GroupGone) or event.idle
+                rests = isinstance(event, GroupGone | ClusterTopicEvent) or event.idle
             record = _acknowledged(ack, topic)
             for known in (positions, resting) if rests else (positions,):
                 first, end = known.get(record.partition, (record.offset, record.offset))
                 known[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
-        return Written(_named(positions), len({group for group, _ in events}), len(acks), _named(resting), size)
+        groups = {event.group for _, event in events if not isinstance(event, ClusterTopicEvent)}
+        return Written(_named(positions), len(groups), len(acks), _named(resting), size)
 
     def close_round(
         self,
@@ -155,6 +157,8 @@ class RoundWriter:
         holds: tuple[LogHold, ...] = (),
         *,
         untold: int = 0,
+        topics_since: int | None = None,
+        offsets_retention_minutes: int | None = None,
     ) -> RoundClosed:
         """Write the closing record.
 
@@ -166,6 +170,8 @@ class RoundWriter:
             deadline: Of the round.
             holds: Partitions of the log that are held back.
             untold: Groups that are listed but have no events.
+            topics_since: Time of the oldest event of a topic of the cluster that a new probe must find.
+            offsets_retention_minutes: What the brokers say; None if that is not known.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
@@ -187,6 +193,8 @@ class RoundWriter:
             resting=written.resting,
             untold=untold,
             size=written.size,
+            topics_since=topics_since,
+            offsets_retention_minutes=offsets_retention_minutes,
         )
         self._send_round(encode_round(record), opened.time, deadline)
         return record

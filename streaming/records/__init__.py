@@ -18,6 +18,8 @@ from streaming.records.inputs import (
     in_order,
     merge_windows,
     partition_key,
+    topic_key,
+    topic_of,
 )
 from streaming.records.modern import (
     CONSUMER,
@@ -39,13 +41,16 @@ from streaming.records.rounds import (
     LONGEST_INTERVAL_MS,
     SILENT_INTERVALS,
     ClosedRound,
+    ClusterTopicObservation,
     GroupObservation,
     HeldPartition,
     TopicObservation,
     TopicRetention,
     UnreadTimestamp,
     decode_closed_rounds,
+    decode_cluster_topics,
     encode_closed_rounds,
+    encode_cluster_topics,
 )
 from streaming.records.unreadable import (
     KINDS,
@@ -77,6 +82,7 @@ __all__ = [
     "STREAMS",
     "UNDECODABLE",
     "ClosedRound",
+    "ClusterTopicObservation",
     "CommitWindow",
     "Compacted",
     "CountedRecords",
@@ -106,9 +112,11 @@ __all__ = [
     "UnreadTimestamp",
     "Window",
     "decode_closed_rounds",
+    "decode_cluster_topics",
     "decode_inputs",
     "decode_partition_inputs",
     "encode_closed_rounds",
+    "encode_cluster_topics",
     "encode_inputs",
     "encode_partition_inputs",
     "group_key",
@@ -116,4 +124,6 @@ __all__ = [
     "in_order",
     "merge_windows",
     "partition_key",
+    "topic_key",
+    "topic_of",
 ]

@@ -6,8 +6,8 @@ the records themselves; offsets are log offsets unless a name says otherwise. Ev
 fields in order), because Spark passes it as one payload column and golden files contain it: fields are only ever
 appended, with defaults.
 
-Keys of the stateful operator are groups, and a few reserved keys. Any string is a legal group id, so a reserved key
-could look like one: every key has a letter as prefix.
+Keys of the stateful operator are groups, topics of the cluster, and a few reserved keys. Any string is a legal group
+id, so a reserved key could look like one: every key has a letter as prefix.
 """
 
 from __future__ import annotations
@@ -207,6 +207,7 @@ ROUNDS_KEY = "r:"
 
 _GROUP = "g:"
 _PARTITION = "p:"
+_TOPIC = "t:"
 
 
 def group_key(group: str) -> str:
@@ -217,6 +218,16 @@ def group_key(group: str) -> str:
 def partition_key(topic: str, partition: int) -> str:
     """Key of rows that belong to a partition and not to a group (quarantine, gaps)."""
     return f"{_PARTITION}{topic}/{partition}"
+
+
+def topic_key(topic: str) -> str:
+    """Key of a topic of the cluster."""
+    return _TOPIC + topic
+
+
+def topic_of(key: str) -> str | None:
+    """Topic of a topic's key; None for any other."""
+    return key[len(_TOPIC) :] if key.startswith(_TOPIC) else None
 
 
 def group_of(key: str) -> str | None:

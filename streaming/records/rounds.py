@@ -57,6 +57,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
             report them.
         elapsed: As in `GroupObservation`, ms.
         opened_offset: Offset of the opening record; less than `round` after the rounds topic was recreated.
+        offsets_retention_minutes: As in `RoundClosed`.
     """
 
     round: int
@@ -73,6 +74,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     holds: tuple[HeldPartition, ...] | None = None
     elapsed: int = 0
     opened_offset: int = -1
+    offsets_retention_minutes: int | None = None
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -151,6 +153,57 @@ class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
     racks: tuple[tuple[str, ...], ...] | None = None
     retention: TopicRetention | None = None
     unread: dict[int, UnreadTimestamp] = {}
+
+
+class ClusterTopicObservation(msgspec.Struct, frozen=True, array_like=True):
+    """A topic of the cluster in one round, whether or not a group reads it.
+
+    Attributes:
+        round: Number of the round.
+        time: Its time, ms.
+        elapsed: As in `GroupObservation`, ms.
+        gone: None while it is there; "deleted", "not_visible" or "filtered" in its last observation.
+        topic_id: Kafka's printed topic id; None when unknown.
+        end: High watermark per partition; -1 where unknown. Empty when the topic is gone.
+        start: Log start offset per partition, the same shape.
+        leaders: Node id of the leader per partition, the same shape; -1 where there is none.
+        sizes: Bytes of the leader's log per partition, the same shape, -1 where unknown; None with `unsized`.
+        unsized: Why: "no_right", "unsupported" or "no_answer".
+        groups: Watched groups that read it.
+        readers: The first of them by name.
+        hidden: Why there may be others; None when there is no reason to think so (`ClusterTopicEvent`).
+    """
+
+    round: int
+    time: int
+    elapsed: int
+    gone: str | None
+    topic_id: str | None
+    end: tuple[int, ...]
+    start: tuple[int, ...]
+    leaders: tuple[int, ...]
+    sizes: tuple[int, ...] | None
+    unsized: str | None
+    groups: int
+    readers: tuple[str, ...]
+    hidden: str | None
+
+
+_TOPICS_DECODER = msgspec.msgpack.Decoder(list[ClusterTopicObservation])
+
+
+def encode_cluster_topics(observations: list[ClusterTopicObservation]) -> bytes:
+    """Pack a topic's observations into one payload."""
+    return _ENCODER.encode(observations)
+
+
+def decode_cluster_topics(payload: bytes) -> list[ClusterTopicObservation]:
+    """Unpack what `encode_cluster_topics` wrote.
+
+    Raises:
+        msgspec.DecodeError: The payload is not one of ours.
+    """
+    return _TOPICS_DECODER.decode(payload)
 
 
 class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):

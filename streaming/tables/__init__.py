@@ -25,6 +25,7 @@ from streaming.tables.known import KnownRows
 from streaming.tables.lake import (
     DeltaLake,
     Lake,
+    alerter_place,
     append_once,
     application,
     named_to_arrow,
@@ -35,7 +36,7 @@ from streaming.tables.lake import (
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
 from streaming.tables.memory import in_memory, limited
-from streaming.tables.read import VIEWS, LakeReader
+from streaming.tables.read import VIEWS, LakeReader, Written
 from streaming.tables.schema import (
     ADVICE_TABLES,
     ALERT_TABLES,
@@ -70,7 +71,9 @@ __all__ = [
     "Table",
     "TableCache",
     "Wanted",
+    "Written",
     "advice",
+    "alerter_place",
     "all_rows",
     "append_once",
     "application",

@@ -18,6 +18,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from streaming.tables.dataset import DAY
 from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.read import VIEWS, current_sql
 from streaming.tables.schema import Table, table_named
@@ -31,7 +32,8 @@ _AT_FIRST, _AT_ONCE = 120, 1_000
 # In tables of the past a group is a number: comparing texts would be most of the work of every question.
 _GROUP = ("cluster", "group_id")
 
-_TIMES = ("round_time", "record_time", "attempt_time", "to_time")
+# The day comes last: it is all that advice has.
+_TIMES = ("round_time", "record_time", "attempt_time", "to_time", DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,21 @@ def reach_of_living(heartbeat: timedelta) -> timedelta:
     return 1.25 * heartbeat + timedelta(minutes=1)
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is needed of a file.
+
+    Attributes:
+        file: The file.
+        near: Whether the current view needs it.
+        since: Rows of an earlier time are not needed; None needs all. A file of a compacted day has all of it.
+    """
+
+    file: DataFile
+    near: bool = True
+    since: datetime | None = None
+
+
 @dataclass(slots=True)
 class _Held:
     table: Table
@@ -73,8 +90,8 @@ class _Held:
     log_tail: DeltaLogTail
     grouped: bool
     """Whether a row speaks of a group."""
-    todo: list[tuple[DataFile, bool]] = field(default_factory=list)
-    """Files that are still to be read, the oldest first, and whether the current view needs them."""
+    todo: list[_Part] = field(default_factory=list)
+    """Files that are still to be read, the oldest first."""
 
     @property
     def past_columns(self) -> tuple[str, ...]:
@@ -120,7 +137,7 @@ class TableCache:
     @property
     def present_behind(self) -> int:
         """Those of them that the `_current` views need."""
-        return sum(near for held in self._held for _, near in held.todo)
+        return sum(part.near for held in self._held for part in held.todo)
 
     def update(self) -> bool:
         """Take in what is new; the first time, the newest files of each table. True if anything has changed.
@@ -142,7 +159,7 @@ class TableCache:
                     self._read(held, _AT_FIRST)
                 elif found.files:
                     changed = True
-                    self._take(held, [(file, True) for file in found.files])
+                    self._take(held, [_Part(file) for file in found.files])
         return changed
 
     def read_on(self) -> None:
@@ -151,7 +168,7 @@ class TableCache:
         Raises:
             LakeUnreadableError: One of them cannot be read.
         """
-        held = max(self._held, key=lambda h: (any(near for _, near in h.todo), len(h.todo)))
+        held = max(self._held, key=lambda h: (any(part.near for part in h.todo), len(h.todo)))
         with self._whole():
             self._read(held, _AT_ONCE)
 
@@ -227,7 +244,7 @@ class TableCache:
             if columns:
                 self._connection.execute(f"DELETE FROM {kind}_{held.table.name}")  # noqa: S608
 
-    def _worth_reading(self, held: _Held, files: tuple[DataFile, ...]) -> list[tuple[DataFile, bool]]:
+    def _worth_reading(self, held: _Held, files: tuple[DataFile, ...]) -> list[_Part]:
         newest: dict[tuple[str, str] | None, datetime] = {}
         for file in files:
             if file.newest is not None:
@@ -236,10 +253,16 @@ class TableCache:
         now = datetime.now(UTC)
         found = []
         for file in reversed(files):
-            age = min(newest[file.clusters], now) - file.newest if file.newest is not None else timedelta(0)
+            until = min(newest.get(file.clusters, now), now)
+            age = until - file.newest if file.newest is not None else timedelta(0)
             near = bool(held.current) and (held.reach is None or age <= held.reach)
             if near or (held.past and age <= held.span):
-                found.append((file, near))
+                needed = [held.span] * bool(held.past) + [held.reach] * near
+                # (In a file of several clusters one may have been silent for long: its newest rows are the present.)
+                of_one = file.newest is not None and file.clusters is not None and len(set(file.clusters)) == 1
+                spans = [span for span in needed if span is not None]
+                since = until - max(spans) if of_one and len(spans) == len(needed) else None
+                found.append(_Part(file, near, since))
         return found
 
     def _read(self, held: _Held, most: int) -> None:
@@ -248,13 +271,15 @@ class TableCache:
             self._take(held, part)
             del held.todo[-most:]
 
-    def _take(self, held: _Held, files: list[tuple[DataFile, bool]]) -> None:
+    def _take(self, held: _Held, parts: list[_Part]) -> None:
         for near in (True, False):
-            part = [file for file, is_near in files if is_near is near]
-            if not part:
+            alike = [part for part in parts if part.near is near]
+            if not alike:
                 continue
             columns = {*held.past, *(held.current if near else ())}
-            self._connection.register("incoming", held.log_tail.read(part, columns))
+            times = [part.since for part in alike]
+            since = None if None in times else min(time for time in times if time is not None)
+            self._connection.register("incoming", held.log_tail.read([p.file for p in alike], columns, since))
             if near and held.current:
                 self._merge(held)
             if held.past:

@@ -233,6 +233,11 @@ def application(table: str, writer: str) -> str:
     return f"{writer}/{table}"
 
 
+def alerter_place(cluster: str) -> str:
+    """The id under which `alerts` keeps the number of the round up to which a cluster's alerts are decided."""
+    return f"alerts/{cluster}/round"
+
+
 def _has_transaction(table: DeltaTable, app: str, batch: int) -> bool:
     written = table.transaction_version(app)
     return written is not None and written >= batch

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -138,8 +139,13 @@ class DeltaLogTail:
             self.forget()
         return self._stamp is not None
 
-    def read(self, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
+    def read(self, files: Sequence[DataFile], columns: Collection[str], since: datetime | None = None) -> pa.Table:
         """Read columns of files, in the table's types.
+
+        Args:
+            files: The files.
+            columns: Names of columns.
+            since: Rows of an earlier time are left out, those without a time are not; None reads all rows.
 
         Raises:
             LakeUnreadableError: A file is gone or broken.
@@ -147,7 +153,8 @@ class DeltaLogTail:
         wanted = [c.name for c in self.table.columns if c.name in columns]
         try:
             found = data_set(((file.path, file.day) for file in files), self._schema, self._fs)
-            return found.to_table(columns=wanted)
+            time = pc.field(self._time)
+            return found.to_table(columns=wanted, filter=None if since is None else (time >= since) | time.is_null())
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
 
@@ -199,7 +206,7 @@ class DeltaLogTail:
                     path=unquote(add["path"]),
                     day=date.fromisoformat(day) if day else None,
                     clusters=_both(low.get("cluster"), high.get("cluster")),
-                    newest=_time(high.get(self._time)),
+                    newest=self._newest(high.get(self._time), None if day is None else date.fromisoformat(day)),
                     rounds=_both(low.get("round"), high.get("round")),
                     written=add.get("modificationTime", 0),
                 )
@@ -211,10 +218,16 @@ class DeltaLogTail:
             path=unquote(row["path"]),
             day=row.get(f"partition.{DAY}"),
             clusters=_both(row.get("min.cluster"), row.get("max.cluster")),
-            newest=_time(row.get(f"max.{self._time}")),
+            newest=self._newest(row.get(f"max.{self._time}"), row.get(f"partition.{DAY}")),
             rounds=_both(row.get("min.round"), row.get("max.round")),
             written=_ms(row["modification_time"]),
         )
+
+    def _newest(self, value: str | datetime | None, day: date | None) -> datetime | None:
+        # (The log has no statistics of a partition's own column.)
+        if self._time == DAY:
+            return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC)
+        return _time(value)
 
     def _unreadable(self, error: Exception) -> LakeUnreadableError:
         what = advice(error, "check that the lake is whole and readable")

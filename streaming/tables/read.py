@@ -8,10 +8,13 @@ and stay, with their newest revision.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -49,6 +52,19 @@ def _ordered() -> list[Table]:
 
 VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}
 """SQL by view name, in an order in which they can be created. Tables of history have no view: they have no present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One data file of a table, as its log tells.
+
+    Attributes:
+        at: When it was written, by the writer's clock, UTC.
+        newest: Newest value of a column of times in it, UTC; None where the log does not tell.
+    """
+
+    at: datetime
+    newest: datetime | None
 
 
 class LakeReader:
@@ -104,3 +120,36 @@ class LakeReader:
     def count(self, table: str) -> int:
         """Rows of a table or view."""
         return int(self.rows(f'SELECT count(*) AS n FROM "{table}"')[0]["n"])  # noqa: S608
+
+    def transaction(self, table: str, application: str) -> int | None:
+        """The newest version of an application's transactions on a table; None without one, or without the table."""
+        opened = self._tables.get(table)
+        return None if opened is None else opened.transaction_version(application)
+
+    def written(self, table: str, column: str, most: int) -> list[Written]:
+        """When the newest files of a table were written, and how new its rows were then; the newest first.
+
+        Args:
+            table: The table.
+            column: A column of times.
+            most: Most files.
+        """
+        opened = self._tables.get(table)
+        if opened is None:
+            return []
+        actions = pa.table(opened.get_add_actions(flatten=True))
+        if f"max.{column}" not in actions.column_names:
+            return []
+        picked = actions.select(["modification_time", f"max.{column}"])
+        newest = picked.sort_by([("modification_time", "descending")]).slice(0, most).to_pylist()
+        return [Written(_utc(row["modification_time"]), _known(row[f"max.{column}"])) for row in newest]
+
+
+def _utc(moment: datetime | int) -> datetime:
+    if isinstance(moment, int):
+        return datetime.fromtimestamp(moment / 1000, UTC)
+    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+
+
+def _known(moment: datetime | None) -> datetime | None:
+    return moment if moment is None else _utc(moment)

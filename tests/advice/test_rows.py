@@ -55,6 +55,23 @@ def _rows(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     return named_to_arrow(table_named(name), rows)
 
 
+def test_offsets_expire_by_the_newest_decision_and_what_the_brokers_said_last() -> None:
+    churn = {
+        "kind": "rebalance", "causes": [], "joined": [], "left": [], "replaced": [], "revision": 1, "strategy": None,
+    }  # fmt: skip
+    gone = [row(5, decision=1, members=2, **churn), row(3, decision=2, members=0, **churn)]
+    empty = [row(round=9, group_type="classic", protocol_type="consumer", members=0)]
+    said = [row(round=8, offsets_retention_minutes=60), row(round=9, offsets_retention_minutes=10_080)]
+    found = told(group_health=empty, rebalance_churn=gone, rounds=said)["g", "offsets_expire"]
+    assert [one["value"] for one in found["details"]] == ["2026-03-11T00:00:00Z", "2026-03-18T00:00:00Z", "10080"]
+    back = [*gone, row(2, decision=3, members=1, **churn)]
+    for other in (
+        {"group_health": empty, "rebalance_churn": back},
+        {"group_health": [{**empty[0], "members": None}], "rebalance_churn": gone},
+    ):
+        assert told(rounds=said, **other) == {}
+
+
 def restarted(group: str = "g") -> dict[str, list[dict[str, Any]]]:
     """Two restarts of a member, with revisions, and closing rows."""
     churn, members = [], []
@@ -118,6 +135,47 @@ def test_strategies_and_hot_partitions_are_found_in_their_tables() -> None:
     assert sorted(kind for _, kind in found) == ["hot_partition", "strategy"]
     assert found["g", "strategy"]["saved"] == 15
     assert "t-0 got 24,000 of 28,800 records in 24 hours, 83.3 %" in found["g", "hot_partition"]["evidence"]
+
+
+def hot(topic: str) -> list[dict[str, Any]]:
+    return [
+        row(2, 60 * hour, topic=topic, partition=partition, high_watermark_growth=growth)
+        for hour in range(24)
+        for partition, growth in ((0, 1_000), (1, 100), (2, 100))
+    ]
+
+
+def joined(minute: int, member: str, subscription: list[str] | None) -> dict[str, Any]:
+    return row(1, minute, member_id=member, decision=minute, subscription=subscription, partitions=[])
+
+
+def test_a_topic_that_the_group_has_left_is_no_hot_partition() -> None:
+    left = [joined(0, "a", ["t"]), joined(5, "a", ["other"]), joined(5, "b", ["other"])]
+    assert told(partition_hourly=hot("t"), members=left) == {}
+    # One member still wants it, or nobody can tell whether one does.
+    for stays in (joined(5, "c", ["t"]), joined(5, "c", None)):
+        assert list(told(partition_hourly=hot("t"), members=[*left, stays])) == [("g", "hot_partition")]
+
+
+def test_a_decision_that_was_judged_again_counts_once_with_what_was_found_last() -> None:
+    def tried(round_: int, moved: int | None) -> list[dict[str, Any]]:
+        return [
+            row(1, number, round=round_, decision=number, strategy=name, runs=name == "range", library="java:3.4",
+                partitions_moved=moves, imbalance=0.5)
+            for number in range(5) for name, moves in (("range", 4), ("sticky", moved))
+        ]  # fmt: skip
+
+    assert told(what_if=[*tried(2, 3), *tried(1, 1)])["g", "strategy"]["saved"] == 5
+    assert told(what_if=[*tried(2, None), *tried(1, 1)]) == {}
+
+
+def test_advice_that_comes_back_after_a_gap_begins_anew() -> None:
+    held = told(**restarted())["g", "static_membership"]
+    schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
+    for days, since in ((7, DAY - timedelta(days=9)), (8, DAY)):
+        last = {**held, "event_date": DAY - timedelta(days=days), "since": DAY - timedelta(days=9)}
+        before = pa.Table.from_pylist([last], schema)
+        assert told(before, **restarted())["g", "static_membership"]["since"] == since
 
 
 def test_a_group_that_is_gone_has_its_advice_ended() -> None:

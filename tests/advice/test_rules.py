@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from streaming.advice.period import Advice, Period, Rebalance, Tried
 from streaming.advice.restarts import SESSION_LEAST, STATIC_LEAST, returns
 from streaming.advice.rules import KINDS, advise
-from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, HOT_LEAST
+from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, EMPTY_LEAST, HOT_LEAST
 from streaming.advice.strategies import COOPERATIVE, COOPERATIVE_LEAST, KIP848_LEAST, STRATEGY_LEAST
-from tests.advice.build import days, member, period, produced, rebalance, restarts, tried
+from tests.advice.build import DAY, days, member, period, produced, rebalance, restarts, tried
 
 
 def advised(one: Period) -> dict[str, Advice]:
@@ -35,6 +36,16 @@ def cooperative_rebalances(count: int) -> dict[str, Any]:
     return {"rebalances": tuple(told), "strategy": COOPERATIVE}
 
 
+def empty_for(hours: float, retention_hours: float = 20) -> dict[str, Any]:
+    """A group whose last member was gone so long before the end of the day."""
+    end = datetime(DAY.year, DAY.month, DAY.day, tzinfo=UTC) + timedelta(days=1)
+    since = end - timedelta(hours=hours)
+    return {
+        "empty_since_ms": int(since.timestamp() * 1000),
+        "offsets_retention_minutes": int(60 * retention_hours),
+    }
+
+
 FIRES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "static_membership": (restarts(STATIC_LEAST // 2), restarts(STATIC_LEAST // 2 - 1)),
     # (Six rebalances would also be enough for kip848.)
@@ -53,6 +64,7 @@ FIRES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "hot_partition": ({"produced": produced(hours=HOT_LEAST)}, {"produced": produced(hours=HOT_LEAST - 1)}),
     "kip848": (cooperative_rebalances(KIP848_LEAST), cooperative_rebalances(KIP848_LEAST - 1)),
+    "offsets_expire": (empty_for(hours=EMPTY_LEAST), empty_for(hours=EMPTY_LEAST - 0.5)),
     "abandoned": (
         {"days": days(ABANDONED_LEAST, members_max=0, commits=0)},
         {"days": days(ABANDONED_LEAST - 1, members_max=0, commits=0)},
@@ -178,6 +190,34 @@ def test_lag_that_grows_is_told_of_an_abandoned_group() -> None:
     assert "Its lag grew from 5 to 1,000,000 records." in advised(period(days=grown))["abandoned"].evidence
     for changed in ({"commits": 1}, {"members_max": None}, {"observed": 100.0}):
         assert advised(period(days=(*quiet[:3], replace(quiet[3], **changed), *quiet[4:]))) == {}, changed
+
+
+def test_offsets_expire_a_retention_after_the_last_member_was_gone() -> None:
+    found = advised(period(**empty_for(hours=96, retention_hours=168)))["offsets_expire"]
+    assert found.advice.startswith(
+        "Start a consumer of the group before 2026-03-18 00:00 UTC, or note its offsets down:"
+    )
+    assert found.evidence == (
+        "The last member was gone at 2026-03-11 00:00 UTC, 96 hours before the end of the day. Brokers keep the "
+        "offsets of a group without members for 168 hours (`offsets.retention.minutes` = 10080). Its lag was up to 5 "
+        "records on that day."
+    )
+    assert (found.events, found.saved) == (96, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"offsets_retention_minutes": None},
+        {"empty_since_ms": None},
+        {"protocol_type": ""},  # (Without a group protocol offsets expire by the time of each commit.)
+        {"group_type": "consumer"},  # (KIP-848: as well.)
+        empty_for(hours=83, retention_hours=168),
+        empty_for(hours=168, retention_hours=168),
+    ],
+)
+def test_nothing_is_said_of_offsets_whose_end_is_not_known_not_near_or_over(changes: dict[str, Any]) -> None:
+    assert advised(period(**{**empty_for(hours=96, retention_hours=168), **changes})) == {}
 
 
 def in_order(told: list[Rebalance]) -> tuple[Rebalance, ...]:

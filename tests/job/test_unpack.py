@@ -13,7 +13,7 @@ def gap(number: int) -> GapRow:
     return GapRow("c", "log", "t", number, 2, 3, None, None, "gone")
 
 
-ROUND = RoundRow("c", None, 1, 1_000, 0, 1_001, 10_000, "p", 3, 4, 5, 0, 6, 0, 1)
+ROUND = RoundRow("c", None, 1, 1_000, 0, 1_001, 10_000, "p", 3, 4, 5, 0, 6, 0, 1, 10_080)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 1_000])

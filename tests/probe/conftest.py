@@ -33,14 +33,23 @@ def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
 def make_settings(bootstrap: str, unique: str) -> MakeSettings:
     """Settings for the test's own groups, without the seed, and with separate topics."""
 
-    def make(bootstrap_servers: str = bootstrap, interval_ms: int = 200, **filters: tuple[str, ...]) -> Settings:
+    def make(
+        bootstrap_servers: str = bootstrap,
+        interval_ms: int = 200,
+        *,
+        cluster_topics: bool = False,
+        **filters: tuple[str, ...],
+    ) -> Settings:
         wanted: dict[str, tuple[str, ...]] = {"groups": (f"/^{unique}/",), "ignore_groups": (f"{unique}-seed",)}
         return Settings(
             cluster=unique,
             kafka=KafkaSettings(bootstrap_servers=bootstrap_servers),
             filters=Filters(**(wanted | filters)),
             probe=ProbeSettings(
-                interval_ms=interval_ms, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"
+                interval_ms=interval_ms,
+                events_topic=f"{unique}.events",
+                rounds_topic=f"{unique}.rounds",
+                cluster_topics=cluster_topics,
             ),
         )
 

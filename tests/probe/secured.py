@@ -48,7 +48,14 @@ class Secured:
     ca_file: Path
     admin: KafkaAdminClient
 
-    def settings(self, filters: Filters | None = None, password: str = PASSWORD, **probe: str) -> Settings:
+    def settings(
+        self,
+        filters: Filters | None = None,
+        password: str = PASSWORD,
+        *,
+        cluster_topics: bool = False,
+        **probe: str,
+    ) -> Settings:
         return Settings(
             cluster="secured",
             kafka=KafkaSettings(
@@ -59,7 +66,7 @@ class Secured:
                 sasl_password=password,
             ),
             filters=filters or Filters(),
-            probe=ProbeSettings(interval_ms=200, **probe),
+            probe=ProbeSettings(interval_ms=200, cluster_topics=cluster_topics, **probe),
         )
 
     def grant(self, *rights: tuple[ACLOperation, ResourceType, str, ACLResourcePatternType]) -> None:

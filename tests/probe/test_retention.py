@@ -111,7 +111,8 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
                 special: Retention(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
                 compacted: Retention(-1, -1, deletes=False, append_time=False, compacts=True),
             }
-        assert probe.requests["DescribeConfigs"] == 1
+        # (Of the topics, and of the broker how long it keeps offsets.)
+        assert probe.requests["DescribeConfigs"] == 2
 
 
 @pytest.mark.kafka

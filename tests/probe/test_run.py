@@ -37,7 +37,9 @@ def own_settings(broker: EmbeddedBroker, unique: str) -> Settings:
     return Settings(
         kafka=KafkaSettings(bootstrap_servers=broker.bootstrap),
         filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
     )
 
 

@@ -23,7 +23,9 @@ def encrypted(secured_broker: Secured, unique: str) -> Settings:
             security_protocol="SSL",
             ssl_cafile=secured_broker.ca_file,
         ),
-        probe=ProbeSettings(interval_ms=500, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=500, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
     )
 
 

@@ -235,3 +235,20 @@ def test_partitions_of_brokers_and_verdicts_on_topics_are_kept_apart_and_null_is
         assert lag == [{"broker": None, "lag": 20}, {"broker": "a", "lag": 21}, {"broker": "b", "lag": 22}]
         drift = reader.rows("SELECT topic, verdict FROM drift_current ORDER BY topic NULLS FIRST")
         assert drift == [{"topic": None, "verdict": "v2"}, {"topic": "t", "verdict": "v2"}]
+
+
+def test_of_a_file_of_many_hours_only_the_rows_that_are_needed_are_held(lake: DeltaLake) -> None:
+    day = [health("a", number, hour=number) for number in range(24)]
+    lake.append("group_health", day, "query", 0)
+    begun = cache(lake, group_health=Wanted(HEALTH.current, HEALTH.past, HEALTH.reach, span=timedelta(hours=2.5)))
+    begun.update()
+    assert [row["lag_total"] for row in begun.rows(PAST)] == [21, 22, 23]
+    assert [row["verdict"] for row in begun.rows(CURRENT)] == ["v23"]
+
+
+def test_a_cluster_that_was_silent_for_hours_stays_where_its_rows_share_a_file_with_another(lake: DeltaLake) -> None:
+    rows = [health("a", 1, hour=1), *(health("b", number, cluster="d", hour=number) for number in range(24))]
+    lake.append("group_health", rows, "query", 0)
+    begun = cache(lake, past=timedelta(hours=2))
+    begun.update()
+    assert [(row["cluster"], row["verdict"]) for row in begun.rows(CURRENT)] == [("c", "v1"), ("d", "v23")]

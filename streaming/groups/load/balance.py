@@ -57,6 +57,16 @@ def held_by_members(state: GroupState) -> list[Held] | None:
     return [Held(member, owned[member_id]) for member_id, member in group.members.items()]
 
 
+def consumers_of(state: GroupState) -> frozenset[str]:
+    """Ids of the members that may own partitions, also of those that cannot be decoded."""
+    record, group = state.live_record(), state.modern.group
+    if record is not None:
+        return frozenset(member.member_id for member in record.members) if is_consumer(record) else frozenset()
+    if state.modern.key_type is None or group is None or group.group_type == SHARE:
+        return frozenset()
+    return frozenset(group.members)
+
+
 def weigh_anew(state: GroupState, load: LoadState, observation: GroupObservation) -> bool:
     """Weigh what the members carry, if the assignment or the rates are others than at the round before.
 

@@ -107,6 +107,8 @@ def end_window(
     passed = elapsed - load.since
     least = heartbeat_ms // _LEAST_SHARE if observation.idle else heartbeat_ms
     if 0 <= passed < least:
+        if load.produced_per_second is None and load.counts:
+            load.produced_per_second, load.consumed_per_second = _sums(load, subscribed)
         return False
     is_sure = (
         0 < passed <= max(_MOST_HEARTBEATS * heartbeat_ms, _SHORT_MS)
@@ -156,7 +158,9 @@ def void_topic(load: LoadState | None, topic: str) -> None:
     """Give a topic no rates in the present window, nor those of the window before, which were another topic's."""
     if load is not None:
         load.starts.pop(topic, None)
-        load.counts.pop(topic, None)
+        if load.counts.pop(topic, None) is not None:
+            # (Summed up anew by `end_window`, without it.)
+            load.produced_per_second = load.consumed_per_second = None
 
 
 def void_window(load: LoadState | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from streaming.groups.context import Context
-from streaming.groups.load.balance import counts_of_held, held_by_members, load_of
+from streaming.groups.load.balance import consumers_of, counts_of_held, held_by_members, load_of
 from streaming.groups.load.rates import consumed_of, produced_of
 from streaming.groups.load.state import LoadState
 from streaming.groups.rows import LOG, MemberLoadRow
@@ -23,9 +23,10 @@ def write_member_load(state: GroupState, load: LoadState, observation: GroupObse
         observation: The round: it ends a window, or is the first with another assignment.
         context: Rows are written here.
     """
+    end_member_load(load, consumers_of(state), observation, context)
     held = held_by_members(state) or ()
-    end_member_load(load, {of.member.member_id for of in held}, observation, context)
-    if not load.length or load.since != observation.elapsed_time:
+    # (Without a certain length there are no rates; rows that are open say so.)
+    if load.since != observation.elapsed_time or not (held and (load.length or load.members)):
         return
     produced = counts_of_held(held, load, produced_of)
     consumed = counts_of_held(held, load, consumed_of)
@@ -48,7 +49,7 @@ def write_member_load(state: GroupState, load: LoadState, observation: GroupObse
                 partitions=sum(map(len, of.partitions.values())),
                 produced_per_second=_per_second(count, load.length),
                 consumed_per_second=_per_second(load_of(of, consumed), load.length),
-                share=count / total if total and count is not None else None,
+                share=count / total if load.length and total and count is not None else None,
             )
         )
     load.members = tuple([of.member.member_id for of in held])
@@ -83,4 +84,4 @@ def end_member_load(
 
 
 def _per_second(count: int | None, length: int) -> float | None:
-    return None if count is None else count * 1000 / length
+    return count * 1000 / length if count is not None and length else None

@@ -1,10 +1,11 @@
 """From the probe's events to observations: one per group and round, complete or not at all.
 
 The events of one group and round are in one partition of the events topic: a `GroupEvent`, then exactly as many
-`TopicEvent`s as it announces; or a lone `GroupGone`. An event counts if its round is one of the batch's rounds and its
-offset is between that round's positions in its partition; all others are skipped, because their round never closed or
-was passed over. An observation without one of its topics would show a group without lag where there is some, so it is
-dropped: its first record goes to `quarantine`. Events of types that this release does not know may be anywhere between.
+`TopicEvent`s as it announces; or a lone `GroupGone`. A `ClusterTopicEvent` is complete by itself. An event counts if
+its round is one of the batch's rounds and its offset is between that round's positions in its partition; all others are
+skipped, because their round never closed or was passed over. An observation without one of its topics would show a
+group without lag where there is some, so it is dropped: its first record goes to `quarantine`. Events of types that
+this release does not know may be anywhere between.
 
 Everything held here is limited, whatever the topic contains: an observation waits for its topics until its round's end
 at most, all that wait take at most `_WAITING_BYTES`, and a round's events at most the bytes in its closing record.
@@ -16,11 +17,26 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from streaming.events import Event, GroupEvent, GroupGone, Rejected, TopicEvent, UnknownType, decode_event
+from streaming.events import (
+    ClusterTopicEvent,
+    GroupEvent,
+    GroupGone,
+    Rejected,
+    TopicEvent,
+    UnknownType,
+    decode_event,
+)
 from streaming.job.source.plan import LATEST_MS, TakenRound
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
 from streaming.record_batches import Record
-from streaming.records import GroupObservation, TopicObservation, TopicRetention, UnreadTimestamp, Window
+from streaming.records import (
+    ClusterTopicObservation,
+    GroupObservation,
+    TopicObservation,
+    TopicRetention,
+    UnreadTimestamp,
+    Window,
+)
 from streaming.times import DAY_MS
 
 _LARGEST = 2**63 - 1
@@ -136,6 +152,8 @@ class ObservationAssembler:
         self._first_end = _LARGEST
         self._sizes: dict[int, int] = {}
         self._observations: dict[str, list[GroupObservation]] = {}
+        self._cluster_topics: dict[str, list[ClusterTopicObservation]] = {}
+        self._topics_done: set[tuple[int, str]] = set()
         self._done: set[tuple[int, str]] = set()
         self._next = 0
         self._gone_below = 0
@@ -166,6 +184,9 @@ class ObservationAssembler:
         current = self._rounds.get(event.round)
         if current is None or not current.first <= plain.offset < current.end:
             return
+        if isinstance(event, ClusterTopicEvent):
+            self._add_cluster_topic(plain, event, current)
+            return
         # A group that the filters exclude now must still end: `GroupGone` is what reports it as filtered.
         if not isinstance(event, GroupGone) and not self._watches(event.group):
             return
@@ -186,6 +207,12 @@ class ObservationAssembler:
         # Rounds behind the current offset get no further events.
         self._done = {key for key in self._done if self._rounds[key[0]].end > self._next}
         return observations
+
+    def take_topics(self) -> dict[str, list[ClusterTopicObservation]]:
+        """Return the observations of the cluster's topics so far, by topic, and forget them. Called before `take`."""
+        topics, self._cluster_topics = self._cluster_topics, {}
+        self._topics_done = {key for key in self._topics_done if self._rounds[key[0]].end > self._next}
+        return topics
 
     def finish(self) -> None:
         """Give up observations whose topics did not all come."""
@@ -224,6 +251,37 @@ class ObservationAssembler:
             self._open[key] = _Open(event, record, size)
             self._waiting += size
             self._first_end = min(self._first_end, self._rounds[event.round].end)
+
+    def _add_cluster_topic(self, record: LogRecord, event: ClusterTopicEvent, current: EventRound) -> None:
+        key = event.round, event.topic
+        size = len(record.value or b"")
+        wrong = "its time is not the round's" if event.time != current.time else self._too_much(current, size)
+        if key in self._topics_done:
+            wrong = f"the topic appears in round {event.round} a second time"
+        if wrong is not None:
+            self._reject(record, wrong)
+            return
+        # A topic that the filters exclude now must still end.
+        if event.gone is None and not self._watches_topic(event.topic):
+            return
+        self._topics_done.add(key)
+        observation = ClusterTopicObservation(
+            round=current.round,
+            time=event.time,
+            elapsed=current.elapsed,
+            gone=event.gone,
+            topic_id=event.topic_id,
+            end=event.end,
+            start=event.start,
+            leaders=event.leaders,
+            sizes=event.sizes,
+            unsized=event.unsized,
+            groups=event.groups,
+            readers=event.readers,
+            hidden=event.hidden,
+        )
+        self._cluster_topics.setdefault(event.topic, []).append(observation)
+        self.made += _EVENT_BYTES + size + 8 * 4 * len(event.end)
 
     def _add_topic(self, record: LogRecord, event: TopicEvent, current: EventRound) -> None:
         key = event.round, event.group
@@ -296,7 +354,7 @@ def _windows(rounds: Iterable[EventRound]) -> Windows:
     return Windows([current.end for current in above[:-1]], windows or [Window()])
 
 
-def _wrong(event: Event, current: EventRound) -> str | None:
+def _wrong(event: GroupEvent | GroupGone | TopicEvent, current: EventRound) -> str | None:
     """Why an event contradicts its round: an observation counts exactly the records below the round's positions."""
     if isinstance(event, TopicEvent):
         return None

@@ -29,8 +29,10 @@ from streaming.records import (
     MembershipRecord,
     PartitionInput,
     TopicObservation,
+    encode_cluster_topics,
     encode_inputs,
     group_key,
+    topic_key,
 )
 
 SCHEMA = pa.schema([("key", pa.string()), ("payload", pa.binary())])
@@ -258,6 +260,8 @@ class _EventsTask:
 
 
 def _observation_rows(assembler: ObservationAssembler) -> Iterator[Row]:
+    for topic, of_topic in assembler.take_topics().items():
+        yield topic_key(topic), encode_cluster_topics(of_topic)
     for group, observations in assembler.take().items():
         inputs: list[GroupInput] = list(observations)
         yield from _group_rows(group, inputs)

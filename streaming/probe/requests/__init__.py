@@ -10,10 +10,18 @@ broker and p partitions of their topics on a broker:
     ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
     DescribeConfigs  ceil(t / CONFIGS_PER_REQUEST)         t topics, each once per heartbeat, at most TOPICS_A_ROUND
+    DescribeConfigs  B                                     once per heartbeat
     ListOffsets    Σ ceil(q / TIMESTAMPS_PER_REQUEST)  after the round, while records that were there before the first
                                                        one are looked for by timestamp; at most MOST_QUESTIONS q in all,
                                                        and QUESTIONS_PER_PARTITION such rows of requests
     DescribeProducers, ListTransactions                    at most L and B, while it is not known who holds back the log
+
+and for the T topics of the cluster whose turn it is (at most `turns.TOPICS_A_ROUND`), with P partitions on a broker:
+
+    Metadata       1, and 1 more for all topics, once per heartbeat
+    ListOffsets    2 Σ ceil(P / PARTITIONS_PER_REQUEST)    of those that no watched group reads
+    DescribeLogDirs  Σ ceil(P / PARTITIONS_PER_REQUEST)
+    DescribeGroups 1                                       once per heartbeat: whether rights hide groups
 
 Partitions whose leader moved meanwhile are asked for once more (a Metadata, their ListOffsets), and so are groups that
 are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a ListGroups per broker).

@@ -1,7 +1,7 @@
 """Requests about topics and their partitions.
 
-Metadata and DescribeConfigs go to any broker; ListOffsets and DescribeProducers to the leaders, ListTransactions to all
-brokers.
+Metadata and DescribeConfigs of topics go to any broker; ListOffsets, DescribeLogDirs and DescribeProducers to the
+leaders, ListTransactions and DescribeConfigs of brokers to all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest
 from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
@@ -33,7 +33,10 @@ TIMESTAMPS_PER_REQUEST = 500
 """For each the leader reads a little of the log, and a request keeps one of its handler threads busy: some 50 ms."""
 
 _TOPIC_RESOURCE = 2
+_BROKER_RESOURCE = 4
+_CLUSTER_FORBIDDEN = 31
 _RETENTION_KEYS = ("retention.ms", "retention.bytes", "cleanup.policy", "message.timestamp.type")
+_OFFSETS_RETENTION = "offsets.retention.minutes"
 
 # Node id of the leader; None while there is none.
 Leader = int | None
@@ -96,6 +99,34 @@ class MetadataRequests:
             {topic.name: _places(topic, racks) for topic in answer.topics},
         )
 
+    def places(self, topics: Sequence[str] | None, deadline: Deadline) -> dict[str, TopicPlaces | Refused]:
+        """Ask any broker for topics by their names, or for all that we may see.
+
+        Args:
+            topics: Their names; None for all but Kafka's internal ones.
+            deadline: For the answer.
+
+        Returns:
+            The answer per topic; one that is in trouble, as while it is being created, is missing.
+
+        Raises:
+            RoundAbandonedError: No answer in time.
+        """
+        of_topic = MetadataRequest.MetadataRequestTopic
+        names = None if topics is None else [of_topic(name=name) for name in topics]
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=False, min_version=1)
+        [answer] = self._connections.ask([(None, request)], deadline)
+        racks = {broker.node_id: broker.rack for broker in answer.brokers}
+        found: dict[str, TopicPlaces | Refused] = {}
+        for topic in answer.topics:
+            if topics is None and topic.is_internal:
+                continue
+            try:
+                found[topic.name] = _places(topic, racks)
+            except RoundAbandonedError:
+                continue
+        return found
+
     def retentions(self, topics: Sequence[str], deadline: Deadline) -> dict[str, Retention | Refused]:
         """Ask any broker for how long topics keep their records (DescribeConfigs).
 
@@ -124,6 +155,44 @@ class MetadataRequests:
                 elif topic.error_code == OK and (kept := _retention(topic)) is not None:
                     found[topic.resource_name] = kept
         return found
+
+    def offsets_retention(self, brokers: Sequence[int], deadline: Deadline) -> int | Refused | None:
+        """Ask each broker how long it keeps the offsets of groups without members (DescribeConfigs).
+
+        Returns:
+            `offsets.retention.minutes`, where all brokers say the same; None where they differ, or do not say.
+
+        Raises:
+            RoundAbandonedError: No answer in time.
+        """
+        if not self._connections.knows(DescribeConfigsRequest):
+            return None
+        of_broker = DescribeConfigsRequest.DescribeConfigsResource
+        work = []
+        for node in brokers:
+            keys = {"resource_type": _BROKER_RESOURCE, "configuration_keys": [_OFFSETS_RETENTION]}
+            resources = [of_broker(resource_name=str(node), **keys)]
+            request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
+            work.append((node, request))
+        said: set[int | Refused | None] = set()
+        for answer in self._connections.ask(work, deadline):
+            for broker in answer.results:
+                if broker.error_code == _CLUSTER_FORBIDDEN:
+                    said.add(Refused.FORBIDDEN)
+                else:
+                    said.add(_minutes(broker) if broker.error_code == OK else None)
+        if Refused.FORBIDDEN in said:
+            return Refused.FORBIDDEN
+        return said.pop() if len(said) == 1 else None
+
+
+def _minutes(broker: Any) -> int | None:
+    values = {config.name: config.value for config in broker.configs}
+    try:
+        minutes = int(values[_OFFSETS_RETENTION])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return minutes if minutes > 0 else None
 
 
 def _retention(topic: Any) -> Retention | None:
@@ -244,6 +313,43 @@ class PartitionRequests:
             if partition.error_code == OK
         }
 
+    def sizes(
+        self, leaders: Mapping[tuple[str, int], int], deadline: Deadline
+    ) -> dict[tuple[str, int], int] | Refused | None:
+        """Ask leaders for the size of partitions on their disks (DescribeLogDirs, KIP-113).
+
+        Args:
+            leaders: Leader (node id) per (topic, partition).
+            deadline: For all answers.
+
+        Returns:
+            Bytes of the leader's log per (topic, partition), where the leader tells them; why there are none at all:
+            the right Describe on the cluster is missing; None if the brokers do not know the request.
+
+        Raises:
+            RoundAbandonedError: A leader did not answer.
+        """
+        if not self._connections.knows(DescribeLogDirsRequest):
+            return None
+        of_topic = DescribeLogDirsRequest.DescribableLogDirTopic
+        work = []
+        for node, topics in _topics_by_node(leaders, PARTITIONS_PER_REQUEST):
+            asked = [of_topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
+            work.append((node, DescribeLogDirsRequest(topics=asked)))
+        answers = self._connections.ask(work, deadline)
+        # (Before version 3 a broker that may not tell names no folder at all.)
+        if answers and all(_is_refused(answer) for answer in answers):
+            return Refused.FORBIDDEN
+        return {
+            (topic.name, partition.partition_index): partition.partition_size
+            for answer in answers
+            for folder in answer.results
+            for topic in folder.topics
+            for partition in topic.partitions
+            # (A copy that is being moved to another folder comes beside the present one.)
+            if not partition.is_future_key and partition.partition_size >= 0
+        }
+
     def open_transactions(
         self, leaders: Mapping[tuple[str, int], int], deadline: Deadline
     ) -> dict[tuple[str, int], dict[int, int]]:
@@ -298,6 +404,12 @@ class PartitionRequests:
             if answer.error_code == OK
             for found in answer.transaction_states
         }
+
+
+def _is_refused(answer: Any) -> bool:
+    if answer.API_VERSION >= 3 and answer.error_code != OK:
+        return bool(answer.error_code == _CLUSTER_FORBIDDEN)
+    return not answer.results
 
 
 def _list_offsets(topics: Mapping[str, list[int]], isolation: int, timestamp: Callable[[str, int], int]) -> Any:

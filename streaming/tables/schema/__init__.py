@@ -20,6 +20,7 @@ from streaming.tables.schema.history import GROUP_DAILY, GROUP_HOURLY, PARTITION
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import Column, Retention, Table, ddl
+from streaming.tables.schema.topics import TOPICS
 
 __all__ = [
     "ADVICE_TABLES",
@@ -45,6 +46,7 @@ TABLES: Final = (
     GAPS,
     OPEN_TRANSACTIONS,
     MEMBER_LOAD,
+    TOPICS,
     ROUNDS,
 )
 """All tables that the job writes, in the order in which a batch writes them.

@@ -110,7 +110,12 @@ _OF_A_GROUP: Final = (
     ),
     Column("members_beyond_partitions_max", INT, f"Most such members; 0 for none. {_NEWER}"),
     Column("records_delayed_min", LONG, f"Sum of records_delayed_min where it is known: a lower bound. {_NEWER}"),
-    Column("records_delayed_max", LONG, f"Sum of records_delayed_max; NULL when one rebalance has none. {_NEWER}"),
+    Column(
+        "records_delayed_max",
+        LONG,
+        f"Sum of records_delayed_max where it is known: an upper bound for all rebalances but those counted in records_delayed_unknown. {_NEWER}",
+    ),
+    Column("records_delayed_unknown", INT, f"Rebalances whose records_delayed_max is NULL. {_NEWER}"),
 )  # fmt: skip
 
 GROUP_HOURLY: Final = Table(

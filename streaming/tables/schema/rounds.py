@@ -315,6 +315,11 @@ ROUNDS: Final = Table(
             LONG,
             "Offset of the round's opening record in the rounds topic; round is higher than this only after that topic was recreated",
         ),
+        Column(
+            "offsets_retention_minutes",
+            LONG,
+            "offsets.retention.minutes: for how long brokers keep the offsets of a group without members (KIP-211). NULL where the probe may not ask (DescribeConfigs on the cluster), brokers differ, or it is not known yet",
+        ),
     ),
     key=("cluster",),
     newest_by=("round",),

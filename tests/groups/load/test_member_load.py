@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from streaming.groups.rows import MemberLoadRow
 from tests.groups.build import START, Life, make_commit, make_record
 from tests.groups.load.test_balance import after_a_window, record_of, see
@@ -74,6 +76,27 @@ def test_a_member_that_came_and_went_within_a_window_has_no_rows() -> None:
 def test_a_share_needs_the_rates_of_all_members() -> None:
     life = after_a_window({"x": [6, 1]}, {"x": (0,)}, {"x": (1,), "y": (0,)}, topics=("x", "y"))
     assert told(life.rows.member_load) == {"a": (1, 6.0, None, None), "b": (2, None, None, None)}
+
+
+def test_after_a_window_without_certain_length_rates_are_unknown() -> None:
+    rates = {"x": [6, 1]}
+    life = after_a_window(rates, {"x": (0, 1)}, {})
+    see(life, rates, 9_000, 9_000)
+    assert [(row.member_id, row.round_time) for row in life.rows.member_load[2:]] == [
+        ("a", START + 9_000_000), ("b", START + 9_000_000),
+    ]  # fmt: skip
+    assert told(life.rows.member_load[2:]) == {"a": (2, None, None, None), "b": (0, None, None, None)}
+
+
+def test_a_member_that_cannot_be_decoded_has_not_left() -> None:
+    rates = {"x": [6, 1]}
+    life = after_a_window(rates, {"x": (0,)}, {"x": (1,)})
+    record = record_of(6_010, {"x": (0,)}, {"x": (1,)}, topics=("x",))
+    first, *others = record.members
+    unread = msgspec.structs.replace(first, assigned=None, undecodable="it is cut")
+    life.take(msgspec.structs.replace(record, members=(unread, *others)))
+    see(life, rates, HEARTBEAT + EVERY, 2 * HEARTBEAT)
+    assert ended(life) == []
 
 
 def test_a_window_without_certain_length_leaves_no_rows() -> None:

@@ -304,3 +304,17 @@ def test_a_topic_that_was_created_again_does_not_keep_the_rates_of_the_other() -
     life = lived(660, lambda s: 1_000 + 5 * s, lambda _: 500, topic_id="A" * 22)
     life.take(round_at(720, make_topic("x", 1, end=3, topic_id="B" * 22)))
     assert life.rows.lag[-1].produced_per_second is None
+
+
+def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
+    def both(second: int, **of_x: Any) -> list[Any]:
+        y = make_topic("y", 1, end=2 * second, topic_id="Y" * 22)
+        return [make_topic("x", 1, **({"end": 5 * second, "topic_id": "A" * 22} | of_x)), y]
+
+    life = Life()
+    life.take(*(make_commit(1 + n, 0, topic=topic, time=START) for n, topic in enumerate("xy")))
+    for second in range(0, 661, EVERY):
+        life.take(round_at(second, *both(second)))
+    assert health(life).produced_per_second == 7.0
+    life.take(round_at(720, *both(720, end=3, topic_id="B" * 22)))
+    assert (health(life).round_time, health(life).produced_per_second) == (START + 720 * SECOND, 2.0)

@@ -127,7 +127,12 @@ def test_bombs_in_all_three_topics_stop_neither_the_probe_nor_the_job(
         cluster=unique,
         kafka=KafkaSettings(bootstrap_servers=own_broker),
         filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=200,
+            events_topic=f"{unique}.events",
+            rounds_topic=f"{unique}.rounds",
+            cluster_topics=False,
+        ),
     )
     with Probe(settings) as probe:
         before = probe.round()

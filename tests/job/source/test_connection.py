@@ -38,7 +38,9 @@ def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watc
         kafka=KafkaSettings(bootstrap_servers=bootstrap),
         bus=KafkaSettings(bootstrap_servers=bus),
         filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
     )
     topic = cluster.topic()
     stays, leaves = cluster.commit("stays", topic, [1, 2, 3]), cluster.commit("leaves", topic, [1])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from streaming.events import Event, GroupEvent, GroupGone, TopicEvent, encode_event
+from streaming.events import ClusterTopicEvent, Event, GroupEvent, GroupGone, TopicEvent, encode_event
 from streaming.job.source import observations as observations_module
 from streaming.job.source.observations import EventRound, ObservationAssembler, event_rounds
 from streaming.job.source.plan import plan_batch
@@ -318,3 +318,28 @@ def test_the_bytes_of_observations_are_told_until_they_are_taken() -> None:
     assert assembler.made > 3 * 8 * 9_000
     assembler.take()
     assert assembler.made == 0
+
+
+def cluster_topic(name: str, number: int = 7, time: int = 1_000) -> ClusterTopicEvent:
+    return ClusterTopicEvent(1, "test", number, time, name, None, (5,), (0,), (50,), (1,))
+
+
+def test_a_topic_of_the_cluster_counts_once_in_its_round() -> None:
+    events = [
+        cluster_topic("orders"),
+        group("a", 0),
+        cluster_topic("orders"),
+        cluster_topic("audit", time=2_000),
+        cluster_topic("later", number=8),
+        cluster_topic("ignored"),
+        ClusterTopicEvent(1, "test", 7, 1_000, "ignored-now", gone="filtered"),
+    ]
+    assembler = ObservationAssembler("events", 1, [ROUND], 0, everything, lambda name: "ignored" not in name)
+    for offset, event in enumerate(events, 10):
+        assembler.add((offset, 2_000, b"key", encode_event(event)))
+    assembler.finish()
+    looks = {name: [(look.round, look.end, look.gone) for look in of] for name, of in assembler.take_topics().items()}
+    assert looks == {"orders": [(7, (5,), None)], "ignored-now": [(7, (), "filtered")]}
+    assert list(assembler.take()) == ["a"]
+    reasons = [one.reason for one in assembler.unreadable.inputs() if isinstance(one, QuarantinedRecord)]
+    assert reasons == ["the topic appears in round 7 a second time", "its time is not the round's"]

@@ -99,7 +99,9 @@ class Stage:
             cluster=unique,
             kafka=KafkaSettings(bootstrap_servers=bootstrap),
             filters=Filters(groups=(f"/^{unique}/",)),
-            probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+            probe=ProbeSettings(
+                interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+            ),
         )
         self._open, self._patch = writer_module.open_producer, patch
 

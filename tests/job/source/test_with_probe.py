@@ -25,7 +25,9 @@ def test_what_the_probe_writes_the_source_takes_without_a_complaint(bootstrap: s
         cluster=unique,
         kafka=KafkaSettings(bootstrap_servers=bootstrap),
         filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
     )
     source = SourceSettings.of(settings)
     topic = cluster.topic()

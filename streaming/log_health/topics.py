@@ -1,0 +1,192 @@
+"""The topics of the cluster: one row per look, with rates over the time since the look before.
+
+A topic has a key of its own, because it belongs to no group: groups that read it are named in what the probe has seen,
+so that a replay gives the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from streaming.groups import Rows, TopicRow
+from streaming.records import ClusterTopicObservation
+from streaming.times import day_of
+
+# Elapsed time stands still in outages while records arrive: with a larger difference between it and the brokers' clock
+# there is no rate (`groups/load/rates.py` has the same rule).
+_CLOCKS_PERCENT: Final = 1
+
+_UNKNOWN: Final = -1
+
+
+class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What the next look at a topic is compared with.
+
+    Attributes:
+        look: The newest look; None before the first.
+        nobody_since: Time of the first look at which certainly nobody read it, ms, while no look since has seen a
+            reader; None otherwise.
+    """
+
+    look: ClusterTopicObservation | None = None
+    nobody_since: int | None = None
+
+
+def advance_topic(
+    state: TopicState | None, topic: str, looks: Sequence[ClusterTopicObservation], cluster: str
+) -> tuple[TopicState | None, Rows]:
+    """Write a row of `topics` per look at a topic, and a closing row when it is gone.
+
+    Args:
+        state: State so far; None for a topic that has none.
+        topic: Its name.
+        looks: In any order; they are processed by round.
+        cluster: Configured name of the cluster.
+
+    Returns:
+        The state, None when the topic is gone, and the rows.
+    """
+    rows = Rows()
+    for look in sorted(looks, key=lambda one: one.round):
+        if look.gone is not None:
+            # (Without an open row there is nothing to end.)
+            if state is not None:
+                rows.topics.append(_closing(topic, look, cluster))
+            state = None
+            continue
+        before = state.look if state is not None else None
+        since = state.nobody_since if state is not None and not _is_another(before, look) else None
+        nobody = _read_by_nobody(look)
+        if nobody is not None:
+            since = (look.time if since is None else since) if nobody else None
+        rows.topics.append(_row(topic, before, look, since if nobody else None, cluster))
+        state = TopicState(look, since)
+    return state, rows
+
+
+def _row(
+    topic: str, before: ClusterTopicObservation | None, look: ClusterTopicObservation, since: int | None, cluster: str
+) -> TopicRow:
+    seconds, reason = _window(before, look)
+    produced = _grown(before, look) if before is not None and reason is None else None
+    log_bytes = sum(look.sizes) if look.sizes is not None and _UNKNOWN not in look.sizes else None
+    of_bytes, bytes_reason = None, look.unsized or ("size_unknown" if log_bytes is None else reason)
+    if bytes_reason is None and before is not None:
+        of_bytes = _least_bytes(before, look)
+        bytes_reason = "first_look" if of_bytes is None else None
+    nobody = _read_by_nobody(look)
+    return TopicRow(
+        cluster=cluster,
+        topic=topic,
+        round=look.round,
+        round_time=look.time,
+        event_date=day_of(look.time),
+        ended=False,
+        ended_reason=None,
+        topic_id=look.topic_id,
+        partitions=len(look.end),
+        offline_partitions=look.leaders.count(_UNKNOWN),
+        records_max=_records(look),
+        produced_per_second=None if produced is None else produced / seconds,
+        produced_reason=reason or ("offset_unknown" if produced is None else None),
+        log_bytes=log_bytes,
+        produced_bytes_per_second_min=None if of_bytes is None else of_bytes / seconds,
+        bytes_reason=bytes_reason,
+        rates_over_seconds=None if reason else seconds,
+        groups=look.groups,
+        readers=look.readers,
+        read_by_nobody=nobody,
+        read_by_nobody_since=since,
+        read_by_nobody_reason=look.hidden if nobody is None else None,
+    )
+
+
+def _closing(topic: str, look: ClusterTopicObservation, cluster: str) -> TopicRow:
+    return TopicRow(
+        cluster=cluster,
+        topic=topic,
+        round=look.round,
+        round_time=look.time,
+        event_date=day_of(look.time),
+        ended=True,
+        ended_reason=look.gone,
+        topic_id=None,
+        partitions=0,
+        offline_partitions=0,
+        records_max=None,
+        produced_per_second=None,
+        produced_reason=None,
+        log_bytes=None,
+        produced_bytes_per_second_min=None,
+        bytes_reason=None,
+        rates_over_seconds=None,
+        groups=0,
+        readers=(),
+        read_by_nobody=None,
+        read_by_nobody_since=None,
+        read_by_nobody_reason=None,
+    )
+
+
+def _read_by_nobody(look: ClusterTopicObservation) -> bool | None:
+    """Whether no group reads it; None if a group may that the probe does not see."""
+    if look.groups:
+        return False
+    return True if look.hidden is None else None
+
+
+def _is_another(before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> bool:
+    """Whether the topic was deleted and created again since the look before, as far as ids and partitions tell."""
+    if before is None:
+        return False
+    if before.topic_id is not None and look.topic_id is not None:
+        return before.topic_id != look.topic_id
+    return len(look.end) < len(before.end)
+
+
+def _window(before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> tuple[float, str | None]:
+    """Seconds since the look before; why rates over them would be wrong."""
+    if before is None:
+        return 0.0, "first_look"
+    if _is_another(before, look):
+        return 0.0, "recreated"
+    by_clock = look.time - before.time
+    passed = look.elapsed - before.elapsed if min(look.elapsed, before.elapsed) >= 0 else by_clock
+    if passed <= 0 or 100 * abs(by_clock - passed) > _CLOCKS_PERCENT * passed:
+        return 0.0, "missing_rounds"
+    return passed / 1000, None
+
+
+def _grown(before: ClusterTopicObservation, look: ClusterTopicObservation) -> int | None:
+    """Offsets by which all high watermarks have grown; None if one is unknown or went back."""
+    # Partitions that were added since began at 0.
+    ends = [*before.end, *[0] * (len(look.end) - len(before.end))]
+    if any(not 0 <= first <= last for first, last in zip(ends, look.end, strict=True)):
+        return None
+    return sum(look.end) - sum(ends)
+
+
+def _least_bytes(before: ClusterTopicObservation, look: ClusterTopicObservation) -> int | None:
+    """Bytes by which logs have grown, so at least what was written to them; None without sizes at both looks.
+
+    Retention and compaction only make a log smaller. A partition whose leader has moved counts nothing: the copies of
+    two brokers differ in size.
+    """
+    if before.sizes is None or look.sizes is None:
+        return None
+    added = len(look.sizes) - len(before.sizes)
+    sizes, leaders = [*before.sizes, *[0] * added], [*before.leaders, *look.leaders[len(before.leaders) :]]
+    return sum(
+        max(last - first, 0)
+        for first, last, was, leads in zip(sizes, look.sizes, leaders, look.leaders, strict=True)
+        if was == leads and first >= 0
+    )
+
+
+def _records(look: ClusterTopicObservation) -> int | None:
+    if _UNKNOWN in look.end or _UNKNOWN in look.start:
+        return None
+    return sum(max(end - start, 0) for end, start in zip(look.end, look.start, strict=True))

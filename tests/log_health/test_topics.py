@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from streaming.groups import TopicRow, decode_reserved, encode_reserved
+from streaming.log_health import TopicState, advance_topic
+from streaming.records import ClusterTopicObservation, decode_cluster_topics, encode_cluster_topics
+
+START = 1_767_225_600_000
+MINUTE = 60_000
+
+
+def look(minute: int, end: tuple[int, ...] = (100, 50), **changes: object) -> ClusterTopicObservation:
+    fields: dict[str, object] = {
+        "round": 60 * minute,
+        "time": START + minute * MINUTE,
+        "elapsed": minute * MINUTE,
+        "gone": None,
+        "topic_id": "id-1",
+        "end": end,
+        "start": (0,) * len(end),
+        "leaders": (1,) * len(end),
+        "sizes": tuple([10 * offset for offset in end]),
+        "unsized": None,
+        "groups": 1,
+        "readers": ("billing",),
+        "hidden": None,
+    }
+    return ClusterTopicObservation(**(fields | changes))  # type: ignore[arg-type]
+
+
+def gone(minute: int) -> ClusterTopicObservation:
+    nothing: dict[str, object] = {"topic_id": None, "sizes": None, "groups": 0, "readers": ()}
+    return look(minute, (), gone="deleted", **nothing)
+
+
+def unread(minute: int, hidden: str | None = None, **changes: object) -> ClusterTopicObservation:
+    return look(minute, groups=0, readers=(), hidden=hidden, **changes)
+
+
+def rows_of(*batches: list[ClusterTopicObservation]) -> list[TopicRow]:
+    """The rows of these batches, through packed inputs and packed states."""
+    stored: tuple[int, bytes] | None = None
+    found: list[TopicRow] = []
+    for batch in batches:
+        state = decode_reserved(stored, TopicState) if stored is not None else None
+        state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_cluster_topics(batch)), "prod")
+        stored = encode_reserved(state) if state is not None else None
+        found += rows.topics
+    return found
+
+
+def test_the_first_look_tells_everything_but_rates() -> None:
+    (row,) = rows_of([look(0, start=(40, 50), leaders=(1, -1))])
+    assert (row.cluster, row.topic, row.round, row.round_time, row.topic_id) == ("prod", "orders", 0, START, "id-1")
+    assert (row.partitions, row.offline_partitions, row.records_max, row.log_bytes) == (2, 1, 60, 1_500)
+    assert (row.produced_per_second, row.produced_reason) == (None, "first_look")
+    assert (row.produced_bytes_per_second_min, row.bytes_reason, row.rates_over_seconds) == (None, "first_look", None)
+    assert (row.groups, row.readers, row.read_by_nobody) == (1, ("billing",), False)
+
+
+def test_rates_are_differences_between_two_looks() -> None:
+    row = rows_of([look(0, (100, 50)), look(10, (700, 650))])[1]
+    assert (row.produced_per_second, row.produced_bytes_per_second_min, row.rates_over_seconds) == (2.0, 20.0, 600.0)
+    assert (row.produced_reason, row.bytes_reason) == (None, None)
+
+
+def test_new_partitions_count_from_their_beginning() -> None:
+    row = rows_of([look(0, (100,)), look(10, (100, 600))])[1]
+    assert (row.partitions, row.produced_per_second, row.produced_bytes_per_second_min) == (2, 1.0, 10.0)
+
+
+def test_bytes_that_retention_took_away_are_not_counted_against_those_written() -> None:
+    row = rows_of([look(0, sizes=(9_000, 500)), look(10, sizes=(3_000, 1_100))])[1]
+    assert (row.log_bytes, row.produced_bytes_per_second_min) == (4_100, 1.0)
+
+
+def test_copies_of_another_broker_are_not_compared() -> None:
+    row = rows_of([look(0, sizes=(0, 0)), look(10, sizes=(600, 6_000), leaders=(1, 2))])[1]
+    assert row.produced_bytes_per_second_min == 1.0
+
+
+@pytest.mark.parametrize(
+    ("then", "reason"),
+    [
+        (look(10, (700, 650), topic_id="id-2"), "recreated"),
+        (look(10, (700,), topic_id=None), "recreated"),
+        (look(10, (700, 650), elapsed=MINUTE), "missing_rounds"),
+        (look(10, (700, 650), time=START), "missing_rounds"),
+        (look(10, (700, 40)), "offset_unknown"),
+        (look(10, (700, -1)), "offset_unknown"),
+    ],
+)
+def test_no_rate_is_told_where_it_would_be_wrong(then: ClusterTopicObservation, reason: str) -> None:
+    row = rows_of([look(0), then])[1]
+    assert (row.produced_per_second, row.produced_reason) == (None, reason)
+
+
+@pytest.mark.parametrize("reason", ["no_right", "unsupported", "no_answer"])
+def test_without_sizes_bytes_are_unknown_and_records_are_not(reason: str) -> None:
+    row = rows_of([look(0), look(10, (700, 650), sizes=None, unsized=reason)])[1]
+    assert (row.log_bytes, row.produced_bytes_per_second_min, row.bytes_reason) == (None, None, reason)
+    assert row.produced_per_second == 2.0
+
+
+def test_a_topic_without_readers_is_read_by_nobody_since_the_first_look_that_found_it_so() -> None:
+    rows = rows_of([look(0), unread(10), unread(20)], [unread(30), look(40)], [unread(50)])
+    assert [row.read_by_nobody for row in rows] == [False, True, True, True, False, True]
+    since = [row.read_by_nobody_since for row in rows]
+    assert since == [None, *[START + 10 * MINUTE] * 3, None, START + 50 * MINUTE]
+
+
+def test_nobody_is_not_said_while_groups_may_be_hidden() -> None:
+    rows = rows_of([unread(0), unread(10, "share_groups"), unread(20)])
+    assert [(row.read_by_nobody, row.read_by_nobody_reason) for row in rows] == [
+        (True, None),
+        (None, "share_groups"),
+        (True, None),
+    ]
+    # No look has seen a reader since the first one.
+    assert [row.read_by_nobody_since for row in rows] == [START, None, START]
+
+
+def test_a_known_reader_is_told_even_where_others_may_be_hidden() -> None:
+    (row,) = rows_of([look(0, hidden="filtered")])
+    assert (row.read_by_nobody, row.read_by_nobody_reason) == (False, None)
+
+
+def test_a_recreated_topic_is_read_by_nobody_from_then_on() -> None:
+    rows = rows_of([unread(0), unread(10, topic_id="id-2")])
+    assert [row.read_by_nobody_since for row in rows] == [START, START + 10 * MINUTE]
+
+
+def test_a_topic_that_is_gone_has_one_closing_row() -> None:
+    rows = rows_of([look(0), gone(10)], [gone(20)], [look(30)])
+    assert [(row.round // 60, row.ended, row.ended_reason) for row in rows] == [
+        (0, False, None),
+        (10, True, "deleted"),
+        (30, False, None),
+    ]
+    assert rows[2].produced_reason == "first_look"
+
+
+def test_rows_do_not_depend_on_how_looks_are_cut_or_ordered() -> None:
+    looks = [look(0), unread(10, end=(160, 50)), unread(20, "undescribed"), gone(30), look(40), look(50, (900, 60))]
+    whole = rows_of(looks)
+    for cuts in itertools.product((False, True), repeat=len(looks) - 1):
+        batches: list[list[ClusterTopicObservation]] = [[looks[0]]]
+        for cut, one in zip(cuts, looks[1:], strict=True):
+            batches.append([one]) if cut else batches[-1].insert(0, one)
+        assert [msgspec.structs.astuple(row) for row in rows_of(*batches)] == [
+            msgspec.structs.astuple(row) for row in whole
+        ]
