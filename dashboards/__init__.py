@@ -1,7 +1,7 @@
-"""The page: one SQL file per panel (`queries/`), and what shows their rows.
+"""The page: an SQL file per panel (`queries/`), a module and a template per board (`boards/`, `templates/boards/`).
 
-`boards/` is the page of `evenkeel serve`; `page.py` is the older one, in Streamlit (`evenkeel dash`), until it goes.
-The view of the lake, and the queries, serve metrics and API, too (`streaming/serve/`).
+`lake.py` holds the rows that the queries read, `format.py` has numbers, times and names as people read them.
+`streaming/serve/` answers the requests; its metrics and API read the same view of the lake.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from streaming.terminal import age
@@ -24,6 +24,7 @@ __all__ = [
     "counted",
     "cut",
     "key_of",
+    "mark",
     "number",
     "passing",
     "ratio",
@@ -53,33 +54,37 @@ _KINDS = {
 }
 
 
+def mark(moment: datetime, *, exact: bool = True) -> str:
+    """A time of day, to the second or to the minute, as the mark that `markup.said` turns into `<time>`."""
+    return f"\ue000{int(moment.timestamp() * 1000)}{'s' if exact else 'm'}\ue001"
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Formats times for one viewer.
+    """Times of one rendering, as marks that a template turns into `<time>`.
+
+    The browser knows the viewer's zone, the server does not: so one rendering serves all viewers. A mark is two private
+    characters around the time; `visible` escapes those in names, so no name can pass for one.
 
     Attributes:
-        now: Time of this refresh.
-        zone: The viewer's time zone.
+        now: Time of the rendering.
         past: How far back the tables in memory go.
     """
 
     now: datetime
-    zone: tzinfo
     past: timedelta = timedelta(hours=24)
 
     def time(self, moment: datetime | None, *, exact: bool = True) -> str:
-        """Time of day, with the date unless it is today: "14:03:10", "20 Nov 14:03:10"."""
-        if moment is None:
-            return DASH
-        local = moment.astimezone(self.zone)
-        text = f"{local:%H:%M:%S}" if exact else f"{local:%H:%M}"
-        return text if local.date() == self.now.astimezone(self.zone).date() else f"{local.day} {local:%b} {text}"
+        """A mark for a time of day, to the second or to the minute."""
+        return DASH if moment is None else mark(moment, exact=exact)
 
     def whole(self, moment: datetime | None) -> str:
-        """The full moment, for hovering: in the viewer's zone and in UTC."""
-        if moment is None:
-            return ""
-        return f"{moment.astimezone(self.zone):%Y-%m-%d %H:%M:%S %Z} · {moment.astimezone(UTC):%H:%M:%S} UTC"
+        """The full moment as text, in UTC: the browser adds the viewer's own."""
+        return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+    def ago(self, moment: datetime | None) -> str:
+        """How long ago: "3 min ago"."""
+        return DASH if moment is None else f"{age(self.now - moment)} ago"
 
     def since(self, moment: datetime | None) -> str:
         """Part of a sentence: " since 14:03", or for how long if it began before the rows in memory (leading space)."""
@@ -292,16 +297,26 @@ def _lag(text: str) -> Callable[[Row, Clock, Row], str]:
     return say
 
 
+def _loses_data(group: Row, _clock: Clock, _since: Row) -> str:
+    place = f"{cut(group['loses_data_topic'] or '')} {group['loses_data_partition']}"
+    low, high = group["loses_data_in_seconds_min"], group["loses_data_in_seconds_max"]
+    when = "has ended" if not high else f"ends in {bounds(low, high)}"
+    said = f"the retention of unread records of {place} {when}: they may be deleted any time from then on"
+    return said if group["loses_data_by"] == "append_time" else f"{said} (by the producers' timestamps)"
+
+
 # Problems as explained in groups.sql: 3 critical, 2 warning, 1 unknown.
 _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "drifted": (3, _drifted),
     "unassigned": (3, _finding("unassigned")),
     "stuck_rebalance": (3, _finding("stuck_rebalance")),
+    "loses_data": (3, _loses_data),
     "stopped": (3, _lag(" and nothing committed")),
     "stalled": (3, _lag(" and not moving")),
     "falling_behind": (2, _lag(" and growing")),
     "rewound": (2, _rewound),
     "ahead": (2, lambda g, c, s: "commits lie beyond the end of the log"),  # noqa: ARG005
+    "may_lose_data": (2, _loses_data),
     "imbalance": (2, _imbalance),
     "rebalance_storm": (2, _finding("rebalance_storm")),
     "idle_members": (1, _finding("idle_members")),

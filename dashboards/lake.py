@@ -1,4 +1,4 @@
-"""The page's view of the lake: one per process, updated by a thread, shared by all viewers.
+"""The server's view of the lake: one per process, updated by a thread, shared by page, metrics and API.
 
 Viewers are served from memory; the lake is read once, however many viewers there are.
 """
@@ -58,7 +58,6 @@ class PageLake:
         past: How far back charts and timelines go.
         thresholds: The alert rules' thresholds, by which the page chooses colours.
         reach: A living group, and each of its partitions, has a row within this time before the newest round.
-        problem: One sentence while the lake cannot be read; answers then come from the rows read before.
     """
 
     def __init__(
@@ -72,6 +71,7 @@ class PageLake:
         more: Mapping[str, Query] | None = None,
         changed: Callable[[], None] = lambda: None,
         spans: Mapping[str, timedelta] | None = None,
+        again_s: float = _AGAIN_S,
     ) -> None:
         """Prepare; `start` begins to read.
 
@@ -85,14 +85,18 @@ class PageLake:
             more: Queries that may be asked beside the page's own.
             changed: Called in the thread after each look.
             spans: How far back the past of a table goes, where it is not `past`.
+            again_s: A lake that cannot be read is tried again after this time.
         """
         self.past = past
         self.thresholds = thresholds or Thresholds()
         self._steady = steady
         self._rounds: dict[str, _Newest] = {}
         self.reach = reach_of_living(heartbeat)
-        self.problem: str | None = None
+        # One sentence by what failed. Each step takes back only its own: else what one says would be gone, for a moment
+        # in every cycle, because another one works.
+        self._troubles: dict[str, str] = {}
         self._refresh_s = refresh.total_seconds()
+        self._again_s = again_s
         self._queries = {**queries(), **(more or {})}
         self._changed = changed
         self._cache = TableCache(root, _wanted(self._queries, past, self.reach, spans or {}), past)
@@ -114,6 +118,16 @@ class PageLake:
         """End the thread, and wait that long for it: it may be in a read that takes longer."""
         self._end.set()
         self._thread.join(seconds)
+
+    @property
+    def problem(self) -> str | None:
+        """One sentence while the lake cannot be read; answers then come from the rows read before."""
+        return next(iter(self._troubles.values()), None)
+
+    def _tell(self, step: str, trouble: str | None) -> None:
+        # (Other threads read it meanwhile, so it is replaced, not changed.)
+        others = {name: told for name, told in self._troubles.items() if name != step}
+        self._troubles = others if trouble is None else {**others, step: trouble}
 
     @property
     def followed(self) -> bool:
@@ -216,24 +230,26 @@ class PageLake:
         try:
             changed = self._cache.update()
             self._see_rounds()
-            self.problem = None
+            self._tell("new", None)
             self._read = True
         except EvenkeelError as error:
-            changed = self.problem is None
-            self.problem = str(error)
+            changed = "new" not in self._troubles
+            self._tell("new", str(error))
         if changed:
             self.forget()
 
     def read_on(self) -> bool:
         """Read some of the older files; False when nothing is left."""
         if not self._cache.behind:
+            self._tell("older", None)
             return False
         self._files = max(self._files, self._cache.behind)
         try:
             self._cache.read_on()
         except EvenkeelError as error:
-            self.problem = str(error)
+            self._tell("older", str(error))
             return False
+        self._tell("older", None)
         self.forget()
         if not self._cache.behind:
             self._cache.tidy()
@@ -253,12 +269,13 @@ class PageLake:
                 if time.monotonic() - tidied > _TIDY_EVERY_S:
                     self._cache.tidy()
                     tidied = time.monotonic()
+                self._tell("any", None)
             except Exception:  # noqa: BLE001 - the thread must not die: the page would show an old hour as the present
                 _log.exception("reading the lake failed")
-                self.problem = "Reading the lake failed; the page's log has the reason. The page will try again."
-            pause = _AGAIN_S if self.problem else self._refresh_s
+                self._tell("any", "Reading the lake failed; the server's log has the reason. It will try again.")
+            pause = self._again_s if self.problem else self._refresh_s
             self._busy_since = None
-            if not self._cache.behind:
+            if self.problem or not self._cache.behind:
                 self._end.wait(max(0.1, pause - (time.monotonic() - began)))
 
     def forget(self) -> None:
@@ -282,6 +299,9 @@ def _wanted(
         "group_health": of_living,
         "lag": of_living,
         "rounds": timedelta(minutes=1),
+        "topics": of_living,
+        # (Advice that holds has a row for each day; a day is looked at when the next one has come.)
+        "advice": timedelta(days=3),
         "rebalance_churn": past,
     }
     found = {}

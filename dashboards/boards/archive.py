@@ -10,17 +10,18 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards.query import history_queries, queries
+from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
-from streaming.tables import LakeReader
+from streaming.tables import LakeReader, Written, alerter_place
 
-__all__ = ["Archive"]
+__all__ = ["Archive", "Signs"]
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +32,9 @@ _PATIENCE_S = 0.7
 # memory first.
 _GOOD_S = 60.0
 
+# Of the sizes of all tables: opening a lake that nobody maintains takes seconds.
+_TABLES_GOOD_S = 300.0
+
 # Answers that are kept, of a few thousand rows each at the most.
 _MOST_ANSWERS = 64
 
@@ -38,9 +42,26 @@ _MOST_ANSWERS = 64
 _MOST_WAITING: Final = 16
 
 
+# Files of `rounds` that are looked at: some ten minutes of batches.
+_NEWEST_FILES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """Signs of life in the tables' logs; no row is read for them.
+
+    Attributes:
+        written: The newest files of `rounds`, by when they were written and the newest `closed_time` in them.
+        judged: By cluster the number of the round up to which its alerts were decided; None where nothing ever was.
+    """
+
+    written: Sequence[Written]
+    judged: Mapping[str, int | None]
+
+
 @dataclass(slots=True)
 class _Answer:
-    rows: Future[list[dict[str, Any]]]
+    found: Future[Any]
     asked_at: float
 
 
@@ -61,19 +82,53 @@ class Archive:
         Raises:
             EvenkeelError: The lake cannot be read.
         """
-        key = (name, *sorted((k, str(v)) for k, v in parameters.items()))
+        key = _key(name, parameters)
+        rows: list[dict[str, Any]] | None = self._found(key, _GOOD_S, lambda reader: _rows(reader, name, parameters))
+        return rows
+
+    def known(self, name: str, **parameters: Any) -> list[dict[str, Any]] | None:
+        """The rows of a question that was answered lately, of whatever age; None if they are not kept."""
+        with self._lock:
+            answer = self._answers.get(_key(name, parameters))
+        if answer is None or not answer.found.done() or answer.found.exception() is not None:
+            return None
+        rows: list[dict[str, Any]] = answer.found.result()
+        return rows
+
+    def tables(self) -> list[Contents] | None:
+        """Every table, some minutes old; None while their logs are still being read.
+
+        Raises:
+            EvenkeelError: The lake cannot be read.
+        """
+        found: list[Contents] | None = self._found(("",), _TABLES_GOOD_S, lambda _: contents(self._root))
+        return found
+
+    def signs(self, clusters: Sequence[str]) -> Signs | None:
+        """Signs of life; None while they are still being read.
+
+        Args:
+            clusters: Names of clusters.
+
+        Raises:
+            EvenkeelError: The lake cannot be read.
+        """
+        found: Signs | None = self._found(("signs", *clusters), _GOOD_S, lambda reader: _signs(reader, clusters))
+        return found
+
+    def _found(self, key: tuple[Any, ...], good_s: float, read: Callable[[LakeReader], Any]) -> Any:
         with self._lock:
             known = self._answers.get(key)
-            if known is None or (known.rows.done() and time.monotonic() - known.asked_at > _GOOD_S):
-                waiting = sum(not answer.rows.done() for answer in self._answers.values())
+            if known is None or (known.found.done() and time.monotonic() - known.asked_at > good_s):
+                waiting = sum(not answer.found.done() for answer in self._answers.values())
                 if waiting >= _MOST_WAITING:
                     return None
-                known = _Answer(self._thread.submit(self._read, name, parameters), time.monotonic())
+                known = _Answer(self._thread.submit(self._read, read), time.monotonic())
                 self._answers[key] = known
                 while len(self._answers) > _MOST_ANSWERS:
                     self._answers.popitem(last=False)
         try:
-            return known.rows.result(_PATIENCE_S)
+            return known.found.result(_PATIENCE_S)
         except NotYetError:
             return None
         except Exception as error:
@@ -89,10 +144,23 @@ class Archive:
         """Take no more questions."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _read(self, read: Callable[[LakeReader], Any]) -> Any:
         if self._reader is None:
             self._reader = LakeReader(self._root)
         elif time.monotonic() - self._refreshed > _GOOD_S:
             self._reader.refresh()
         self._refreshed = time.monotonic()
-        return self._reader.rows((queries() | history_queries())[name].duckdb, dict(parameters))
+        return read(self._reader)
+
+
+def _signs(reader: LakeReader, clusters: Sequence[str]) -> Signs:
+    judged = {cluster: reader.transaction("alerts", alerter_place(cluster)) for cluster in clusters}
+    return Signs(reader.written("rounds", "closed_time", _NEWEST_FILES), judged)
+
+
+def _key(name: str, parameters: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (name, *sorted((k, str(v)) for k, v in parameters.items()))
+
+
+def _rows(reader: LakeReader, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return reader.rows((queries() | history_queries())[name].duckdb, dict(parameters))

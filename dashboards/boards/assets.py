@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from dashboards.theme import css_variables
-
 __all__ = ["Asset", "asset", "assets"]
 
 _log = logging.getLogger(__name__)
@@ -71,8 +69,6 @@ def _by_file() -> dict[str, Asset]:
             )
             continue
         body = path.read_bytes()
-        if path.name == "page.css":
-            body = body.replace(b"/* palette */", css_variables().encode())
         name = f"{hashlib.sha256(body).hexdigest()[:16]}/{path.name}"
         found[path.name] = Asset(name, _TYPES[path.suffix], body, gzip.compress(body, 9))
     return found

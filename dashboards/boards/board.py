@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
-from dashboards import format as words
 from dashboards.boards.address import Address
 from dashboards.boards.archive import Archive
+from dashboards.boards.rules import RulesFile
+from dashboards.format import Clock
 from dashboards.lake import PageLake, since
 from streaming.config import Owner, owner_of
-from streaming.terminal import age
 
 __all__ = ["HEALTH", "Board", "Clock", "NotThereError", "Row", "View"]
 
@@ -26,31 +26,6 @@ class NotThereError(Exception):
     """The address names something that is not there; the text is one sentence."""
 
 
-class Clock(words.Clock):
-    """Times as marks that the template turns into `<time>`: the browser knows the viewer's zone, the server does not.
-
-    So one rendering serves all viewers. A mark is two private characters around the time; `visible` escapes those in
-    names, so no name can pass for one.
-    """
-
-    def time(self, moment: datetime | None, *, exact: bool = True) -> str:
-        """A mark for a time of day."""
-        return words.DASH if moment is None else mark(moment, "s" if exact else "m")
-
-    def whole(self, moment: datetime | None) -> str:
-        """The full moment as text, in UTC: the browser adds the viewer's own."""
-        return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-    def ago(self, moment: datetime | None) -> str:
-        """How long ago: "3 min ago"."""
-        return words.DASH if moment is None else f"{age(self.now - moment)} ago"
-
-
-def mark(moment: datetime, style: str) -> str:
-    """A time as the mark that `markup.said` turns into `<time>`."""
-    return f"\ue000{int(moment.timestamp() * 1000)}{style}\ue001"
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """One rendering of one board.
@@ -61,6 +36,7 @@ class View:
         now: Time of the rendering.
         address: What was asked for.
         owners: Teams and their groups.
+        rules: The alert rules.
     """
 
     lake: PageLake
@@ -68,11 +44,12 @@ class View:
     now: datetime
     address: Address
     owners: Sequence[Owner] = field(default=())
+    rules: RulesFile = field(default_factory=RulesFile)
 
     @property
     def clock(self) -> Clock:
         """The clock of the rendering."""
-        return Clock(self.now, UTC, self.lake.past)
+        return Clock(self.now, self.lake.past)
 
     @property
     def since(self) -> datetime:

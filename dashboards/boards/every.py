@@ -4,9 +4,36 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.boards import decision, group, overview, rebalances
+from dashboards.boards import (
+    advising,
+    alerting,
+    clients,
+    clusters,
+    cost,
+    decision,
+    group,
+    itself,
+    lag_map,
+    overview,
+    rebalances,
+)
 from dashboards.boards.board import Board
 
 __all__ = ["BOARDS"]
 
-BOARDS: Final[tuple[Board, ...]] = (overview.BOARD, group.BOARD, decision.BOARD, rebalances.BOARD)
+BOARDS: Final[tuple[Board, ...]] = (
+    overview.BOARD,
+    group.BOARD,
+    decision.BOARD,
+    rebalances.BOARD,
+    # lag by partition
+    lag_map.BOARD,
+    # alerts, cost, advice, clients, clusters, Evenkeel itself
+    alerting.ALERTS,
+    alerting.RULE,
+    cost.BOARD,
+    advising.BOARD,
+    clients.BOARD,
+    clusters.BOARD,
+    itself.BOARD,
+)

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import RANGES, Range
+from dashboards.boards.address import LIVE, RANGES, Range
 from dashboards.boards.alerts import firing
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.decisions import decision_rows
 from dashboards.boards.overview import behind
 from dashboards.boards.owners import owners
-from dashboards.boards.past import decisions_within, in_memory, ranges
+from dashboards.boards.past import decisions_within, in_memory, left_out, ranges
 from dashboards.boards.plots import Heard, history_plot, lag_plot, rebalance_plot
 from dashboards.boards.strategies import strategies
 from dashboards.lake import since
@@ -42,9 +42,13 @@ def _fill(view: View) -> Mapping[str, Any]:
         "ranges": ranges(view, span, RANGES),
         "reading": decisions is None or plot is None,
         "lag": plot,
+        "by_partition": view.address.link(
+            "groups", group["group_id"], "lag", cluster=view.cluster, range=span.name if span.name != LIVE else None
+        ),
         "moves": rebalance_plot(decisions or (), span),
         "decisions": decision_rows((decisions or ())[:_SHOWN_DECISIONS], view, with_group=False),
         "decided": len(decisions or ()),
+        "left_out": left_out(view, span, group["cluster"], group["group_id"]),
         "all_decisions": view.address.link("rebalances", cluster=group["cluster"], range=span.name),
         "strategies": strategies(view.ask("what_if", **name), verdict, view.clock),
         "members": members_of(members, partitions),

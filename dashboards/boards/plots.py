@@ -54,7 +54,7 @@ def lag_plot(rows: Sequence[Row], decisions: Sequence[Row], span: Range, heard: 
         total.append(of_all)
         worst.append(of_one)
 
-    for row, after in zip(rows, following, strict=True):
+    for row, after in zip(rows, following, strict=False):  # (none follows where there is no row)
         end = min(after, row["time"] + heard.reach, span.end)
         if end <= span.begin:
             continue

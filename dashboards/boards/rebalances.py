@@ -10,7 +10,7 @@ from dashboards import format as words
 from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, Row, View
 from dashboards.boards.decisions import decision_rows
-from dashboards.boards.past import decisions_within, ranges
+from dashboards.boards.past import decisions_within, left_out, ranges
 from dashboards.boards.plots import rebalance_plot
 
 __all__ = ["BOARD"]
@@ -29,6 +29,8 @@ def _fill(view: View) -> Mapping[str, Any]:
     return {
         "ranges": ranges(view, span, RANGES),
         "reading": found is None or (compared and before is None),
+        "left_out": left_out(view, span, view.cluster, None)
+        or (left_out(view, span.before, view.cluster, None) if compared else ""),
         "sums": _sums(found or (), before),
         "compare": view.address.here(compare=None if compared else "before"),
         "compared": compared,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from dashboards import format as words
@@ -20,6 +21,7 @@ from dashboards.boards.assets import asset
 from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.every import BOARDS
 from dashboards.boards.markup import render
+from dashboards.boards.rules import RulesFile
 from dashboards.boards.status import silent, status
 from dashboards.lake import PageLake
 from streaming.config import Owner
@@ -76,6 +78,7 @@ class Site:
         owners: Sequence[Owner] = (),
         *,
         refresh_ms: int = 3_000,
+        rules: Path | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Prepare.
@@ -85,11 +88,13 @@ class Site:
             root: Folder or URI of the lake, for what is not.
             owners: Teams and their groups.
             refresh_ms: From one refresh of a page that is looked at to the next.
+            rules: The alert rules; None finds them as the alerter does.
             now: The time.
         """
         self._lake = lake
         self._archive = Archive(root)
         self._owners = owners
+        self._rules = RulesFile(rules)
         self._refresh_ms = refresh_ms
         self._now = now
         self._made: OrderedDict[_Key, tuple[Any, Future[Answer]]] = OrderedDict()
@@ -121,7 +126,7 @@ class Site:
                 self._made.move_to_end(key)
         assert known is not None  # noqa: S101 - for mypy: it was set where it was None
         if mine:
-            self._make(key, known[1], board, View(self._lake, self._archive, now, address, self._owners))
+            self._make(key, known[1], board, View(self._lake, self._archive, now, address, self._owners, self._rules))
         return known[1].result()
 
     def missing(self, path: tuple[str, ...], sentence: str) -> Answer:

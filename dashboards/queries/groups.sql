@@ -6,9 +6,10 @@
 --   :imbalance DOUBLE  the alert rules' threshold for imbalance above the least possible
 -- Columns: one row per group; the columns of group_health keep their names, and
 --   problems   what is wrong or worth knowing, the worst first, separated by spaces; '' when nothing is:
---              drifted, unassigned, stuck_rebalance, stopped, stalled   partitions have the wrong owner or none, or
---                                                                       are not consumed
---              falling_behind, rewound, ahead, imbalance, rebalance_storm, mismatch
+--              drifted, unassigned, stuck_rebalance, loses_data, stopped, stalled
+--                                                                       partitions have the wrong owner or none, are not
+--                                                                       consumed, or not before their retention ends
+--              falling_behind, rewound, ahead, may_lose_data, imbalance, rebalance_storm, mismatch
 --                                                                       works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated, idle_members,
 --              never_committed                                          unknown now, about to change, or perhaps meant so
@@ -16,9 +17,15 @@
 --              no members
 --   drifted_partitions  those of the newest verdict if it is drifted; else NULL
 -- A group is imbalanced if its imbalance exceeds the least that any assignment could reach by more than the threshold.
+-- Data is lost soon if retention ends within an hour, or its last tenth, as the shipped alert rule has it: certain where
+-- members read topics with LogAppendTime (loses_data), else as far as producers' clocks and intentions go
+-- (may_lose_data).
 -- Findings are searched in their JSON text. No name can imitate them there: its quotes would be escaped.
 WITH health AS (
-  SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_optimal, 0) AS avoidable
+  SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_optimal, 0) AS avoidable,
+    CASE WHEN loses_data_in_seconds_max < least(3600, loses_data_retention_seconds / 10)
+      THEN CASE WHEN loses_data_by = 'append_time' AND members > 0 THEN 'loses_data' ELSE 'may_lose_data' END
+    END AS loss
   FROM group_health_current
   WHERE (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
 ),
@@ -28,10 +35,12 @@ judged AS (
       CASE WHEN verdict = 'drifted' THEN 'drifted' END,
       CASE WHEN contains(findings_json, '{"finding":"unassigned"') THEN 'unassigned' END,
       CASE WHEN contains(findings_json, '{"finding":"stuck_rebalance"') THEN 'stuck_rebalance' END,
+      CASE WHEN loss = 'loses_data' THEN loss END,
       CASE WHEN lag_status IN ('stopped', 'stalled') THEN lag_status END
     ) AS critical,
     concat_ws(' ',
       CASE WHEN lag_status IN ('falling_behind', 'rewound', 'ahead') THEN lag_status END,
+      CASE WHEN loss = 'may_lose_data' THEN loss END,
       CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
       CASE WHEN contains(findings_json, '{"finding":"rebalance_storm"') THEN 'rebalance_storm' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
@@ -59,7 +68,8 @@ SELECT
   r.expected_strategy, r.generation, r.last_decision_time, r.members, r.verdict, r.verdict_reason, r.drifted_count,
   r.findings, r.topics, r.partitions, r.assigned_partitions, r.lag_total, r.lag_max, r.lag_unknown, r.lag_status,
   r.imbalance, r.imbalance_optimal, d.drifted_partitions, r.time_behind_seconds_min, r.time_behind_seconds_max,
-  r.time_behind_reason, r.time_behind_topic, r.time_behind_partition, r.drain_seconds
+  r.time_behind_reason, r.time_behind_topic, r.time_behind_partition, r.drain_seconds, r.loses_data_in_seconds_min, r.loses_data_in_seconds_max,
+  r.loses_data_topic, r.loses_data_partition, r.loses_data_by
 FROM ranked AS r
 LEFT JOIN drift_current AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
 ORDER BY r.health DESC,

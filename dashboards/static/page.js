@@ -40,6 +40,12 @@
 
   let failures = 0;
 
+  // Once may be an accident; from the second failure on it is said.
+  function answered(well) {
+    failures = well ? 0 : failures + 1;
+    document.getElementById("away").hidden = failures < 2;
+  }
+
   function show(url) {
     const asked = new URL(url, location.href);
     asked.searchParams.set("part", "main");
@@ -54,17 +60,15 @@
 
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx, tasks } = event.detail;
+    answered(ctx.response.status < 500);
     if (ctx.response.status >= 500) return event.preventDefault();
     tag = ctx.response.headers.get("ETag") || "";
     for (const task of tasks) if (task.fragment) localize(task.fragment);
   });
 
-  document.addEventListener("htmx:after:swap", () => {
-    failures = 0;
-    draw();
-  });
+  document.addEventListener("htmx:after:swap", draw);
 
-  document.addEventListener("htmx:error", () => { failures += 1; });
+  document.addEventListener("htmx:error", () => answered(false));
 
   setInterval(() => ages(document), 1000);
 
@@ -285,7 +289,94 @@
     ctx.fill();
   }
 
-  const KINDS = { lag: lines, history: lines, rebalances: stems };
+  // ---- a heat map: a line for each partition, a column for each step, darker is more, hatched is not known
+
+  const HEAT = [0.05, 0.16, 0.3, 0.46, 0.62, 0.8, 1];
+
+  function level(value, levels) {
+    let found = 0;
+    while (found < levels.length && value >= levels[found]) found += 1;
+    return found;
+  }
+
+  const lineHeight = (given) => Math.max(13, Math.min(22, Math.floor(420 / given.rows.length)));
+
+  function waited(s) {
+    return s < 120 ? `${s} s` : s < 7200 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
+  }
+
+  function heat(given) {
+    const count = given.rows.length;
+    const columns = (given.x[1] - given.x[0]) / given.width;
+    const times = Array.from({ length: columns }, (_, i) => given.x[0] + (i + 0.5) * given.width);
+    const longest = Math.max(...given.names.map((name) => name.length));
+    const narrow = innerWidth < 720;
+    return {
+      data: [times, times.map(() => null)],
+      options: {
+        height: count * lineHeight(given) + 40,
+        series: [{}, { paths: () => null, points: { show: false } }],
+        scales: { x: { time: true, range: () => given.x }, y: { dir: -1, range: () => [0, count] } },
+        labels: {
+          size: Math.min(narrow ? 110 : 190, 12 + 7 * longest),
+          splits: () => given.names.map((_, i) => i + 0.5),
+          values: () => given.names.map((name) => (narrow && name.length > 15 ? `…${name.slice(-14)}` : name)),
+          grid: { show: false }, space: 0, font: '11px system-ui, "Segoe UI", sans-serif',
+        },
+        plugins: [
+          tips((u, i) => {
+            const row = Math.floor(u.posToVal(u.cursor.top, "y"));
+            if (row < 0 || row >= count) return "";
+            const value = given.rows[row][i];
+            const text = value == null ? "not known" : given.unit ? value ? `${waited(value)} or more` : "0 s" : shown(value);
+            return `${given.names[row]}  ${when(given.x[0] + i * given.width)}  ${text}`;
+          }),
+          { hooks: { draw: (u) => drawHeat(u, given, columns) } },
+        ],
+      },
+    };
+  }
+
+  function hatch(ctx, px) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = Math.round(6 * px);
+    const to = tile.getContext("2d");
+    to.strokeStyle = ink.quiet;
+    to.globalAlpha = 0.55;
+    to.lineWidth = px;
+    to.beginPath();
+    for (const from of [-tile.width, 0, tile.width]) {
+      to.moveTo(from, tile.height);
+      to.lineTo(from + tile.width, 0);
+    }
+    to.stroke();
+    return ctx.createPattern(tile, "repeat");
+  }
+
+  function drawHeat(u, given, columns) {
+    const { ctx } = u;
+    const px = window.devicePixelRatio || 1;
+    const unknown = hatch(ctx, px);
+    const edge = (i) => Math.round(u.bbox.left + (u.bbox.width * i) / columns);
+    const gap = Math.round(px);
+    ctx.save();
+    given.rows.forEach((row, r) => {
+      const top = Math.round(u.valToPos(r, "y", true)) + gap;
+      const high = Math.round(u.valToPos(r + 1, "y", true)) - top;
+      for (let from = 0; from < columns;) {
+        const kind = row[from] == null ? -1 : level(row[from], given.levels);
+        let to = from + 1;
+        while (to < columns && (row[to] == null ? -1 : level(row[to], given.levels)) === kind) to += 1;
+        ctx.fillStyle = kind < 0 ? unknown : ink.accent;
+        ctx.globalAlpha = kind < 0 ? 1 : HEAT[kind];
+        ctx.fillRect(edge(from), top, edge(to) - edge(from), high);
+        from = to;
+      }
+    });
+    ctx.restore();
+  }
+
+  const KINDS = { map: heat, lag: lines, history: lines, rebalances: stems };
 
   function draw() {
     if (!window.uPlot) return;
@@ -299,7 +390,7 @@
       const given = JSON.parse(node.dataset.plot);
       const known = plots.get(node);
       if (known && known.text === node.dataset.plot) continue;
-      if (known && known.given.kind === given.kind && known.mode === matchMedia("(prefers-color-scheme: dark)").matches) {
+      if (known && given.kind !== "map" && known.given.kind === given.kind && known.mode === matchMedia("(prefers-color-scheme: dark)").matches) {
         Object.assign(known, { text: node.dataset.plot, given });
         known.plot.what = given.series[3];
         known.plot.batch(() => {
@@ -316,8 +407,10 @@
     plots.get(node)?.plot.destroy();
     const box = { text: node.dataset.plot, given, mode: matchMedia("(prefers-color-scheme: dark)").matches };
     const { data, options } = KINDS[given.kind](given, box);
+    const { labels, ...more } = options;
     const [x, y] = axes(given.kind === "rebalances" ? 30 : 40);
     x.values = timeValues;
+    Object.assign(y, labels);
     box.plot = new window.uPlot({
       width: Math.max(200, node.clientWidth),
       height: node.clientHeight,
@@ -325,10 +418,9 @@
       cursor: { y: false, drag: { x: true, y: false }, points: { show: false }, sync: { key: "time", setSeries: false } },
       scales: { x: { time: true, min: given.x[0], max: given.x[1], range: (_, min, max) => (box.plot ? [min, max] : given.x) }, y: { range: from0 } },
       axes: [x, y],
-      ...options,
-      hooks: { ...(options.hooks || {}) },
+      ...more,
     }, null, (u, init) => {
-      u.what = given.series[3];
+      u.what = given.series?.[3];
       node.append(u.root);
       init();
     });
@@ -348,7 +440,7 @@
   addEventListener("resize", () => {
     clearTimeout(sizing);
     sizing = setTimeout(() => {
-      for (const [node, { plot }] of plots) plot.setSize({ width: Math.max(200, node.clientWidth), height: node.clientHeight });
+      for (const [node, { plot }] of plots) plot.setSize({ width: Math.max(200, node.clientWidth), height: plot.height });
     }, 100);
   });
 

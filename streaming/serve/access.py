@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streaming.config import ServeSettings
+from streaming.serve.guesses import Guesses
 from streaming.serve.problems import problem
 
 # Nothing from elsewhere, nothing inline, in no frame, no address told to others.
@@ -29,13 +28,6 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
 }
 
-# Ten wrong passwords a minute and address: nobody guesses a secret so, and a scraper with an old one is let in again a
-# minute after it was mended.
-_MOST_FAILURES = 10
-_WINDOW_S = 60.0
-# Addresses that are remembered; the oldest is forgotten first.
-_MOST_ADDRESSES = 10_000
-
 OPEN: Final = frozenset({"/health", "/burrow/admin", "/burrow/admin/ready"})
 """Paths without a login: they tell that the server runs, and no names."""
 
@@ -43,21 +35,20 @@ OPEN: Final = frozenset({"/health", "/burrow/admin", "/burrow/admin/ready"})
 class Guard:
     """Lets through what may be asked: GET and HEAD, under our names, with the token or password where one is set."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings, steady: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, app: ASGIApp, settings: ServeSettings, guesses: Guesses | None = None) -> None:
         """Prepare.
 
         Args:
             app: What answers.
             settings: Token, password, hosts.
-            steady: A clock in seconds.
+            guesses: What slows down who guesses; None for one of its own.
         """
         self._app = app
         self._hosts = frozenset(host.lower() for host in settings.own_hosts)
         self._secrets = tuple(_secrets(settings))
         self._basic = settings.password is not None
         self._path = "/" + settings.path.strip("/") if settings.path.strip("/") else ""
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
-        self._steady = steady
+        self._guesses = guesses or Guesses()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or refuse."""
@@ -75,10 +66,10 @@ class Guard:
         # A proxy may take its path off, or leave it.
         if self._path and f"{scope['path']}/".startswith(f"{self._path}/"):
             scope = {**scope, "root_path": self._path}
-        refused = self._refusal(scope)
+        refused = await self._refusal(scope)
         await (self._app if refused is None else refused)(scope, receive, with_headers)
 
-    def _refusal(self, scope: Scope) -> ASGIApp | None:
+    async def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         if scope["method"] not in {"GET", "HEAD"}:
             return problem(405, "This server only answers GET and HEAD.", headers={"Allow": "GET, HEAD"})
@@ -87,21 +78,16 @@ class Guard:
         if not self._secrets or scope["path"].removeprefix(scope.get("root_path", "")) in OPEN:
             return None
         client = scope.get("client")
-        return self._login(headers, client[0] if client else "")
+        return await self._login(headers.get("authorization", ""), client[0] if client else "")
 
-    def _login(self, headers: Headers, address: str) -> ASGIApp | None:
-        failures = [at for at in self._failures.get(address, ()) if self._steady() - at < _WINDOW_S]
-        if len(failures) >= _MOST_FAILURES:
-            return problem(429, "Too many wrong logins: wait a minute.", headers={"Retry-After": str(int(_WINDOW_S))})
-        given = _given(headers.get("authorization", ""))
-        if given is not None and any(hmac.compare_digest(given, secret) for secret in self._secrets):
-            self._failures.pop(address, None)
-            return None
-        if headers.get("authorization"):
-            self._failures[address] = [*failures, self._steady()]
-            self._failures.move_to_end(address)
-            while len(self._failures) > _MOST_ADDRESSES:
-                self._failures.popitem(last=False)
+    async def _login(self, login: str, address: str) -> ASGIApp | None:
+        if login:
+            if not await self._guesses.may_try(address):
+                return problem(429, "Too many wrong logins from your address: try again.", headers={"Retry-After": "1"})
+            given = _given(login)
+            if given is not None and any(hmac.compare_digest(given, secret) for secret in self._secrets):
+                return None
+            self._guesses.was_wrong(address, login)
         scheme = 'Basic realm="evenkeel", charset="UTF-8"' if self._basic else "Bearer"
         return problem(401, "This server needs a login.", headers={"WWW-Authenticate": scheme})
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
+import sys
 from contextlib import AbstractContextManager
+from typing import NoReturn
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -41,27 +44,38 @@ class _Server(uvicorn.Server):
 
 
 def main(settings: Settings) -> int:
-    """Serve until SIGINT or SIGTERM; returns the exit code."""
+    """Serve until SIGINT or SIGTERM, which end the process with exit code 0; returns the exit code of a failure."""
     set_up_log({"uvicorn.error": logging.WARNING})
     return exit_code(lambda: _run(settings))
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings) -> NoReturn:
     serve = settings.serve
     with _listener(serve) as listener:
         model = Model(settings, after=lambda: scrapes.warm())  # noqa: PLW0108 - made below
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
-        site = Site(model.lake, settings.lake, settings.owners, refresh_ms=serve.refresh_ms)
+        site = Site(
+            model.lake,
+            settings.lake,
+            settings.owners,
+            refresh_ms=serve.refresh_ms,
+            rules=settings.alerts.rules,
+        )
         server = _Server(_config(application(model, scrapes, serve, site)))
         host, port = listener.getsockname()[:2]
-        _LOG.info("serving the tables in %s on http://%s:%d", settings.lake, f"[{host}]" if ":" in host else host, port)
+        where = f"{f'[{host}]' if ':' in host else host}:{port}/{serve.path.strip('/')}".rstrip("/")
+        _LOG.info("the page is at http://%s, with metrics and API, of the tables in %s", where, settings.lake)
         if serve.token is None and serve.password is None and not serve.own_hosts:
             _LOG.warning("everyone who reaches this address can read it: set EVENKEEL_SERVE__TOKEN, or use a proxy")
         model.start()
         server.run(sockets=[listener])
         model.stop(_GRACE_S)
         site.stop()
-    return 0
+    # A thread that reads the lake may be inside DuckDB for minutes: the interpreter would wait for it, or print long
+    # errors, and there is nothing to save.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 # (The first is Chromium without windows, toolbars and the like: a page takes half the processor time.)
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -33,50 +34,50 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Seen:
-    """A browser's errors, and its requests to foreign hosts."""
+    """What a browser complained of (violations of the content policy, too), foreign requests, pop-ups, cookies."""
 
     complaints: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     dialogs: list[str] = field(default_factory=list)
+    cookies: list[Any] = field(default_factory=list)
 
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open an address; afterwards there must be no errors, requests to foreign hosts, or pop-ups."""
+    """Open an address; afterwards there must be no complaints, requests to foreign hosts, pop-ups or cookies."""
     seen = Seen()
     contexts = []
 
-    def open_page(
-        address: str,
-        *,
-        zone: str = "Europe/Berlin",
-        scheme: str = "light",
-        ready: str = ".groups",
-        before: Callable[[Page], None] | None = None,
-    ) -> Page:
-        context = browser.new_context(
-            viewport={"width": 1440, "height": 900},
-            timezone_id=zone,
-            color_scheme=scheme,  # type: ignore[arg-type]
-        )
+    def open_page(address: str, *, ready: str = "main > *", expected: tuple[str, ...] = (), **options: Any) -> Page:
+        """A page in a browser of its own.
+
+        Args:
+            address: What to open.
+            ready: Selector of what must be there.
+            expected: Parts of the complaints that the test causes.
+            options: Of the browser: `timezone_id`, `color_scheme`, `viewport`, ...
+        """
+        defaults = {"viewport": {"width": 1440, "height": 900}, "timezone_id": "Europe/Berlin"}
+        context = browser.new_context(**(defaults | options))
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        own = address.split("?", maxsplit=1)[0].rstrip("/")
-        ours = (own, own.replace("http:", "ws:"), f"blob:{own}", "data:")
-        page.on("console", lambda m: seen.complaints.append(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda e: seen.complaints.append(str(e)))
+        ours = "/".join(address.split("/")[:3]) + "/"
+
+        def complain(text: str) -> None:
+            if not any(part in text for part in expected):
+                seen.complaints.append(text)
+
+        page.on("console", lambda m: complain(m.text) if m.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda e: complain(str(e)))
         page.on("request", lambda r: None if r.url.startswith(ours) else seen.foreign.append(r.url))
         page.on("dialog", lambda d: (seen.dialogs.append(d.message), d.dismiss()))
-        if before is not None:
-            before(page)
         page.goto(address, timeout=PATIENCE_MS)
         page.wait_for_selector(ready)
-        # On a busy machine the boards may be ready before the page's own style, which moves them.
-        expect(page.get_by_test_id("stMainBlockContainer")).to_have_css("padding-left", "36px", timeout=PATIENCE_MS)
         return page
 
     yield open_page
     for context in contexts:
+        seen.cookies += context.cookies()
         context.close()
     assert seen == Seen()

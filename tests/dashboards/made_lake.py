@@ -90,7 +90,7 @@ class MadeLake:
     """A lake that grows by rounds."""
 
     def __init__(
-        self, root: Path, groups: Sequence[MadeGroup], *, end: datetime | None = None, rounds: int = 1
+        self, root: Path | str, groups: Sequence[MadeGroup], *, end: datetime | None = None, rounds: int = 1
     ) -> None:
         """Write `rounds` rounds, the last one at `end` (None: now), in one batch."""
         self.lake = DeltaLake(str(root))
@@ -203,6 +203,9 @@ class MadeLake:
             left=[] if number % 30 < 20 else [group.member_id(0)], replaced=[],
             partitions_moved=moved, partitions_moved_optimal=min(moved, 2),
             partitions_pending_handover=0, unassigned_partition_seconds_min=low, unassigned_partition_seconds_max=high,
+            causes=[["member_joined", "not in the generation before", 1, [group.member_id(0)], None, None, None]],
+            rebalance_protocol="eager", partitions_stopped_unmoved=len(actual) - moved, records_delayed_min=3,
+            records_delayed_max=40,
         )  # fmt: skip
         put(
             "drift", **head, round=number, round_time=ms, strategy=group.strategy, verdict=verdict, reason=group.reason,

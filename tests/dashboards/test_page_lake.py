@@ -106,3 +106,33 @@ def test_a_look_that_hangs_is_not_following(tmp_path: Path) -> None:
     finally:
         go_on.set()
         page.stop(60)
+
+
+def test_what_cannot_be_done_with_the_rows_is_a_problem_until_it_can(tmp_path: Path) -> None:
+    DeltaLake(str(tmp_path / "lake")).create()
+    fails, failed, worked = threading.Event(), threading.Event(), threading.Event()
+    seen: list[str | None] = []
+    fails.set()
+
+    def work() -> None:
+        seen.append(page.problem)
+        if fails.is_set():
+            if len(seen) == 3:
+                failed.set()
+            message = "what is made of the rows"
+            raise ValueError(message)
+        worked.set()
+
+    span, often = timedelta(hours=1), timedelta(milliseconds=1)
+    page = PageLake(str(tmp_path / "lake"), span, span, often, changed=work, again_s=0.001)
+    page.start()
+    try:
+        assert failed.wait(60)
+        # (After each look at the lake, which works: it is no reason to take back what is said of the rest.)
+        told = "Reading the lake failed; the server's log has the reason. It will try again."
+        assert seen[:3] == [None, told, told]
+        fails.clear()
+        assert worked.wait(60)
+    finally:
+        page.stop(60)
+    assert page.problem is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -11,12 +12,16 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from dashboards.export import export
+from dashboards.export.sqlfiles import SECTIONS
 from dashboards.format import Clock, reasons
 from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, history_queries, queries, server_queries
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
+from tests.dashboards.export.interpolate import interpolated
+from tests.dashboards.made_events import add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 
 # (With other tests that need a Spark session in their own process.)
@@ -30,7 +35,9 @@ DECISION = 500_000
 
 EVERYTHING = {
     "cluster": None, "group_id": None, "topic": None, "status": None, "verdict": None, "since": SINCE, "most": 20,
-    "step": "minute", "imbalance": 0.5, "text": "audit", "at": END, "decision": DECISION,
+    "step": "minute", "imbalance": 0.5, "text": "audit", "at": END, "decision": DECISION, "kind": None, "rule": None,
+    "until": END,
+    "minutes": 5, "hours": 4, "by": "seconds",
 }  # fmt: skip
 ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
 STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
@@ -42,24 +49,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("queries") / "lake"
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
     lake = MadeLake(root, groups, end=END, rounds=130)
+    add_events(lake)
     ms = int(END.timestamp() * 1000)
-    fires = {"cluster": CLUSTER, "severity": "critical", "round": 1, "round_time": ms, "event_date": ms // 86_400_000,
-             "since": ms - 60_000, "ended": False, "state": "firing", "message": "it drifted"}  # fmt: skip
-    lake.add(
-        "alerts",
-        fires | {"rule": "drift", "group_id": "payments-audit", "entity": "1", "alert_id": "a", "decision": 1},
-        fires | {"rule": "lag", "group_id": "billing-stuck", "entity": "2", "alert_id": "b", "decision": 1,
-                 "severity": "warning"},
-        fires | {"rule": "lag", "group_id": "billing-stuck", "entity": "2", "alert_id": "b", "decision": 2,
-                 "severity": "warning", "state": "resolved", "ended": True},
-    )  # fmt: skip
-    lake.add("quarantine", {"cluster": CLUSTER, "topic": "t", "partition": 0, "record_offset": 7, "records": 3})
-    lake.add("gaps", {"cluster": CLUSTER, "kind": "log", "topic": "t", "partition": 0, "from_offset": 1})
-    # (Of a day long before those of the lake: the maintenance would replace theirs.)
-    day = ms // 86_400_000 - 30
-    advice = {"cluster": CLUSTER, "kind": "cooperative", "event_date": day, "since": day - 1, "ended": False,
-              "saved": 1.5, "details": [("rebalances", "3")]}  # fmt: skip
-    lake.add("advice", advice | {"group_id": "payments-audit"}, advice | {"group_id": HOSTILE[1]})
+    # (Beside topics that groups read, which have no such row.)
+    seen = {"cluster": CLUSTER, "round": 1, "round_time": ms, "event_date": ms // 86_400_000, "ended": False,
+            "partitions": 4, "groups": 0, "readers": [], "read_by_nobody": True}  # fmt: skip
+    lake.add("topics", seen | {"topic": "nobodys"}, seen | {"topic": "payments", "groups": 1, "log_bytes": 5})
     # (A day later all hours are closed. Nothing is joined, see `views`.)
     later = int((END + timedelta(days=2)).timestamp() * 1000)
     list(Maintainer(str(root), limits=Limits(min_files=10**9, quiet_ms=10**15), now=lambda: later).work())
@@ -101,6 +96,8 @@ def memory(root: Path) -> PageLake:
 
 def _values(query: Query) -> list[dict[str, Any]]:
     """All groups where a query allows it, one group, and one with a hostile name."""
+    if "topic" in query.parameters and "(:topic IS NULL" not in query.sql:
+        return [ONE | {"topic": "payments"}]
     if "group_id" not in query.parameters:
         return [EVERYTHING]
     return [EVERYTHING, ONE] if "(:group_id IS NULL" in query.sql else [ONE, STRANGER]
@@ -143,6 +140,25 @@ def test_a_query_gives_the_same_rows_in_spark_in_duckdb_and_from_memory(
         assert from_memory == in_spark
         seen += len(in_spark)
     assert seen, "a query that finds nothing here shows nothing"
+
+
+@pytest.mark.spark
+def test_an_exported_boards_queries_give_the_same_rows_in_spark(root: Path, views: SparkSession) -> None:
+    board = json.loads(export("grafana", "databricks"))
+    texts = [target["rawSql"] for panel in board["panels"] for target in panel.get("targets", ())]
+    panels = [panel for section in SECTIONS for panel in section.panels]
+    reader = LakeReader(root)
+    for panel, text in zip(panels, texts, strict=True):
+        query = queries()[panel.query]
+        for group in (ONE["group_id"], STRANGER["group_id"]):
+            asked = interpolated(text, CLUSTER, group, SINCE)
+            if panel.present:
+                assert views.sql(asked).collect() == [], "this lake is old"
+            asked = asked.replace("now()", f"TIMESTAMP'{END:%Y-%m-%d %H:%M:%S}'")
+            given = EVERYTHING | {"cluster": CLUSTER, "group_id": group if panel.one_group else None, "most": 100}
+            in_duckdb = reader.rows(query.duckdb, _given(query, given))
+            assert [_plain(row) for row in views.sql(asked).collect()] == [_plain(row) for row in in_duckdb]
+            assert in_duckdb, panel.title
 
 
 @pytest.mark.spark
@@ -195,7 +211,7 @@ def test_the_worst_groups_come_first_and_say_why(memory: PageLake) -> None:
         ("search-indexer", 2, "falling_behind"),
         ("signups-growing", 1, "stale_metadata"),
     ]
-    clock = Clock(END, UTC)
+    clock = Clock(END)
     worst = [max(reason.health for reason in reasons(g, clock)) for g in groups if g["health"] > 0]
     assert worst == [g["health"] for g in groups if g["health"] > 0]
     assert [g["group_id"] for g in groups if g["health"] == -1] == ["orders-mirror"]

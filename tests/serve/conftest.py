@@ -51,10 +51,10 @@ def serve_over() -> Callable[..., Served]:
         model = Model(loaded)
         serve = loaded.serve
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
-        site = Site(model.lake, str(root), loaded.owners)
+        site = Site(model.lake, str(root), loaded.owners, rules=loaded.alerts.rules)
         served = Served(lake, model, scrapes, application(model, scrapes, serve, site), {})
-        quiet = model.lake.quiet_s
-        model.lake.quiet_s = lambda cluster: served.quiet_s.get(cluster, quiet(cluster))  # type: ignore[method-assign]
+        # Time stands still, unless a test says how long a cluster has been quiet.
+        model.lake.quiet_s = lambda cluster: served.quiet_s.get(cluster, 0.0)  # type: ignore[method-assign]
         return served
 
     return make

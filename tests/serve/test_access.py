@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from starlette.responses import PlainTextResponse
 from streaming.config import ServeSettings, load_settings
 from streaming.exceptions import SetupError
 from streaming.serve.access import Guard
+from streaming.serve.guesses import Guesses
 from tests.serve.client import Answer, ask
 
 HEADERS = ("content-security-policy", "x-frame-options", "x-content-type-options", "referrer-policy")
@@ -19,7 +22,12 @@ HEADERS = ("content-security-policy", "x-frame-options", "x-content-type-options
 class Server:
     def __init__(self, **settings: Any) -> None:
         self.now = 0.0
-        self.app = Guard(PlainTextResponse("here"), ServeSettings(**settings), steady=lambda: self.now)
+        self.paused: list[float] = []
+        guesses = Guesses(steady=lambda: self.now, pause=self._pause)
+        self.app = Guard(PlainTextResponse("here"), ServeSettings(**settings), guesses)
+
+    async def _pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
 
     def get(self, path: str = "/x", **more: Any) -> Answer:
         return ask(self.app, path, **more)
@@ -70,15 +78,45 @@ def test_a_broken_login_is_a_wrong_one(header: str) -> None:
     assert Server(token="t", password="p").get(headers={"authorization": header}).status == 401
 
 
-def test_guessing_is_slowed_down_by_address() -> None:
+def test_guessing_is_slowed_down_by_address_and_locks_out_nobody_who_knows() -> None:
     server = Server(token="right")
-    for _ in range(10):
-        assert server.get(headers=bearer("wrong"), client="a").status == 401
+    for guess in range(10):
+        assert server.get(headers=bearer(f"wrong-{guess}"), client="a").status == 401
         server.now += 1
-    assert server.get(headers=bearer("right"), client="a").status == 429
+    assert server.paused == []
     assert server.get(headers=bearer("right"), client="b").status == 200
+    assert server.paused == []
+    assert server.get(headers=bearer("right"), client="a").status == 200
+    assert server.get(headers=bearer("wrong"), client="a").status == 401
+    assert server.paused == [1.0, 1.0]
     server.now += 60
     assert server.get(headers=bearer("right"), client="a").status == 200
+    assert len(server.paused) == 2
+
+
+def test_a_scraper_with_an_old_token_guesses_once_however_often_it_comes() -> None:
+    server = Server(token="right")
+    for _ in range(50):
+        assert server.get(headers=bearer("old")).status == 401
+    assert server.get(headers=bearer("right")).status == 200
+    assert server.paused == []
+
+
+def test_of_many_guesses_at_once_from_one_address_a_few_are_checked_and_others_are_not_touched() -> None:
+    async def try_all() -> tuple[list[bool], bool]:
+        go_on = asyncio.Event()
+        guesses = Guesses(steady=lambda: 0.0, pause=lambda _: go_on.wait())
+        for guess in range(10):
+            guesses.was_wrong("a", str(guess))
+        tries = [asyncio.create_task(guesses.may_try("a")) for _ in range(25)]
+        elsewhere = await guesses.may_try("b")
+        await asyncio.sleep(0)
+        go_on.set()
+        return await asyncio.gather(*tries), elsewhere
+
+    with ThreadPoolExecutor(1) as thread:  # (a browser's test leaves an event loop running in this one)
+        tried, elsewhere = thread.submit(asyncio.run, try_all()).result()
+    assert (sum(tried), len(tried), elsewhere) == (20, 25, True)
 
 
 def test_asking_without_a_login_is_no_guess() -> None:

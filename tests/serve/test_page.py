@@ -30,7 +30,7 @@ PAGES = (
 )
 
 
-class _Seen(HTMLParser):
+class Seen(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
@@ -50,7 +50,7 @@ def test_a_page_has_nothing_inline_and_sets_no_cookie(served: Served, target: st
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "set-cookie" not in answer.headers
     assert "unsafe" not in answer.headers["content-security-policy"]
-    for tag, attrs in _Seen(answer.text).tags:
+    for tag, attrs in Seen(answer.text).tags:
         assert tag != "style"
         assert tag != "script" or attrs.get("src")
         assert not [name for name in attrs if name == "style" or name.startswith("on")]
@@ -58,7 +58,7 @@ def test_a_page_has_nothing_inline_and_sets_no_cookie(served: Served, target: st
 
 def test_every_link_of_the_overview_and_of_a_group_leads_somewhere_below_any_path(served: Served) -> None:
     for target in ("/", "/groups/payments-audit"):
-        for href in _Seen(served.get(target).text).links():
+        for href in Seen(served.get(target).text).links():
             if href.startswith("#"):
                 continue
             # (As a browser behind a proxy that serves us below /keel/ follows them.)
@@ -86,7 +86,7 @@ def test_a_hostile_name_is_text_and_cut(served: Served, name: str) -> None:
     assert len(max(shown.split(), key=len)) < 3_000
     [href] = [
         href
-        for href in _Seen(shown).links()
+        for href in Seen(shown).links()
         if href.startswith("./groups/")
         and served.get(href[1:]).status == 200
         and _titled(served.get(href[1:]).text, name)

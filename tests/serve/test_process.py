@@ -2,53 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
+import re
 import signal
 import subprocess
-import sys
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.ports import free_port
-
-EVENKEEL = str(Path(sys.executable).with_name("evenkeel"))
-
-
-@contextmanager
-def running(lake: Path, log: Path, **environment: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The process; yields its address."""
-    port = free_port()
-    given = {**os.environ, "EVENKEEL_SERVE__REFRESH_MS": "500", **environment}
-    with log.open("wb") as output:
-        command = [EVENKEEL, "serve", "--lake", str(lake), "--listen", f"127.0.0.1:{port}"]
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=given)
-        try:
-            address = f"http://127.0.0.1:{port}"
-            while get(f"{address}/health")[0] != 200 or json.loads(get(f"{address}/health")[1])["status"] == "starting":
-                if process.poll() is not None:
-                    pytest.fail(log.read_text())
-            yield address, process
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-
-
-def get(address: str, **headers: str) -> tuple[int, str]:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=30) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-    except OSError:
-        return 0, ""
+from tests.serve.running import EVENKEEL, get, running
 
 
 def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) -> None:
@@ -63,7 +25,7 @@ def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) 
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     told = (tmp_path / "log").read_text()
-    assert "serving the tables" in told
+    assert f"the page is at {address}, with metrics and API, of the tables in {tmp_path / 'lake'}" in told
     assert "Traceback" not in told
 
 
@@ -75,3 +37,16 @@ def test_a_taken_port_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert second.returncode == 2
     assert second.stderr.startswith("The server cannot listen on 127.0.0.1:")
     assert second.stderr.count("\n") == 1
+
+
+@pytest.mark.xdist_group("object_store")
+def test_a_lake_on_s3_is_served_with_its_past(s3: str, tmp_path: Path) -> None:
+    lake = MadeLake(f"{s3}/a team/lake", [MadeGroup("g", lag=lambda at, _: at)], rounds=3)
+    with running(lake.lake.root, tmp_path / "log") as (address, _):
+        board = get(f"{address}/groups/g")[1]
+        assert f"{6 * lake.last:,}" in board
+        [decision] = set(re.findall(r"/decisions/(\d+)", board))
+        # (Read from the lake when it is asked for, so it may need a second question.)
+        while "Older rows are being read" in (shown := get(f"{address}/groups/g/decisions/{decision}")[1]):
+            pass
+        assert shown.count('class="mark-ok" role') == 6

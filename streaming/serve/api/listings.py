@@ -57,6 +57,12 @@ class TopicFilter(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True)
     topic: Annotated[str | None, Meta(description="One topic; otherwise all.")] = None
 
 
+class AdviceFilter(GroupFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of advice."""
+
+    kind: Annotated[str | None, Meta(description="One kind, for example static_membership; otherwise all.")] = None
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """One list.
@@ -92,10 +98,12 @@ LISTINGS: Final = (
             ("cluster", "group_id", "topic", "partition"), ("lag",)),
     Listing("members", "The members of each group, with their partitions.", "api_members", GroupFilter,
             ("cluster", "group_id", "member_id"), ("members",)),
-    Listing("topics", "The topics that groups read, and how far behind these are.", "api_topics", TopicFilter,
-            ("cluster", "topic"), ("group_health", "lag")),
+    Listing("topics", "The topics of the cluster: rates, bytes, who reads them, and how far behind these are.",
+            "api_topics", TopicFilter, ("cluster", "topic"), ("topics", "group_health", "lag")),
     Listing("what-if", "What other strategies would have done at each group's newest decision.", "api_what_if",
             GroupFilter, ("cluster", "group_id", "strategy"), ("what_if",)),
+    Listing("advice", "The advice that holds: what to change, why, and what it costs.", "api_advice", AdviceFilter,
+            ("cluster", "group_id", "kind"), ("advice",)),
     Listing("alerts", "The alerts that fire.", "alerts", GroupFilter, ("cluster", "alert_id"), ("alerts",)),
 )  # fmt: skip
 """All of them; a new one is a query file and an entry here."""

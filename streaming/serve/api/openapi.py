@@ -27,7 +27,10 @@ _ROUND = {
 def document(prefix: str) -> dict[str, Any]:
     """The document; its paths are below a prefix."""
     paths = {f"{prefix}/{listing.name}": {"get": _operation(listing)} for listing in LISTINGS}
-    paths[f"{prefix}/groups/{{group}}"] = {"get": _one_group()}
+    paths[f"{prefix}/groups/{{group}}"] = {
+        "get": _one("group", "One group, with its newest verdict and what other strategies would have done.")
+    }
+    paths[f"{prefix}/topics/{{topic}}"] = {"get": _one("topic", "One topic, with the lag of each group that reads it.")}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Evenkeel", "version": version("evenkeel"), "description": "Read only. Times are UTC."},
@@ -78,15 +81,15 @@ def _operation(listing: Listing) -> dict[str, Any]:
     }
 
 
-def _one_group() -> dict[str, Any]:
-    group = {"name": "group", "in": "path", "required": True, "schema": {"type": "string"}}
+def _one(what: str, told: str) -> dict[str, Any]:
+    name = {"name": what, "in": "path", "required": True, "schema": {"type": "string"}}
     cluster = [one for one in parameters(Filter) if one["name"] == "cluster"]
     return {
-        "operationId": "get_group",
-        "summary": "One group, with its newest verdict and what other strategies would have done.",
-        "parameters": [group, *cluster],
+        "operationId": f"get_{what}",
+        "summary": told,
+        "parameters": [name, *cluster],
         "responses": {
-            "200": {"description": "The group.", "content": {"application/json": {"schema": {"type": "object"}}}},
+            "200": {"description": f"The {what}.", "content": {"application/json": {"schema": {"type": "object"}}}},
             **_problems("400", "404", "503"),
         },
     }

@@ -52,7 +52,7 @@ class _RefusedError(Exception):
 
 
 class _OfOne(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of one group."""
+    """Parameters of one group or topic."""
 
 
 def routes(model: Model) -> list[Route]:
@@ -83,6 +83,9 @@ def routes(model: Model) -> list[Route]:
         Route(
             f"{PREFIX}/groups/{{group:anything}}", in_thread(lambda request, snapshot: _group(model, request, snapshot))
         ),
+        Route(
+            f"{PREFIX}/topics/{{topic:anything}}", in_thread(lambda request, snapshot: _topic(model, request, snapshot))
+        ),
     ]
 
 
@@ -100,6 +103,7 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
         "topic": getattr(asked, "topic", None),
         "status": getattr(asked, "status", None),
         "verdict": getattr(asked, "verdict", None),
+        "kind": getattr(asked, "kind", None),
         "since": _since(model, getattr(asked, "since", None)),
         "imbalance": model.thresholds.imbalance,
         "most": _ALL,
@@ -130,6 +134,18 @@ def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
             "rounds": _rounds(model, snapshot),
         }
     )
+
+
+def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
+    topic = request.path_params["topic"]
+    asked = _checked(request, _OfOne)
+    found = model.lake.ask("api_topics", {"cluster": asked.cluster, "topic": topic})
+    if not found:
+        return problem(404, f"There is no topic {quoted(topic)}.")
+    if len(found) > 1:
+        return problem(400, f"Several clusters have a topic {quoted(topic)}: add ?cluster= and a name.")
+    groups = model.lake.ask("api_topic_groups", {"cluster": found[0]["cluster"], "topic": topic})
+    return _json({"topic": found[0], "groups": groups, "rounds": _rounds(model, snapshot)})
 
 
 def _checked(request: Request, filters: type[_F]) -> _F:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.serve.metrics.exposition import Family, Level
-from streaming.serve.metrics.others import NO_COMMIT, gauge, group_topics, topic_partitions
+from streaming.serve.metrics.others import NO_COMMIT, gauge, group_topics, topic_partitions, whole_topics
 from streaming.serve.metrics.rows import Partition, Scope, rows
 
 # It reports this for a partition in which the group has committed nothing.
@@ -21,9 +21,12 @@ def families(scope: Scope) -> list[Family]:
         if one.committed is not None
     ]
     partitions = [(f'{at},partition="{row.partition}"', row) for at, one in topics for row in one.partitions]
+    known = topic_partitions(found)
     ends = [
-        (f'topic="{labels[topic]}",partition="{partition}"', bounds)
-        for (_, topic, partition), bounds in topic_partitions(found).items()
+        (f'topic="{labels[topic]}",partition="{partition}"', bounds) for (_, topic, partition), bounds in known.items()
+    ]
+    counts = [
+        (f'topic="{labels[topic]}"', len(bounds)) for (_, topic), bounds in whole_topics(scope, found, known).items()
     ]
     members = [
         (f'consumergroup="{labels[row["group_id"]]}"', row["members"]) for row in rows(scope, scope.snapshot.groups)
@@ -34,6 +37,7 @@ def families(scope: Scope) -> list[Family]:
               [(at, one.lag) for at, one in topics]),
         gauge("kafka_consumergroup_current_offset_sum", "Sum of the committed offsets in one topic.", Level.TOPIC,
               [(at, one.committed) for at, one in topics]),
+        gauge("kafka_topic_partitions", "Partitions of the topic.", Level.TOPIC, counts),
         gauge("kafka_consumergroup_lag", "Lag of the group in one partition; -1 without a commit.", Level.PARTITION,
               [(at, _or_minus_one(row, row.lag)) for at, row in partitions]),
         gauge("kafka_consumergroup_current_offset", "Last committed offset; -1 without one.", Level.PARTITION,

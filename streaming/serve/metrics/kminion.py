@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 
 from streaming.serve.metrics.exposition import Family, Level
-from streaming.serve.metrics.others import gauge, group_topics, topic_partitions
+from streaming.serve.metrics.others import gauge, group_topics, topic_partitions, whole_topics
 from streaming.serve.metrics.rows import Scope, rows
 
 _GROUP = "kminion_kafka_consumer_group"
+_TOPIC = "kminion_kafka_topic"
 _PARTITION = "kminion_kafka_topic_partition"
 
 
@@ -47,11 +49,19 @@ def _topics(scope: Scope) -> list[Family]:
     topics = [(f'group_id="{labels[one.group]}",topic_name="{labels[one.topic]}"', one) for one in found]
     owners = [(at, [row.member_id for row in one.partitions if row.member_id is not None]) for at, one in topics]
     lags = [(f'{at},partition_id="{row.partition}"', row.lag) for at, one in topics for row in one.partitions]
+    known = topic_partitions(found)
     ends = [
         (f'topic_name="{labels[topic]}",partition_id="{partition}"', bounds)
-        for (_, topic, partition), bounds in topic_partitions(found).items()
+        for (_, topic, partition), bounds in known.items()
+    ]
+    whole = [
+        (f'topic_name="{labels[topic]}"', bounds) for (_, topic), bounds in whole_topics(scope, found, known).items()
     ]
     return [
+        gauge(f"{_TOPIC}_high_water_mark_sum", "Sum of the high watermarks.", Level.TOPIC,
+              [(at, _sum([end for _, end in bounds])) for at, bounds in whole]),
+        gauge(f"{_TOPIC}_low_water_mark_sum", "Sum of the log start offsets.", Level.TOPIC,
+              [(at, _sum([start for start, _ in bounds])) for at, bounds in whole]),
         gauge(f"{_GROUP}_topic_lag", "Lag of the group in one topic, where it is known.", Level.TOPIC,
               [(at, one.lag) for at, one in topics]),
         gauge(f"{_GROUP}_topic_offset_sum", "Sum of the committed offsets in one topic.", Level.TOPIC,
@@ -66,3 +76,9 @@ def _topics(scope: Scope) -> list[Family]:
         gauge(f"{_PARTITION}_low_water_mark", "Log start offset.", Level.PARTITION,
               [(at, start) for at, (start, _) in ends]),
     ]  # fmt: skip
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """None unless all are known: half of a sum would look like a value."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

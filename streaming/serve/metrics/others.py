@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from streaming.serve.metrics.exposition import Family, Level, sample
-from streaming.serve.metrics.rows import Partition, Scope, partitions
+from streaming.serve.metrics.rows import Partition, Scope, partitions, rows
+
+Bounds = tuple[int | None, int | None]
+"""Log start offset and high watermark of a partition; None where it is not known."""
 
 NO_COMMIT = "no_commit"
 """`lag.reason` of a partition without a committed offset."""
@@ -44,11 +48,11 @@ class GroupTopic:
 
 def group_topics(scope: Scope) -> Iterator[GroupTopic]:
     """By cluster, group and topic, with topics that the group has left: other exporters know no subscription."""
-    for (cluster, group, topic), rows in groupby(partitions(scope), lambda row: row[:3]):
-        yield GroupTopic(cluster, group, topic, list(rows))
+    for (cluster, group, topic), of_topic in groupby(partitions(scope), lambda row: row[:3]):
+        yield GroupTopic(cluster, group, topic, list(of_topic))
 
 
-def topic_partitions(found: Iterable[GroupTopic]) -> dict[tuple[str, str, int], tuple[int | None, int | None]]:
+def topic_partitions(found: Iterable[GroupTopic]) -> dict[tuple[str, str, int], Bounds]:
     """Log start offset and high watermark by cluster, topic and partition: of the newest row of any group."""
     newest: dict[tuple[str, str, int], Partition] = {}
     for one in found:
@@ -58,6 +62,39 @@ def topic_partitions(found: Iterable[GroupTopic]) -> dict[tuple[str, str, int], 
             if known is None or row.round > known.round:
                 newest[key] = row
     return {key: (row.log_start_offset, row.high_watermark) for key, row in sorted(newest.items())}
+
+
+def whole_topics(
+    scope: Scope, found: Sequence[GroupTopic], ends: Mapping[tuple[str, str, int], Bounds]
+) -> dict[tuple[str, str], list[Bounds]]:
+    """The bounds of every partition, by cluster and topic, of topics of which no partition can be missing.
+
+    Those are the topics to which a group with members subscribes: it has a row for each partition of them, as many as
+    its own row counts. Of a topic that is only committed to, the tables have the partitions with commits.
+
+    Args:
+        scope: What is shown.
+        found: All of `group_topics`.
+        ends: Their `topic_partitions`.
+    """
+    seen = Counter[tuple[str, str]]()
+    for one in found:
+        seen[one.cluster, one.group] += sum(row.subscribed is not False for row in one.partitions)
+    whole = {
+        (row["cluster"], row["group_id"])
+        for row in rows(scope, scope.snapshot.groups)
+        if row["members"] and row["partitions"] == seen[row["cluster"], row["group_id"]]
+    }
+    topics = {
+        (one.cluster, one.topic)
+        for one in found
+        if (one.cluster, one.group) in whole and all(row.subscribed is not False for row in one.partitions)
+    }
+    bounds: dict[tuple[str, str], list[Bounds]] = {}
+    for (cluster, topic, _), of_partition in ends.items():
+        if (cluster, topic) in topics:
+            bounds.setdefault((cluster, topic), []).append(of_partition)
+    return bounds
 
 
 def gauge(name: str, told: str, level: Level, values: Iterable[tuple[str, float | None]]) -> Family:

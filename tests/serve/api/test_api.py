@@ -14,7 +14,7 @@ import pytest
 
 from streaming.serve.api import PREFIX
 from streaming.serve.api.listings import LISTINGS, Listing
-from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeLake
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.conftest import Served
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -40,7 +40,7 @@ def test_pages_give_every_row_once_and_in_order(served: Served, listing: Listing
     keys = [tuple(row[column] for column in listing.key) for row in small]
     assert len(set(keys)) == len(keys)
     assert keys == sorted(keys, reverse=listing.newest_first)
-    if listing.name != "alerts":
+    if listing.name not in {"alerts", "advice"}:
         assert len(keys) > 7
 
 
@@ -109,6 +109,58 @@ def test_what_is_not_there_is_a_problem(served: Served) -> None:
         assert (answer.status, answer.headers["content-type"]) == (404, "application/problem+json")
 
 
+@pytest.fixture
+def topics(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
+    """Two topics, of which the group of the lake reads one; and two pieces of advice of which one holds."""
+    lake = MadeLake(tmp_path, [MadeGroup("billing", topics={"orders": 3}, lag=lambda *_: 7)])
+    ms = int(lake.end.timestamp() * 1000)
+    seen = {"cluster": CLUSTER, "round": lake.last, "round_time": ms, "event_date": ms // 86_400_000, "ended": False}
+    lake.add(
+        "topics",
+        seen | {"topic": "orders", "partitions": 4, "groups": 1, "readers": ["billing"], "read_by_nobody": False,
+                "produced_per_second": 2.5, "log_bytes": 900},
+        seen | {"topic": "audit", "partitions": 1, "groups": 0, "readers": [], "read_by_nobody": True,
+                "read_by_nobody_since": ms},
+        seen | {"topic": "gone", "round": lake.last - 1, "partitions": 1},
+        seen | {"topic": "gone", "ended": True, "ended_reason": "deleted"},
+    )  # fmt: skip
+    day = ms // 86_400_000
+    of_group = {"cluster": CLUSTER, "group_id": "billing", "since": day - 2, "advice": "Do it."}
+    lake.add(
+        "advice",
+        of_group | {"kind": "cooperative", "event_date": day - 1, "ended": False},
+        of_group | {"kind": "kip848", "event_date": day - 2, "ended": False},
+        of_group | {"kind": "kip848", "event_date": day - 1, "ended": True},
+    )
+    served = serve_over(tmp_path, lake)
+    served.look()
+    return served
+
+
+def test_topics_are_listed_with_what_is_produced_and_who_reads_them(topics: Served) -> None:
+    audit, orders = topics.get(f"{PREFIX}/topics").json()["items"]
+    assert (audit["topic"], audit["groups"], audit["read_by_nobody"]) == ("audit", 0, True)
+    assert (audit["lag_total"], audit["lag_unknown"]) == (None, 0)
+    assert RFC_3339.fullmatch(audit["read_by_nobody_since"])
+    assert (orders["partitions"], orders["groups"], orders["lag_total"], orders["lag_max"]) == (4, 1, 21, 7)
+    assert (orders["produced_per_second"], orders["log_bytes"], orders["readers"]) == (2.5, 900, ["billing"])
+
+
+def test_one_topic_has_the_lag_of_each_group(topics: Served) -> None:
+    answer = topics.get(f"{PREFIX}/topics/orders").json()
+    assert answer["topic"]["partitions"] == 4
+    assert answer["groups"] == [
+        {"cluster": CLUSTER, "group_id": "billing", "partitions": 3, "lag_total": 21, "lag_max": 7, "lag_unknown": 0}
+    ]
+    assert topics.get(f"{PREFIX}/topics/gone").status == 404
+
+
+def test_advice_that_holds_is_listed(topics: Served) -> None:
+    (found,) = topics.get(f"{PREFIX}/advice?group=billing").json()["items"]
+    assert (found["kind"], found["advice"]) == ("cooperative", "Do it.")
+    assert topics.get(f"{PREFIX}/advice?kind=kip848").json()["items"] == []
+
+
 def test_a_filter_may_be_the_word_null(served: Served) -> None:
     assert served.get(f"{PREFIX}/groups?group=null").json()["items"] == []
 
@@ -124,7 +176,10 @@ def test_silence_is_told_with_every_page(served: Served) -> None:
 def test_the_description_has_every_path_and_parameter(served: Served) -> None:
     document = served.get(f"{PREFIX}/openapi.json").json()
     assert document["openapi"].startswith("3.1")
-    assert set(document["paths"]) == {f"{PREFIX}/{one.name}" for one in LISTINGS} | {f"{PREFIX}/groups/{{group}}"}
+    assert set(document["paths"]) == {f"{PREFIX}/{one.name}" for one in LISTINGS} | {
+        f"{PREFIX}/groups/{{group}}",
+        f"{PREFIX}/topics/{{topic}}",
+    }
     lag = document["paths"][f"{PREFIX}/lag"]["get"]["parameters"]
     assert [one["name"] for one in lag] == ["cluster", "limit", "cursor", "group", "topic", "status"]
     assert next(one for one in lag if one["name"] == "limit")["schema"] == {

@@ -36,6 +36,7 @@ NAMES = {
         "kafka_consumergroup_current_offset_sum": "consumergroup topic",
         "kafka_consumergroup_lag": "consumergroup topic partition",
         "kafka_consumergroup_current_offset": "consumergroup topic partition",
+        "kafka_topic_partitions": "topic",
         "kafka_topic_partition_current_offset": "topic partition",
         "kafka_topic_partition_oldest_offset": "topic partition",
     },
@@ -49,6 +50,8 @@ NAMES = {
         "kminion_kafka_consumer_group_topic_members": "group_id topic_name",
         "kminion_kafka_consumer_group_topic_assigned_partitions": "group_id topic_name",
         "kminion_kafka_consumer_group_topic_partition_lag": "group_id topic_name partition_id",
+        "kminion_kafka_topic_high_water_mark_sum": "topic_name",
+        "kminion_kafka_topic_low_water_mark_sum": "topic_name",
         "kminion_kafka_topic_partition_high_water_mark": "topic_name partition_id",
         "kminion_kafka_topic_partition_low_water_mark": "topic_name partition_id",
     },
@@ -65,7 +68,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Se
     lake.add(
         "group_health",
         round_ | {"group_id": "g", "ended": False, "findings": [], "state": "Stable", "members": 3, "strategy": "range",
-                  "protocol_type": "consumer"},
+                  "protocol_type": "consumer", "partitions": 3},
         round_ | {"group_id": "held", "ended": False, "findings": [], "state": "Empty", "members": 0},
     )  # fmt: skip
     head = {"cluster": CLUSTER, "event_date": now // 86_400_000, "group_id": "g", "decision": 1, "ended": False}
@@ -167,6 +170,54 @@ def test_kminion(small: Served) -> None:
     assert value('consumer_group_topic_partition_lag{group_id="g",topic_name="t",partition_id="0"}') == 10
     assert value('topic_partition_high_water_mark{topic_name="t",partition_id="0"}') == 100
     assert value('topic_partition_low_water_mark{topic_name="t",partition_id="0"}') == 5
+
+
+def test_a_topic_is_summed_and_counted_only_where_no_partition_can_be_missing(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    lake = MadeLake(tmp_path, [])
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    round_ = {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last + 1, "round_time": now}
+    living = round_ | {"ended": False}
+    groups = {"whole": (2, 2), "counts-three": (2, 3), "nobody-in-it": (0, 2), "not-known": (None, None)}
+    for group, (members, partitions) in groups.items():
+        lake.add("group_health", living | {"group_id": group, "findings": [], "state": "Stable", "members": members,
+                                           "partitions": partitions})  # fmt: skip
+        at = living | {
+            "group_id": group,
+            "high_watermark": 100,
+            "log_start_offset": 5,
+            "committed_offset": 50,
+            "lag": 50,
+        }
+        lake.add(
+            "lag",
+            *(at | {"topic": f"of-{group}", "partition": n, "subscribed": True} for n in range(2)),
+            at | {"topic": f"left-by-{group}", "partition": 0, "subscribed": False},
+        )
+    lake.add("rounds", round_ | {"interval_ms": 10_000})
+    served = serve_over(tmp_path, lake)
+    served.look()
+    theirs = served.get("/metrics/kafka_exporter").text.split("\n")
+    assert [line for line in theirs if line.startswith("kafka_topic_partitions{")] == [
+        'kafka_topic_partitions{topic="of-whole"} 2'
+    ]
+    theirs = served.get("/metrics/kminion").text.split("\n")
+    assert [line for line in theirs if "_mark_sum{" in line] == [
+        'kminion_kafka_topic_high_water_mark_sum{topic_name="of-whole"} 200',
+        'kminion_kafka_topic_low_water_mark_sum{topic_name="of-whole"} 10',
+    ]
+
+
+def test_a_sum_that_lacks_a_partition_is_absent(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    # (The made lake does not know where logs begin.)
+    served = serve_over(
+        tmp_path, MadeLake(tmp_path, [MadeGroup("g", topics={"t": 2}, lag=lambda _, partition: partition)])
+    )
+    served.look()
+    text = served.get("/metrics/kminion").text
+    assert 'kminion_kafka_topic_high_water_mark_sum{topic_name="t"} ' in text
+    assert "kminion_kafka_topic_low_water_mark_sum" not in text
 
 
 @pytest.mark.parametrize("mode", NAMES)

@@ -1,0 +1,31 @@
+-- How is each cluster? Its newest round and the sums of its groups.
+--
+-- Parameters: none.
+-- Columns: one row per cluster; the columns of the table rounds keep their names, and
+--   living_groups       groups that live
+--   members             their members
+--   lag_total           sum of their known lag; NULL when none is known
+--   lag_unknown         partitions whose lag is not known
+--   not_visible         groups that subscribe to a topic that the probe does not see
+--   retention_unknown   groups that are behind on topics whose retention the probe was not told
+--   type_unknown        groups of which the broker does not say the type
+--   blocked             groups whose lag is unknown because an open transaction blocks the offsets log
+SELECT r.cluster, r.cluster_id, r.round, r.round_time, r.closed_time, r.interval_ms, r.probe, r.groups, r.events,
+  r.log_partitions, r.held_partitions, r.log_records,
+  coalesce(g.living_groups, 0) AS living_groups, g.members, g.lag_total, g.lag_unknown,
+  coalesce(g.not_visible, 0) AS not_visible, coalesce(g.retention_unknown, 0) AS retention_unknown,
+  coalesce(g.type_unknown, 0) AS type_unknown, coalesce(g.blocked, 0) AS blocked
+FROM rounds_current AS r
+LEFT JOIN (
+  SELECT cluster, count(*) AS living_groups, CAST(sum(members) AS BIGINT) AS members,
+    CAST(sum(lag_total) AS BIGINT) AS lag_total, CAST(sum(lag_unknown) AS BIGINT) AS lag_unknown,
+    CAST(sum(CASE WHEN contains(to_json(findings), '{"finding":"topic_not_visible"') THEN 1 ELSE 0 END) AS BIGINT)
+      AS not_visible,
+    CAST(sum(CASE WHEN loses_data_reason = 'retention_unknown' THEN 1 ELSE 0 END) AS BIGINT) AS retention_unknown,
+    CAST(sum(CASE WHEN group_type IS NULL THEN 1 ELSE 0 END) AS BIGINT) AS type_unknown,
+    CAST(sum(CASE WHEN contains(to_json(findings), '{"finding":"offsets_blocked"') THEN 1 ELSE 0 END) AS BIGINT)
+      AS blocked
+  FROM group_health_current
+  GROUP BY cluster
+) AS g ON g.cluster = r.cluster
+ORDER BY r.cluster

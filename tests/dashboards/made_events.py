@@ -1,0 +1,105 @@
+"""What happens beside the rounds, for a made lake: alerts and their deliveries, blocked logs, gaps, advice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeLake
+
+OTHER = "other"
+"""A second cluster, whose rounds ended an hour before the newest of the first."""
+
+TARGET = "oncall"
+
+
+def add_events(lake: MadeLake) -> None:
+    """Write events up to the lake's newest round: six alerts, two targets, a blocked partition, advice of two kinds."""
+    ms = int(lake.end.timestamp() * 1000)
+    day = ms // 86_400_000
+
+    def alert(name: str, rule: str, state: str, group: str | None, ago_s: int, **more: object) -> dict[str, object]:
+        at = ms - ago_s * 1000
+        ended = state in {"resolved", "gone"}
+        return {
+            "cluster": CLUSTER, "transition_id": f"{name}-{state}", "alert_id": name, "rule": rule, "group_id": group,
+            "severity": "critical", "entity": name, "state": state, "ended": ended,
+            "from_state": "firing" if ended else None, "since": at - 30_000, "round": lake.last, "round_time": at,
+            "event_date": at // 86_400_000, "decided_time": at + 2_000, "decision": 1 + ended, "late": False,
+            "message": f"{group} has trouble", **more,
+        }  # fmt: skip
+
+    lake.add(
+        "alerts",
+        alert("a", "drift", "firing", "payments-audit", 300),
+        alert("b", "lag", "firing", "billing-stuck", 900, severity="warning"),
+        alert("b", "lag", "resolved", "billing-stuck", 240, severity="warning", since=ms - 930_000),
+        alert("c", "lag", "pending", "search-indexer", 20, severity="warning"),
+        alert("d", "silence", "firing", None, 60, severity="info", message=HOSTILE[0], late=True),
+        alert("e", "lag", "firing", HOSTILE[1], 120, topic=HOSTILE[3], partition=4, severity="warning"),
+        alert("f", "of_yesterday", "firing", "checkout", 100, severity="warning"),
+    )
+
+    def sent(name: str, target: str, outcome: str, ago_s: int, **more: object) -> dict[str, object]:
+        at = ms - ago_s * 1000
+        return {
+            "cluster": CLUSTER, "transition_id": name, "alert_id": name.partition("-")[0], "target": target,
+            "rule": "drift", "state": "firing", "attempt": 1, "outcome": outcome, "duration_ms": 240,
+            "attempt_time": at, "event_date": at // 86_400_000, **more,
+        }  # fmt: skip
+
+    added = {"transition_id": None, "alert_id": None, "rule": None, "state": None, "attempt": None}
+    lake.add(
+        "alert_deliveries",
+        sent("", TARGET, "added", 3_000, **added),
+        sent("", "team", "added", 3_000, **added),
+        sent("a-firing", TARGET, "delivered", 296),
+        sent("a-firing", "team", "failed", 296, reason="the server answered 503"),
+        sent("a-firing", "team", "failed", 200, attempt=2, reason="the server answered 503"),
+        sent("b-firing", TARGET, "delivered", 890, rule="lag"),
+        sent("b-firing", "team", "given_up", 880, rule="lag", reason="it was refused"),
+        sent("b-resolved", TARGET, "delivered", 230, rule="lag", state="resolved"),
+    )
+    lake.add(
+        "open_transactions",
+        {"cluster": CLUSTER, "log_partition": 7, "round": lake.last, "round_time": ms, "event_date": day, "held": True,
+         "held_since": ms - 600_000, "held_offset": 12_345, "waiting": 871, "groups": 2, "producer_id": 4_011,
+         "transactional_id": HOSTILE[2]},
+        {"cluster": CLUSTER, "log_partition": 8, "round": lake.last, "round_time": ms, "event_date": day, "held": False,
+         "held_since": ms - 600_000, "held_offset": 1, "waiting": 0, "groups": 0},
+    )  # fmt: skip
+    lake.add(
+        "quarantine",
+        {"cluster": CLUSTER, "topic": "__consumer_offsets", "partition": 0, "record_offset": 7, "records": 3,
+         "kind": "undecodable", "key_type": 2, "value_version": 3, "reason": "too short", "record_time": ms - 9_000},
+    )  # fmt: skip
+    lake.add(
+        "gaps",
+        {"cluster": CLUSTER, "kind": "log", "topic": "__consumer_offsets", "partition": 3, "from_offset": 1,
+         "to_offset": 900, "reason": "compacted before it was read"},
+        {"cluster": CLUSTER, "kind": "rounds", "from_time": ms - 800_000, "to_time": ms - 500_000, "reason": "a pause"},
+    )  # fmt: skip
+    # (Of a day long before the lake's own: the maintenance would replace it.)
+    then = day - 30
+    advice = {
+        "cluster": CLUSTER, "kind": "cooperative", "event_date": then, "since": then - 1, "ended": False,
+        "period_days": 7, "events": 3, "saved": 1.5, "unit": "partition-seconds", "advice": "use cooperative-sticky",
+        "evidence": "3 rebalances stopped 24 partitions", "cost": "two rolling restarts",
+        "details": [("rebalances", "3")],
+    }  # fmt: skip
+    lake.add(
+        "advice",
+        advice | {"group_id": "payments-audit"},
+        advice | {"group_id": HOSTILE[1]},
+        advice | {"group_id": "mailer", "kind": "kip848", "saved": None, "unit": None},
+    )
+    lake.add(
+        "advice_days",
+        # (Of the other cluster: the maintenance of the first would carry the advice on from this day, and end it.)
+        {"cluster": OTHER, "event_date": then, "first_day": then - 6, "period_days": 7, "groups": 30, "advices": 3},
+    )
+    early = ms - int(timedelta(hours=1).total_seconds() * 1000)
+    lake.add(
+        "rounds",
+        {"cluster": OTHER, "round": 10, "round_time": early, "closed_time": early + 50, "interval_ms": 10_000,
+         "event_date": early // 86_400_000, "groups": 0, "events": 0, "log_partitions": 50, "held_partitions": 0},
+    )  # fmt: skip

@@ -1,0 +1,214 @@
+"""What the boards of alerts, cost, advice, clients, clusters and Evenkeel itself make of rows: no lake, no browser."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.boards.address import Range
+from dashboards.boards.advising import saving
+from dashboards.boards.alert_rows import lasted
+from dashboards.boards.clients import folded
+from dashboards.boards.clusters import missing
+from dashboards.boards.cost import source_of, sums
+from dashboards.boards.itself import alerter, delay, maintained, pace, size
+from dashboards.boards.rules import rules_of
+from dashboards.format import DASH, Clock, reasons
+from streaming.exceptions import SetupError
+from streaming.tables import Written
+
+NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
+
+
+def _round(number: int, ago_s: float, **more: Any) -> dict[str, Any]:
+    at = NOW - timedelta(seconds=ago_s)
+    return {"round": number, "round_time": at, "closed_time": at + timedelta(seconds=0.5), "events": 4,
+            "log_records": 10, **more}  # fmt: skip
+
+
+def test_a_pace_is_made_of_the_times_between_rounds() -> None:
+    told = pace([_round(9, 0), _round(8, 10), _round(7, 20), _round(4, 100, closed_time=None, log_records=None)])
+    assert (told.rounds, told.interval, told.longest) == (4, 10.0, 80.0)
+    assert (told.closing, told.slowest, told.log_records) == (0.5, 0.5, 30)
+
+
+def test_one_round_has_no_pace_and_none_has_nothing() -> None:
+    assert pace([_round(1, 0)]).interval is None
+    assert pace([]).closing is None
+
+
+def test_a_delay_is_from_the_newest_close_in_a_file_until_it_was_written() -> None:
+    files = [Written(NOW, NOW - timedelta(seconds=wait)) for wait in (3, 5, 40)]
+    assert delay([*files, Written(NOW, None)]) == (5.0, 40.0)
+    assert delay([Written(NOW, None)]) is None
+
+
+@pytest.mark.parametrize(
+    ("judged", "style", "says"),
+    [
+        (None, "quiet", "No alerter has decided"),
+        (100, "", "It lives: 10 s before"),
+        (40, "bad", "has written no decision for"),
+        (1, "bad", "nothing of the last hour"),
+    ],
+)
+def test_an_alerter_lives_if_it_has_decided_not_long_before_the_newest_round(
+    judged: int | None, style: str, says: str
+) -> None:
+    told = alerter(judged, [_round(101, 0), _round(100, 10), _round(99, 20), _round(40, 1_200)])
+    assert told[0] == style
+    assert says in told[1]
+
+
+def test_an_alerter_whose_place_is_ten_minutes_old_lives() -> None:
+    # (Without a transition it writes its place every ten minutes.)
+    assert alerter(40, [_round(101, 0), _round(40, 660)])[0] == ""
+
+
+def test_a_maintenance_that_has_written_nothing_for_hours_is_bad_and_an_empty_history_is_not() -> None:
+    assert maintained(None, NOW)[0] == "unsure"
+    assert maintained(NOW - timedelta(hours=1), NOW)[0] == ""
+    assert maintained(NOW - timedelta(hours=4), NOW)[0] == "bad"
+    assert maintained(NOW + timedelta(hours=1), NOW)[0] == ""
+
+
+def test_a_maintenance_has_nothing_to_do_while_there_are_no_rounds() -> None:
+    # (Its last write is four hours old, and so is the newest round.)
+    early = NOW - timedelta(hours=4)
+    assert maintained(early, early + timedelta(minutes=5))[0] == ""
+    assert maintained(early, None)[0] == ""
+
+
+def test_bytes_are_said_with_two_digits_or_more() -> None:
+    assert [size(n) for n in (None, 0, 999, 1_000, 1_340_000, 250_000_000, 3_000_000_000_000)] == [
+        DASH, "0 B", "999 B", "1.0 KB", "1.3 MB", "250 MB", "3.0 TB",
+    ]  # fmt: skip
+
+
+def test_a_day_is_summed_from_decisions_a_month_from_hours_and_a_year_from_days() -> None:
+    def of(days: float) -> Any:
+        return source_of(Range("", NOW - timedelta(days=days), NOW))
+
+    assert (of(1).suffix, of(1).span) == ("", Range("", NOW - timedelta(days=1), NOW))
+    assert of(7).suffix == "_hours"
+    assert of(7).span == Range("", datetime(2026, 11, 13, 14, tzinfo=UTC), datetime(2026, 11, 20, 15, tzinfo=UTC))
+    assert of(7).before == Range("", datetime(2026, 11, 6, 13, tzinfo=UTC), datetime(2026, 11, 13, 14, tzinfo=UTC))
+    assert of(365).suffix == "_days"
+    assert of(365).span == Range("", datetime(2025, 11, 20, tzinfo=UTC), datetime(2026, 11, 21, tzinfo=UTC))
+
+
+def _cost(**more: Any) -> dict[str, Any]:
+    return {
+        "rebalances": 1, "unassigned_partition_seconds_min": 2.0, "unassigned_partition_seconds_max": 5.0,
+        "partitions_moved": 3, "moves_avoidable": 1, "partitions_stopped_unmoved": 4, "stopped_unknown": 0,
+        "records_delayed_min": 0, "records_delayed_max": 9, **more,
+    }  # fmt: skip
+
+
+def _said(rows: list[dict[str, Any]], before: list[dict[str, Any]] | None = None) -> dict[str, tuple[str, str]]:
+    return {row["word"]: (row["value"], row["before"]) for row in sums(rows, before)}
+
+
+def test_a_sum_has_no_upper_bound_if_one_row_has_none() -> None:
+    said = _said([_cost(), _cost(records_delayed_max=None, unassigned_partition_seconds_max=None)])
+    assert said["unassigned, partition-s"] == ("4.0 or more", "")
+    assert said["records delayed"] == ("0 or more", "")
+    assert _said([_cost(), _cost()])["records delayed"] == ("0 to 18", "")
+
+
+def test_what_is_not_known_is_said_and_not_counted_as_nothing() -> None:
+    said = _said([_cost(partitions_stopped_unmoved=None, stopped_unknown=1, moves_avoidable=None)])
+    assert said["stopped, not moved"] == ("not known of 1 rebalance", "")
+    assert said["more than needed"] == (DASH, "")
+
+
+def test_a_time_before_without_rows_is_a_dash() -> None:
+    assert _said([_cost()], [])["rebalances"] == ("1", DASH)
+    assert _said([_cost()], [_cost(rebalances=7)])["rebalances"] == ("1", "7")
+
+
+def test_figures_that_are_not_known_are_dashes_and_figures_of_no_decision_are_zeros() -> None:
+    assert {row["value"] for row in sums(None, None)} == {DASH}
+    assert _said([])["rebalances"] == ("0", "")
+
+
+def test_a_saving_that_nobody_can_tell_is_said_so() -> None:
+    row = {"period_days": 7, "saved": 1_234.5, "unit": "partition-seconds"}
+    assert saving(row) == "It would have saved 1,234 partition-seconds in 7 days."
+    assert saving({**row, "saved": None}) == "Nobody can tell how much it would have saved in 7 days."
+    assert saving({**row, "period_days": 1, "saved": 3, "unit": None}) == "It would have saved 3 in 1 day."
+
+
+def _client(group: str, **more: Any) -> dict[str, Any]:
+    return {
+        "cluster": "c", "client_id": "app", "client_host": "/10.0.0.1", "group_id": group, "members": 2,
+        "static_members": 0, "instance": None, "rack": None, "leads": False, "partitions": None,
+        "group_type": "classic", "protocol_type": "consumer", "strategy": "range", "library": None, **more,
+    }  # fmt: skip
+
+
+def test_one_client_in_several_groups_is_one_row_with_what_is_known_of_it() -> None:
+    [one] = folded([_client("a"), _client("b", partitions=3, library="java:3.5", static_members=1, instance="i")])
+    assert (one["members"], one["partitions"], one["static_members"], one["instance"]) == (4, 3, 1, "i")
+    assert [row["group_id"] for row in one["groups"]] == ["a", "b"]
+    assert one["libraries"] == ["java:3.5"]
+    assert one["protocols"] == ["classic, range"]
+
+
+def test_a_client_on_another_host_is_another_row_and_a_missing_id_sorts() -> None:
+    rows = folded([_client("a"), _client("a", client_host="/10.0.0.2"), _client("a", client_id=None, members=1)])
+    assert [(row["client_id"], row["client_host"]) for row in rows] == [
+        ("app", "/10.0.0.1"), ("app", "/10.0.0.2"), (None, "/10.0.0.1"),
+    ]  # fmt: skip
+
+
+def test_an_alert_lasted_from_its_first_round_to_its_end() -> None:
+    assert lasted({"since": NOW - timedelta(minutes=11), "ended_time": NOW}) == "11 min"
+    assert lasted({"since": NOW, "ended_time": None}) == ""
+    assert lasted({"since": NOW, "ended_time": NOW - timedelta(hours=1)}) == "0 s"
+
+
+def test_a_rule_is_shown_as_it_stands_in_the_file_with_the_numbers_of_its_thresholds() -> None:
+    content = {
+        "thresholds": {"mine": 7},
+        "rules": [
+            {"name": "a", "severity": "info", "view": "v", "when": "x::INT > :mine AND :imbalance < :nobody",
+             "for": "5m", "message": "m", "labels": {"team": "{client_id}"}},
+            {"name": "b", "when": True, "per": ["topic", 3], "keep": "1h", "labels": ["no", "labels"]},
+            "no rule",
+        ],
+    }  # fmt: skip
+    first, second = rules_of(content, Path("alerts.yaml"))
+    assert first.thresholds == (("mine", 7.0), ("imbalance", 0.5), ("nobody", None))
+    assert (first.hold, first.labels) == ("5m", (("team", "{client_id}"),))
+    assert (second.when, second.per, second.keep, second.labels) == ("true", "topic, 3", "1h", ())
+
+
+def test_a_file_without_a_list_of_rules_has_none_and_wrong_thresholds_are_an_error() -> None:
+    assert rules_of({"rules": 7}, Path("alerts.yaml")) == ()
+    with pytest.raises(SetupError, match="thresholds"):
+        rules_of({"thresholds": [1]}, Path("alerts.yaml"))
+
+
+def test_a_right_that_may_be_missing_is_named_and_nothing_is_claimed_where_nothing_shows() -> None:
+    row = {"cluster_id": "u", "not_visible": 0, "retention_unknown": 0, "type_unknown": 0}
+    assert missing(row) == []
+    [visible, retention] = missing({**row, "not_visible": 1, "retention_unknown": 2})
+    assert visible.startswith("1 group with a topic")
+    assert "DescribeConfigs" in retention
+
+
+def test_data_that_is_lost_soon_is_critical_only_by_the_brokers_own_timestamps() -> None:
+    group = {
+        "problems": "loses_data", "loses_data_topic": "orders", "loses_data_partition": 3,
+        "loses_data_in_seconds_min": 60.0, "loses_data_in_seconds_max": 600.0, "loses_data_by": "append_time",
+    }  # fmt: skip
+    [certain] = reasons(group, Clock(NOW, UTC))
+    assert (certain.health, "orders 3 ends in 60 s to 10 min" in certain.text) == (3, True)
+    [perhaps] = reasons({**group, "problems": "may_lose_data", "loses_data_by": "create_time"}, Clock(NOW, UTC))
+    assert (perhaps.health, "producers' timestamps" in perhaps.text) == (2, True)
+    [over] = reasons({**group, "loses_data_in_seconds_max": 0.0}, Clock(NOW, UTC))
+    assert "orders 3 has ended" in over.text
