@@ -1,16 +1,54 @@
-"""Puts the files of `conf/` that Evenkeel needs at run time into the wheel, as `streaming/conf/`.
+"""Puts what is not in a package of the repository into the wheel: files of `conf/`, and the page's libraries.
 
-Everything else is in pyproject.toml. `conf/` stays at the top of the repository, where people look for it, and would be
-a top-level package `conf` of everybody's site-packages if it were declared as one. A checkout and an editable install
-read it where it is (`streaming/places.py`).
+Everything else is in pyproject.toml. `conf/scripts.py` fetches the libraries, without which there is no wheel. The
+files of `conf/` that Evenkeel needs at run time become `streaming/conf/`: `conf/` stays at the top of the repository,
+where people look for it, and would be a top-level package `conf` of everybody's site-packages if it were declared as
+one. A checkout and an editable install read it where it is (`streaming/places.py`).
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 from setuptools import Command, setup
 from setuptools.command.build import build
 
 _FILES = ("*.conf", "*.properties", "*.toml", "*.yaml")
+
+
+class BuildScripts(Command):
+    """A step of the build, before the packages are copied: fetches the libraries that the page loads."""
+
+    description = "fetch the page's libraries into dashboards/static/vendor/"
+    user_options = ()
+
+    def initialize_options(self):
+        """Begin with nothing (required by setuptools)."""
+        self.editable_mode = False
+
+    def finalize_options(self):
+        """Nothing depends on other steps (required by setuptools)."""
+
+    def run(self):
+        """Fetch, unless the install is editable: then set-up does it, and the page also works without."""
+        if self.editable_mode:
+            return
+        command = [sys.executable, "-P", str(Path("conf") / "scripts.py")]
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"The wheel cannot be built: {done.stderr.strip()}")
+
+    def get_source_files(self):
+        """What a source distribution needs for this step."""
+        return ["conf/scripts.py", "conf/scripts.toml"]
+
+    def get_outputs(self):
+        """Nothing of its own: the step that copies the packages takes the files."""
+        return []
+
+    def get_output_mapping(self):
+        """See `get_outputs`."""
+        return {}
 
 
 class BuildConf(Command):
@@ -52,5 +90,6 @@ class BuildConf(Command):
         return {str(folder / Path(source).name): source for source in self.get_source_files()}
 
 
+build.sub_commands.insert(0, ("build_scripts", None))
 build.sub_commands.append(("build_conf", None))
-setup(cmdclass={"build_conf": BuildConf})
+setup(cmdclass={"build_conf": BuildConf, "build_scripts": BuildScripts})

@@ -16,14 +16,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOCK = ROOT / "conf" / "requirements.lock"
-SCRIPTS = ROOT / "conf" / "scripts.toml"
 STAMP = VENV / "set-up-for"
 
 OLDEST = (3, 11)
@@ -109,6 +107,9 @@ def browser():
     want = "install chromium or google-chrome, or the page's browser tests are skipped."
     # (Ubuntu has only the second.)
     install_program("Chromium", BROWSERS, ("chromium-headless-shell", "chromium"), want)
+    problem = failure([sys.executable, "-P", str(ROOT / "conf" / "scripts.py"), "tests"])
+    if problem:
+        print("The page's check with axe is skipped. %s" % problem)
 
 
 def prometheus():
@@ -146,33 +147,9 @@ def install_program(name, programs, packages, want):
 
 def scripts():
     """Fetch the browser's libraries; if that is impossible, say so in one sentence: the page works without them."""
-    import tomllib  # noqa: PLC0415 - an old Python does not have it, and is told so in main()
-
-    target = ROOT / "dashboards" / "static" / "vendor"
-    stamp = target / "fetched-for"
-    wanted = SCRIPTS.read_bytes()
-    if stamp.exists() and stamp.read_bytes() == wanted:
-        return
-    target.mkdir(parents=True, exist_ok=True)
-    for name, package in tomllib.loads(wanted.decode("utf-8")).items():
-        with tempfile.TemporaryDirectory() as folder:
-            named = "%s@%s" % (name, package["version"])
-            problem = "npm was not found"
-            if shutil.which("npm"):
-                problem = failure(["npm", "pack", named, "--ignore-scripts", "--silent", "--pack-destination", folder])
-            packed = list(Path(folder).glob("*.tgz"))
-            if not problem and hashlib.sha512(packed[0].read_bytes()).hexdigest() != package["sha512"]:
-                problem = "its SHA-512 is another than in conf/scripts.toml"
-            if problem:
-                print(
-                    "%s could not be fetched (%s): the page will not refresh itself and has no charts."
-                    % (named, problem)
-                )
-                return
-            with tarfile.open(packed[0]) as archive:
-                for file, member in package["files"].items():
-                    (target / file).write_bytes(archive.extractfile(member).read())
-    stamp.write_bytes(wanted)
+    problem = failure([sys.executable, "-P", str(ROOT / "conf" / "scripts.py")])
+    if problem:
+        print("The page will not refresh itself and has no charts. %s" % problem)
 
 
 def store():

@@ -70,7 +70,7 @@ def _evenkeel(
 
 @app.command()
 def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) -> None:
-    """Watch a cluster: probe, job, alerter and page on this machine, and a live view, until Ctrl-C."""
+    """Watch a cluster: probe, job, alerter and server on this machine, and a live view, until Ctrl-C."""
     # Read the settings first, here and below: a mistake in them is reported before Spark or a Kafka client loads.
     settings = _settings(bootstrap, lake, cluster)
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
@@ -160,24 +160,13 @@ def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
 
 
 @app.command()
-def dash(
-    lake: Lake = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port to listen on; default: from the settings.")] = None,
-) -> None:
-    """Serve the page alone: groups by health, and why, in a browser."""
-    from dashboards.serve import serve  # noqa: PLC0415
-
-    serve(lake, port)
-
-
-@app.command()
 def serve(
     lake: Lake = None,
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen; default: 127.0.0.1:8090.")
     ] = None,
 ) -> None:
-    """Serve metrics and the API over the tables (docs/metrics.md, docs/api.md)."""
+    """Serve the page, metrics and the API over the tables (docs/page.md, docs/metrics.md, docs/api.md)."""
     if listen is not None:
         os.environ["EVENKEEL_SERVE__LISTEN"] = listen
     settings = _settings(None, lake, None)
@@ -266,6 +255,37 @@ def advise(
     from streaming.advice import print_advice  # noqa: PLC0415
 
     print_advice(settings.lake, _console(), group, cluster, as_json=as_json)
+
+
+@app.command()
+def export(
+    tool: Annotated[Literal["grafana", "databricks"], typer.Argument(help="What will show the board.")],
+    source: Annotated[
+        Literal["prometheus", "databricks", "duckdb"],
+        typer.Option(
+            "--source", help="For Grafana: the data source that answers, /metrics in Prometheus or the tables."
+        ),
+    ] = "prometheus",
+    catalog: Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Catalog of the tables.")] = None,
+    schema: Annotated[
+        str, typer.Option("--schema", metavar="NAME", help="Schema of the tables, as `tables --ddl` has it.")
+    ] = "evenkeel",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; default: standard output.")
+    ] = None,
+) -> None:
+    """Make a board for Grafana or Databricks from our metrics or SQL files (docs/export.md)."""
+    from dashboards.export import export as made  # noqa: PLC0415
+
+    board = made(tool, source, catalog, schema, load_settings().alerts.rules)
+    if output is None:
+        typer.echo(board, nl=False)
+        return
+    try:
+        output.write_text(board, encoding="utf-8")
+    except OSError as error:
+        message = f"The board cannot be written to {output} ({error.strerror}): name a file in a folder that is there."
+        raise SetupError(message) from None
 
 
 @app.command()

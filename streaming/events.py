@@ -16,12 +16,14 @@ time the broker's append time of that record, so it depends on neither the probe
 the number; a closing record confirms that all of them are acknowledged and gives their offsets. Events of a round that
 never closed count for nothing.
 
-Keys: `evenkeel.events` by group id (UTF-8), `evenkeel.rounds` by cluster name. Times are ms since the epoch, UTC.
-Offsets are offsets of the monitored topic, positions are exclusive ends in the offsets log.
+Keys: `evenkeel.events` by group id, or by topic where no group is concerned (UTF-8), `evenkeel.rounds` by cluster name.
+Times are ms since the epoch, UTC. Offsets are offsets of the monitored topic, positions are exclusive ends in the
+offsets log.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -101,10 +103,14 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
         written: Events written in this round.
         cluster_id: Kafka's own cluster id; None when the broker gives none.
         holds: Partitions of the offsets log that are held back; None from a probe that does not report them.
-        resting: As `events`, but only for the events of idle groups and of groups that are gone: a probe that starts
-            finds there the groups without events in this round.
+        resting: As `events`, but only for the events of idle groups, of groups that are gone, and of the cluster's
+            topics: a probe that starts finds there the groups and topics without events in this round.
         untold: Groups that the brokers list but that have no events in this round, because they are idle.
         size: Bytes of its events; 0 from a probe that does not report it.
+        topics_since: Time of the oldest round that has the newest event of a topic of the cluster; None while there
+            are no such events.
+        offsets_retention_minutes: `offsets.retention.minutes` of all brokers; None when the probe may not ask
+            (DescribeConfigs on the cluster), got no answer, or brokers differ.
     """
 
     v: int
@@ -123,6 +129,8 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     resting: dict[str, tuple[int, int]] = {}
     untold: int = 0
     size: int = 0
+    topics_since: int | None = None
+    offsets_retention_minutes: int | None = None
 
 
 Round = RoundOpened | RoundClosed
@@ -273,7 +281,50 @@ class GroupGone(msgspec.Struct, frozen=True, tag="gone", tag_field="type"):
     reason: str
 
 
-Event = GroupEvent | TopicEvent | GroupGone
+class ClusterTopicEvent(msgspec.Struct, frozen=True, tag="cluster_topic", tag_field="type"):
+    """One topic of the cluster in one round, whether or not a group reads it: once per heartbeat, and when it is gone.
+
+    Attributes:
+        v: Schema version.
+        cluster: Configured name of the cluster.
+        round: The round's number.
+        time: The round's time.
+        topic: Topic.
+        topic_id: Kafka's printed topic id; None when the broker gives none.
+        end: High watermark per partition; -1 where it is unknown. Empty when the topic is gone.
+        start: Log start offset per partition, the same shape.
+        sizes: Bytes of the leader's log per partition, the same shape; -1 where unknown. None when the probe may not
+            ask (Describe on the cluster).
+        leaders: Node id of the leader per partition, the same shape; -1 where there is none.
+        unsized: Why `sizes` is None: "no_right", "unsupported" (brokers before 1.0) or "no_answer".
+        groups: Watched groups that read it: they have committed offsets of it, or subscribe to it.
+        readers: The first of them by name, at most `MOST_READERS`.
+        hidden: Why there may be other groups that read it: "filtered" (the configuration excludes groups), "no_right"
+            (to describe any group), "share_groups" (their topics are not in what we ask for), "undescribed" (the
+            topics of a group are not known in this round); None when there is none of these reasons.
+        gone: None while the topic is there. In its last event "deleted" (brokers that may tell say that it does not
+            exist), "not_visible" (the right Describe on it is missing now) or "filtered" (the configuration excludes
+            it now).
+    """
+
+    v: int
+    cluster: str
+    round: int
+    time: int
+    topic: str
+    topic_id: str | None = None
+    end: tuple[int, ...] = ()
+    start: tuple[int, ...] = ()
+    sizes: tuple[int, ...] | None = None
+    leaders: tuple[int, ...] = ()
+    unsized: str | None = None
+    groups: int = 0
+    readers: tuple[str, ...] = ()
+    hidden: str | None = None
+    gone: str | None = None
+
+
+Event = GroupEvent | TopicEvent | GroupGone | ClusterTopicEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +361,22 @@ _ENCODER = msgspec.json.Encoder()
 _EVENTS = msgspec.json.Decoder(Event)
 _ROUNDS = msgspec.json.Decoder(Round)
 _HEAD = msgspec.json.Decoder(_Head)
-_TYPES = {"opened", "closed", "group", "topic", "gone"}
+# Brokers allow these names of topics (`org.apache.kafka.common.internals.Topic`).
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+MOST_READERS: Final = 20
+"""Groups that an event of a topic names: enough to show who reads it, and so few that events and rows stay small.
+All of them are a query over `lag_current`."""
+
+LONGEST_READER: Final = 1_000
+"""Characters of a group that an event names; an id can have 32 KB. A longer one is cut."""
+
+_TYPES = {"opened", "closed", "group", "topic", "gone", "cluster_topic"}
 
 # Characters of a name in a reason; an id can have 32 KB.
 _LONGEST_NAME = 100
+
+_MAX_GROUPS = 2**31 - 1
 
 
 def encode_event(event: Event) -> bytes:
@@ -332,6 +395,9 @@ def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
     if isinstance(event, TopicEvent):
         reason = _wrong_topic_event(event)
         return Rejected(reason) if reason else _with_possible_extras(event)
+    if isinstance(event, ClusterTopicEvent):
+        reason = _wrong_cluster_topic(event)
+        return Rejected(reason) if reason else event
     if isinstance(event, (GroupEvent, GroupGone)):
         if not 0 <= event.log_partition < MAX_PARTITIONS:
             return Rejected(f"log_partition is {event.log_partition}")
@@ -433,4 +499,30 @@ def _wrong_topic_event(event: TopicEvent) -> str | None:
     for offsets in (event.end, event.stable, event.start):
         if offsets and (min(offsets) < -1 or max(offsets) > _MAX_OFFSET):
             return "an offset below -1 or beyond int64"
+    return None
+
+
+def _wrong_cluster_topic(event: ClusterTopicEvent) -> str | None:
+    if not _TOPIC_NAME.fullmatch(event.topic) or event.topic in {".", ".."}:
+        return f"{visible(event.topic, _LONGEST_NAME)} is not a name of a topic"
+    if not 0 <= event.round <= _MAX_OFFSET or event.time < 0:
+        return f"round {event.round} at {event.time}"
+    if not 0 <= event.groups <= _MAX_GROUPS or len(event.readers) != min(event.groups, MOST_READERS):
+        return f"{len(event.readers)} readers of {event.groups} groups"
+    if any(len(reader) > LONGEST_READER for reader in event.readers) or not event.time <= _LAST_TIMESTAMP_MS:
+        return "a reader with too long a name, or an impossible time"
+    reasons = (event.gone, event.hidden, event.unsized, event.topic_id)
+    if any(reason is not None and not 0 < len(reason) <= _LONGEST_NAME for reason in reasons):
+        return "a reason, or an id, of impossible length"
+    if event.gone is not None:
+        return None if not event.end else "a topic that is gone with partitions"
+    count = len(event.end)
+    if not 0 < count <= MAX_PARTITIONS:
+        return f"partition count {count} of topic {event.topic}"
+    shapes = (event.start, event.leaders, event.end if event.sizes is None else event.sizes)
+    if any(len(values) != count for values in shapes):
+        return f"start, leader or size of another number of partitions than the {count} of topic {event.topic}"
+    for values in (event.end, event.start, event.leaders, event.sizes or ()):
+        if values and (min(values) < -1 or max(values) > _MAX_OFFSET):
+            return "an offset, a leader or a size below -1 or beyond int64"
     return None

@@ -102,9 +102,10 @@ ROOMS = {
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
-        "jinja2 markupsafe pyarrow streamlit",
-        "streaming.config streaming.exceptions streaming.tables streaming.terminal",
-        "dashboards.serve",
+        # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
+        "grafana_foundation_sdk jinja2 markupsafe pyarrow",
+        "streaming.catalog streaming.config streaming.exceptions streaming.tables streaming.terminal",
+        "dashboards.export",
     ),
     "streaming.serve": room(
         "msgspec pyarrow starlette uvicorn",

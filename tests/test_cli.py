@@ -54,7 +54,7 @@ def test_a_wrong_setting_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["up", "run", "probe", "dash", "alert", "assign"])
+@pytest.mark.parametrize("command", ["up", "run", "probe", "serve", "alert", "assign"])
 def test_a_variable_that_is_no_json_is_one_sentence_without_its_value_and_exit_code_2(
     command: str, tmp_path: Path
 ) -> None:
@@ -65,7 +65,7 @@ def test_a_variable_that_is_no_json_is_one_sentence_without_its_value_and_exit_c
     assert "hunter2" not in done.stderr
 
 
-@pytest.mark.parametrize("module", ["streaming.job", "streaming.probe", "streaming.alerts", "dashboards"])
+@pytest.mark.parametrize("module", ["streaming.job", "streaming.probe", "streaming.alerts", "streaming.serve"])
 def test_the_processes_of_up_say_it_in_the_same_sentence(module: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", module],

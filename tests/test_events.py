@@ -9,6 +9,7 @@ import pytest
 
 from streaming.events import (
     MAX_RECORD_BYTES,
+    ClusterTopicEvent,
     GroupEvent,
     LogHold,
     Rejected,
@@ -220,3 +221,43 @@ def test_a_reason_shows_no_control_characters() -> None:
     found = decode_event(b'{"type":"group","v":1,"\x1b[2J\n":')
     assert isinstance(found, Rejected)
     assert found.reason.isprintable()
+
+
+CLUSTER_TOPIC: dict[str, object] = {
+    "type": "cluster_topic", "v": 1, "cluster": "prod", "round": 7, "time": 1_767_225_600_000, "topic": "orders",
+    "end": [5, 6], "start": [0, 1], "sizes": [50, 60], "leaders": [1, -1], "groups": 1, "readers": ["billing"],
+}  # fmt: skip
+
+
+def test_an_event_of_a_topic_of_the_cluster_is_read() -> None:
+    event = decode_event(json.dumps(CLUSTER_TOPIC).encode())
+    assert isinstance(event, ClusterTopicEvent)
+    assert (event.topic, event.end, event.sizes, event.readers) == ("orders", (5, 6), (50, 60), ("billing",))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"topic": "x" * 250},
+        {"topic": ".."},
+        {"topic": "orders; DROP TABLE topics"},
+        {"topic": "orders\n"},
+        {"end": [5]},
+        {"end": [], "start": [], "sizes": [], "leaders": []},
+        {"sizes": [50]},
+        {"sizes": [50, -2]},
+        {"end": [5, 2**63]},
+        {"leaders": [1, -2]},
+        {"gone": "deleted"},
+        {"gone": ""},
+        {"hidden": "x" * 101},
+        {"groups": 2},
+        {"groups": 2**40},
+        {"readers": ["x" * 1_001]},
+        {"readers": ["billing", "audit"]},
+        {"round": -1},
+        {"time": 2**62},
+    ],
+)
+def test_an_impossible_event_of_a_topic_of_the_cluster_is_rejected(changes: dict[str, object]) -> None:
+    assert isinstance(decode_event(json.dumps(CLUSTER_TOPIC | changes).encode()), Rejected)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import zipfile
@@ -43,9 +46,31 @@ def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_n
         for path in (_ROOT / top).rglob("*.py")
     }
     assert ours - held == set()
+    vendor = {name.removeprefix("dashboards/static/vendor/") for name in held if "/static/vendor/" in name}
+    assert vendor == {"htmx.min.js", "htmx.LICENSE", "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"}
     assert {name.removeprefix("streaming/conf/") for name in held if name.startswith("streaming/conf/")} == {
         *("alerts.yaml", "evenkeel.toml", "jars.toml", "log4j2.properties", "scripts.toml", "spark-defaults.conf"),
     }
+
+
+def test_without_npm_and_the_page_s_libraries_there_is_no_wheel_and_one_sentence(
+    installed: Installed, tmp_path: Path
+) -> None:
+    left_out = shutil.ignore_patterns("vendor", "build", "*.egg-info")
+    shutil.copytree(installed.wheel.parent / "sources", tmp_path / "sources", ignore=left_out)
+    (tmp_path / "nothing").mkdir()
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "build", "-b", str(tmp_path / "build")],
+        cwd=tmp_path / "sources",
+        env=os.environ | {"PATH": str(tmp_path / "nothing")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    said = r"The wheel cannot be built: htmx\.org@[\d.]+ could not be fetched \(npm was not found\): put npm on"
+    assert re.match(said, done.stderr.splitlines()[-1])
+    assert not (tmp_path / "build").exists()
 
 
 def test_nothing_of_the_checkout_is_in_the_environment(installed: Installed, elsewhere: Path) -> None:

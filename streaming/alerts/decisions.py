@@ -22,6 +22,7 @@ from streaming.tables import (
     ALERT_TABLES,
     VIEWS,
     DeltaLake,
+    alerter_place,
     all_rows,
     append_once,
     in_memory,
@@ -110,7 +111,7 @@ class Decisions:
         self._lake.create(ALERT_TABLES)
         self._cluster = cluster
         self._decision_id = f"alerts/{cluster}/decision"
-        self._round_id = f"alerts/{cluster}/round"
+        self._round_id = alerter_place(cluster)
         self._table = DeltaTable(self._lake.path("alerts"))
         self._decision = 0
 

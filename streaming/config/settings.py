@@ -64,6 +64,11 @@ class Filters(Section):
         """Whether a topic is watched."""
         return _passes(topic, self.topics, self.ignore_topics)
 
+    @property
+    def hides_groups(self) -> bool:
+        """Whether there may be groups that are not watched."""
+        return bool(self.groups or self.ignore_groups)
+
 
 class StrategyRule(Section):
     """Which strategy groups are expected to run.
@@ -125,6 +130,7 @@ class ProbeSettings(Section):
         events_partitions: Partitions of the events topic when the probe creates it.
         replication_factor: Of both topics when the probe creates them; -1 takes the broker's default.
         retention_ms: Of both topics when the probe creates them: how long the job may be down without gaps.
+        cluster_topics: Look at all topics of the cluster as well (the table `topics`), each once per heartbeat.
     """
 
     interval_ms: int = Field(default=10_000, ge=200)
@@ -133,6 +139,7 @@ class ProbeSettings(Section):
     events_partitions: int = Field(default=4, ge=1)
     replication_factor: int = -1
     retention_ms: int = 3 * DAY_MS
+    cluster_topics: bool = True
 
 
 Writer = Literal["delta-rs", "spark", "auto"]
@@ -249,45 +256,24 @@ class AlertSettings(Section):
         return found
 
 
-class PageSettings(Section):
-    """The page.
-
-    Attributes:
-        address: Address that it listens on. It asks nobody who they are: anything but loopback opens it to whoever
-            reaches the port.
-        port: Port.
-        path: Path under which a proxy serves it, "" for the root.
-        hosts: Names under which browsers may ask for it. Empty allows this machine's own on loopback, and any
-            elsewhere: without it a foreign site that points its name at 127.0.0.1 could read the page.
-        refresh_ms: From one look at the tables to the next.
-        past_hours: How far back charts and timelines go; held in memory.
-    """
-
-    address: str = "127.0.0.1"
-    port: int = Field(default=8501, ge=1, le=65_535)
-    path: str = ""
-    hosts: tuple[str, ...] = ()
-    refresh_ms: int = Field(default=3_000, ge=500)
-    past_hours: float = Field(default=24.0, gt=0, le=24 * 31)
-
-
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):(\d{1,5})")
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class ServeSettings(Section):
-    """The server: metrics and API.
+    """The server: page, metrics and API.
 
     Attributes:
         listen: "address:port" that it listens on; an IPv6 address in brackets.
         path: Path under which a proxy serves it, "" for the root.
-        hosts: Names under which it may be asked, as in `PageSettings`.
+        hosts: Names under which it may be asked. Empty allows any, but on loopback only this machine's own: else a
+            foreign site that points its name at 127.0.0.1 could read the page.
         token: Bearer token that every request needs; None for none. A secret: rather in the environment.
         user: Name that goes with `password`.
         password: Password for basic authentication; None for none. A secret like `token`.
         refresh_ms: From one look at the tables to the next.
-        past_hours: How far back the API's decisions go; held in memory.
+        past_hours: How far back the API's decisions and the page's live charts go; held in memory.
         partition_series: Whether `/metrics` has series by partition under our own names.
         most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
@@ -367,8 +353,8 @@ class Settings(BaseSettings):
         probe: The probe.
         job: The job.
         alerts: The alerter.
-        page: The page.
-        serve: The server of metrics and API.
+        page: Nothing; the section of the earlier page, which is refused unless it is empty.
+        serve: The server of page, metrics and API.
         maintenance: Maintenance of the lake.
         owners: Teams and their groups; the first entry that matches a group counts.
         strategies: Expected strategies.
@@ -390,12 +376,23 @@ class Settings(BaseSettings):
     probe: ProbeSettings = ProbeSettings()
     job: JobSettings = JobSettings()
     alerts: AlertSettings = AlertSettings()
-    page: PageSettings = PageSettings()
+    page: dict[str, Any] | None = None
     serve: ServeSettings = ServeSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
+
+    @field_validator("page", mode="before")
+    @classmethod
+    def _no_page(cls, page: object) -> None:
+        # (Empty where somebody copied an older release's file, in which everything below [page] was a comment.)
+        if page:
+            message = (
+                'the page is now part of the server: write address and port as [serve] listen = "ADDRESS:PORT", and '
+                "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
+            )
+            raise ValueError(message)
 
     @field_validator("bus", mode="before")
     @classmethod
@@ -428,6 +425,16 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Command line, environment, file: in this order."""
         return init_settings, Environment(settings_cls), InitSettingsSource(settings_cls, file_values())
+
+    def watches_cluster_topic(self, topic: str) -> bool:
+        """Whether a topic is watched for itself, whether or not a group reads it.
+
+        Kafka's own topics and those of services around it (`__…`) are not, nor are our two, which our job reads
+        without a group.
+        """
+        if topic.startswith("__") or topic in {self.probe.events_topic, self.probe.rounds_topic}:
+            return False
+        return self.probe.cluster_topics and self.filters.watches_topic(topic)
 
     def expected_strategy(self, group: str) -> str | None:
         """Strategy that a group is expected to run; None when no rule names it."""

@@ -22,14 +22,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streaming.config import PageSettings, Settings, environment_of, load_settings
+from streaming.config import ServeSettings, Settings, environment_of, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.expectations import Evidence, check_stories
 from streaming.demo.stories import FIRST_PASS_S
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
-from streaming.up import ALERTER, JOB, PAGE, PROBE, lines, page_url, print_summary, stop_signals, watch
+from streaming.up import ALERTER, JOB, PROBE, SERVER, lines, page_url, print_summary, stop_signals, watch
 
 # Rounds and batches are frequent, so that people who watch the demo see events at once.
 _INTERVAL_MS = 2_000
@@ -83,7 +83,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         for program in (JOB, PROBE, ALERTER, _traffic(broker.bootstrap, folder, seconds)):
             programs.start(program)
         if seconds is None:
-            programs.start(PAGE)
+            programs.start(SERVER)
             settings = _settings(broker.bootstrap, tables, port)
             page = f"page at {page_url(settings)}"
             console.print(lines(page), soft_wrap=True)
@@ -109,14 +109,14 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
 
 
 def _free_port() -> int:
-    """The page's own port if it is free, else any other."""
-    default = int(PageSettings().port)
+    """The server's own port if it is free, else any other."""
+    default = ServeSettings().address[1]
     for port in (default, 0):
         with socket.socket() as trial, contextlib.suppress(OSError):
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind(("127.0.0.1", port))
             return int(trial.getsockname()[1])
-    return default  # the page reports what is wrong with it
+    return default  # the server reports what is wrong with it
 
 
 def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
@@ -134,7 +134,7 @@ def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
             "job": settings.job.model_copy(update={"trigger_ms": _INTERVAL_MS}),
             # (Default rules, without the user's targets: a demo must not page anyone.)
             "alerts": type(settings.alerts)(look_ms=_LOOK_MS),
-            "page": PageSettings(port=port, refresh_ms=1_000),
+            "serve": ServeSettings(listen=f"127.0.0.1:{port}", refresh_ms=1_000),
         }
     )
 

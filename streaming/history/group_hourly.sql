@@ -179,7 +179,8 @@ SELECT
   coalesce(beyond_ms, 0) / 1000.0 AS members_beyond_partitions_seconds,
   coalesce(beyond_max, 0) AS members_beyond_partitions_max,
   coalesce(delayed_min, 0) AS records_delayed_min,
-  CASE WHEN coalesce(delayed_unbounded, 0) = 0 THEN coalesce(delayed_max, 0) END AS records_delayed_max
+  coalesce(delayed_max, 0) AS records_delayed_max,
+  coalesce(delayed_unbounded, 0) AS records_delayed_unknown
 FROM groups
 LEFT JOIN measured USING (group_id)
 LEFT JOIN reported AS r USING (group_id)

@@ -36,8 +36,9 @@ from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, limited, 
 _ADVICE, _DAYS = (table.name for table in ADVICE_TABLES)
 _HISTORY = HISTORY_TABLES[-1].name
 
-# What a period of the rules reads, beside the health of its last day.
+# What a period of the rules reads, and what of its last day only.
 _READ = (_HISTORY, "rebalance_churn", "drift", "members", "what_if", "partition_hourly")
+_READ_LAST = ("group_health", "rounds")
 
 # Rows of files for which the groups are worked on in one part, which is a piece: it takes 3 to 4 s and half a gigabyte.
 # With more parts the files are read more often.
@@ -150,7 +151,7 @@ class Advising:
 
     def _begun(self, due: Advised) -> Iterator[Found | None]:
         sources = Sources(
-            group_health=self._rows_of("group_health", due.day, due.day),
+            **{name: self._rows_of(name, due.day, due.day) for name in _READ_LAST},
             **{name: self._rows_of(name, due.period[0], due.day) for name in _READ},
         )
         before = table_named(_ADVICE).arrow_schema.empty_table()
@@ -188,11 +189,16 @@ class Advising:
             history[cluster][day] = rows
         looked: dict[str, dict[date, Looked]] = defaultdict(dict)
         columns = "event_date, max(source_rows), min(definition), max(carried)"
-        for cluster, day, *there in self._asked(_DAYS, begin - again, columns):
+        for cluster, day, *there in self._asked(_DAYS, date.min, columns):
             looked[cluster][day] = Looked(*there)
         sums: dict[str, dict[date, int]] = defaultdict(dict)
         for (cluster, day), total in carried(self._rows_of(_ADVICE, begin - again, date.max)).items():
             sums[cluster][day] = total
+        # Advice from before a long pause is still open, and the first day after it must end it.
+        paused = {day for name in history if (day := day_before(looked[name], first)) and day < begin - again}
+        for day in paused:
+            for (cluster, _), total in carried(self._rows_of(_ADVICE, day, day)).items():
+                sums[cluster][day] = total
         found = [
             Advised(cluster, day, tuple(period_of(of, day)), before, source_rows(of, day), _sum(sums[cluster], before))
             for cluster, of in sorted(history.items())

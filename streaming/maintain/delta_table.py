@@ -163,7 +163,7 @@ class MaintainedTable:
             stale: Which rows of the day they replace.
 
         Returns:
-            Bytes of the new file.
+            Bytes of the new file; 0 where no rows are left, which makes none.
 
         Raises:
             MaintenanceError: As `replace`.
@@ -175,6 +175,8 @@ class MaintainedTable:
             if there.count_rows(filter=stale):
                 touched.append(file)
                 kept.append(there.to_table(filter=~stale))
+        if not rows.num_rows and not touched:
+            return 0
         now = time.time_ns() // 1_000_000
         stored = pa.concat_tables([*kept, rows.cast(self._schema)]).drop_columns(list(self.table.partition_by))
         partition = partition_of(self.table, day)
@@ -185,9 +187,11 @@ class MaintainedTable:
             )
             for file in touched
         ]
-        size = self._written(stored, path)
-        stats = statistics(self.table, stored)
-        actions.insert(0, AddAction(path, size, partition, now, data_change=True, stats=stats))
+        size = 0
+        if stored.num_rows:
+            size = self._written(stored, path)
+            stats = statistics(self.table, stored)
+            actions.insert(0, AddAction(path, size, partition, now, data_change=True, stats=stats))
         self._commit(actions, {file.path for file in touched}, None)
         return size
 

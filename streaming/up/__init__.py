@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from streaming.up.live import lines, print_summary
-from streaming.up.run import ALERTER, JOB, PAGE, PROBE, page_url, stop_signals, up, watch
+from streaming.up.run import ALERTER, JOB, PROBE, SERVER, page_url, stop_signals, up, watch
 
 __all__ = [
     "ALERTER",
     "JOB",
-    "PAGE",
     "PROBE",
+    "SERVER",
     "lines",
     "page_url",
     "print_summary",

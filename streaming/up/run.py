@@ -32,16 +32,18 @@ from streaming.up.live import Quiet, lines, live_rows, render
 # Each program gets only the secrets that it needs.
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
+_LOGIN = ("EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD")
 _STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 
-PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES)
+PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES + _LOGIN)
 # (Longer than any batch: the job stops between two.)
-JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS)
+JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS + _LOGIN)
 # (Longer than a slow target may take to answer.)
-ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30, without=_CLUSTERS)
-PAGE = Program("page", ("-m", "dashboards"), grace_s=5, without=_CLUSTERS + _TARGETS)
+ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30, without=_CLUSTERS + _LOGIN)
+# (Longer than it waits for answers under way, and for the thread that reads the lake.)
+SERVER = Program("server", ("-m", "streaming.serve"), grace_s=10, without=_CLUSTERS + _TARGETS)
 
-PROGRAMS = (PROBE, JOB, ALERTER, PAGE)
+PROGRAMS = (PROBE, JOB, ALERTER, SERVER)
 """In starting order; they stop in reverse."""
 
 _REFRESH_S = 2.0
@@ -98,10 +100,8 @@ def up(settings: Settings, console: Console) -> None:
 
 
 def page_url(settings: Settings) -> str:
-    """The page's address for a browser."""
-    page = settings.page
-    host = f"[{page.address}]" if ":" in page.address else page.address
-    return f"http://{host}:{page.port}/{page.path.strip('/')}".rstrip("/")
+    """The page's address for a browser on this machine."""
+    return f"http://{settings.serve.listen}/{settings.serve.path.strip('/')}".rstrip("/")
 
 
 def _print(line: str) -> None:

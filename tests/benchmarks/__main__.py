@@ -33,6 +33,7 @@ from tests.benchmarks.lake import LakeSize, lake
 from tests.benchmarks.machine import load, machine
 from tests.benchmarks.page import page
 from tests.benchmarks.reading import reading
+from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import SteadySize, steady_state
 from tests.benchmarks.verdict_inputs import inputs
 from tests.benchmarks.writers import on_a_cluster, scaling, writers
@@ -60,8 +61,9 @@ _ALONE: dict[str, Callable[[Say], list[Figure]]] = {
     "ages": ages,
     "alerts": alerts,
     "page": page,
+    "serve": serve,
 }
-"""Benchmarks that need none; the last four come last."""
+"""Benchmarks that need none; the first four come first."""
 
 _FULL: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
     "catch-up": lambda cluster, say: catch_up(cluster, say, CatchUpSize.full()),

@@ -25,7 +25,12 @@ from tests.benchmarks.figure import Figure, Say
 __all__ = ["page"]
 
 _TIMES = 7
-_ALL = ("groups", "search", "since", "rebalances", "alerts", "rounds", "unseen")
+_ALL = (
+    "groups", "search", "since", "rebalances", "alerts", "rounds", "unseen",
+    # alerts, cost, clients, clusters, Evenkeel itself
+    "alert_states", "alert_history", "deliveries", "targets", "owed", "cost", "cost_causes", "clients", "libraries",
+    "clusters", "open_transactions", "rounds_past", "undecoded", "gaps",
+)  # fmt: skip
 _ONE = ("members", "verdict", "partitions", "lag", "rebalances", "what_if")
 
 
@@ -75,7 +80,7 @@ def _panels(lake: PageLake, say: Say) -> list[Figure]:
     newest: datetime = lake.ask("rounds")[0]["round_time"]
     span = {"since": since(lake.past, newest), "most": 12, "step": "minute", "imbalance": lake.thresholds.imbalance}
     worst = lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": span["imbalance"]})[0]
-    everything = {"cluster": None, "group_id": None, "text": "group", **span}
+    everything = {"cluster": None, "group_id": None, "text": "group", "rule": None, "until": newest, **span}
     one = {"cluster": worst["cluster"], "group_id": worst["group_id"], **span, "most": 200}
     found = []
     for what, names, given in (("all groups", _ALL, everything), ("one group", _ONE, one)):

@@ -6,6 +6,7 @@ from dashboards.query import queries
 from streaming.tables import LakeReader
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.page import page
+from tests.benchmarks.serve import ServeSize, serve
 
 
 def _say(_text: str) -> None:
@@ -31,3 +32,9 @@ def test_every_panel_of_the_page_has_a_figure() -> None:
     names = {figure.name.strip() for figure in figures}
     assert {f"{name}.sql" for name in queries()} <= names
     assert all(figure.value for figure in figures)
+
+
+def test_every_board_has_a_figure_for_one_viewer_and_for_many() -> None:
+    names = {figure.name.strip() for figure in serve(_say, ServeSize((SMALL,), viewers=4, seconds=2, settle_s=0))}
+    assert {name.split(",")[0] for name in names if name.startswith("/")} >= {"/", "/rebalances"}
+    assert {"page: server over 20 groups, 0.2 h", "4 viewers: processor", "memory at most"} <= names

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from streaming.catalog import LakeIncompleteError, columns_of, contents, list_tables, print_ddl, statements
 from streaming.cli import main
-from streaming.tables import ADVICE_TABLES, ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES
+from streaming.tables import ADVICE_TABLES, ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES, VIEWS, DeltaLake
 from tests.catalog.build import lake_of_five_rows
 
 
@@ -140,3 +140,16 @@ def test_an_unreadable_table_prints_no_statement(tmp_path: Path) -> None:
     with pytest.raises(LakeIncompleteError, match=r"Unreadable in .*: lag \("):
         print_ddl(lake, "duckdb", "evenkeel", said.append)
     assert said == []
+
+
+def test_statements_of_a_whole_lake_have_each_table_and_its_present(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    DeltaLake(str(tmp_path)).create(ALL_TABLES)
+    for dialect in ("spark", "duckdb"):
+        code, out, err = evenkeel(monkeypatch, capsys, "tables", "--lake", str(tmp_path), "--ddl", dialect)
+        assert (code, err) == (0, "")
+        made = [line for line in out.splitlines() if line.startswith("CREATE ")]
+        for name in (*(table.name for table in ALL_TABLES), *VIEWS):
+            named = re.compile(rf"[.`\"]{name}[`\" ]")
+            assert sum(named.search(line.split(" AS ")[0]) is not None for line in made) == 1, (dialect, name)

@@ -6,7 +6,7 @@ import pytest
 
 from streaming.config import Filters, KafkaSettings, environment_of, load_settings, secret_variable
 from streaming.config import kafka as kafka_settings
-from streaming.up import ALERTER, JOB, PAGE, PROBE
+from streaming.up import ALERTER, JOB, PROBE, SERVER
 
 
 def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,5 +35,12 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
 def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
     secrets = {secret_variable(name, section) for section in ("kafka", "bus") for name in kafka_settings.KAFKA_SECRETS}
     assert len(secrets) == 6
-    assert all(secrets <= set(program.without) for program in (ALERTER, PAGE))
+    assert all(secrets <= set(program.without) for program in (ALERTER, SERVER))
     assert not any(secrets & set(program.without) for program in (PROBE, JOB))
+
+
+def test_the_login_of_the_server_goes_to_the_server_alone() -> None:
+    login = {"EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD"}
+    assert login <= set(environment_of(load_settings(serve={"token": "t", "password": "p"})))
+    assert all(login <= set(program.without) for program in (PROBE, JOB, ALERTER))
+    assert not login & set(SERVER.without)

@@ -143,7 +143,7 @@ def test_a_settings_file_that_this_user_may_not_read_is_a_sentence(
         ("EVENKEEL_KAFKA__CLIENT", '{"client_id": "hunter2"'),
         ("EVENKEEL_KAFKA", "[" * 100_000 + "hunter2"),
         ("EVENKEEL_FILTERS__GROUPS", "hunter2"),
-        ("EVENKEEL_PAGE__HOSTS", "hunter2,b"),
+        ("EVENKEEL_SERVE__HOSTS", "hunter2,b"),
         ("EVENKEEL_CUSTOM_STRATEGIES", "hunter2"),
         ("evenkeel_strategies", "hunter2"),
     ],
@@ -160,8 +160,8 @@ def test_a_variable_that_is_no_json_is_named_and_not_shown(
 
 
 _WRONG_ENVIRONMENT = st.dictionaries(
-    st.sampled_from(["KAFKA", "ALERTS", "FILTERS", "PAGE", "STRATEGIES", "LAKE", "PROBE__INTERVAL_MS", "KAFKA__CLIENT",
-                     "ALERTS__TARGETS", "ALERTS__TARGETS__OPS", "ALERTS__RULES", "FILTERS__GROUPS", "PAGE__PORT",
+    st.sampled_from(["KAFKA", "ALERTS", "FILTERS", "SERVE", "STRATEGIES", "LAKE", "PROBE__INTERVAL_MS", "KAFKA__CLIENT",
+                     "ALERTS__TARGETS", "ALERTS__TARGETS__OPS", "ALERTS__RULES", "FILTERS__GROUPS", "SERVE__PAST_HOURS",
                      "CUSTOM_STRATEGIES", "KAFKA__CLIENT__PROXY_URL", "KAFKA__SASL_PASSWORD__X", "CLUSTER__X"]),
     st.one_of(
         st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
@@ -197,7 +197,7 @@ def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch,
         st.binary(max_size=40),
         st.sampled_from([
             b"kafka = 5", b"[kafka]\nclient = 3", b"strategies = {}", b"lake = 1979-05-27", b"[[kafka]]\nx = 1", b"= 1",
-            b"\xef\xbb\xbflake = 'a'", b"\xff", b"a = " + b"[" * 5_000, b"page.port = inf",
+            b"\xef\xbb\xbflake = 'a'", b"\xff", b"a = " + b"[" * 5_000, b"serve.past_hours = inf",
             b"'a hunter2\\u001b[31m' = 1", b"[[clusters]]\n'a hunter2\\u001b[31m' = 1",
             b"[[clusters]]\nkafka = 'hunter2'",
         ]),

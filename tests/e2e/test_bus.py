@@ -46,7 +46,10 @@ def _settings(watched: Cluster, bus: EmbeddedBroker | None, lake: Path, name: st
         bus=KafkaSettings(bootstrap_servers=bus.bootstrap) if bus else None,
         filters=Filters(groups=(f"/^{watched.unique}/",)),
         probe=ProbeSettings(
-            interval_ms=200, events_topic=f"{watched.unique}.events", rounds_topic=f"{watched.unique}.rounds"
+            interval_ms=200,
+            events_topic=f"{watched.unique}.events",
+            rounds_topic=f"{watched.unique}.rounds",
+            cluster_topics=False,
         ),
         job=JobSettings(max_rounds=2, trigger_ms=0),
     )
@@ -67,6 +70,9 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     watched: Cluster, bus: EmbeddedBroker, spark: SparkSession, tmp_path: Path
 ) -> None:
     settings = _settings(watched, bus, tmp_path / "lake")
+    own_topics = settings.filters.model_copy(update={"topics": settings.filters.groups})
+    all_topics = settings.probe.model_copy(update={"cluster_topics": True})
+    settings = settings.model_copy(update={"filters": own_topics, "probe": all_topics})
     topic, group = watched.topic(), f"{watched.unique}-g"
     watched.produce(topic, [5, 5, 5])
     member = KafkaConsumer(
@@ -101,6 +107,13 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     assert lags == [[2, 0, 0], [6, 0, 0]]
     verdicts = tables.rows(f"SELECT verdict FROM drift_current WHERE group_id = '{group}' AND verdict = 'identical'")
     assert verdicts  # one per generation
+    # (Filters leave out groups here, so nobody can say that a topic has no reader.)
+    seen = tables.rows("SELECT topic, partitions, groups, readers, read_by_nobody, records_max FROM topics_current")
+    assert [row for row in seen if row["groups"]] == [
+        {"topic": topic, "partitions": 3, "groups": 2, "readers": sorted([group, f"{watched.unique}-idle"]),
+         "read_by_nobody": False, "records_max": 15}
+    ]  # fmt: skip
+    assert {row["read_by_nobody"] for row in seen if not row["groups"]} <= {None}
     assert tables.count("quarantine") == 0
     assert tables.rows("SELECT kind, topic FROM gaps WHERE kind <> 'rounds'") == []
 

@@ -118,7 +118,9 @@ def test_real_groups_are_judged_by_the_users_own_strategies(
         lake=str(tmp_path / "lake"),
         kafka=KafkaSettings(bootstrap_servers=bootstrap),
         filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(interval_ms=1_000, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=1_000, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
         job=JobSettings(max_rounds=2, trigger_ms=0),
         custom_strategies=(
             CustomStrategySettings(name="by-weight", assignor="mycompany.by_weight:ByWeight"),

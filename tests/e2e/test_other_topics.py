@@ -49,7 +49,9 @@ def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_come
         lake=str(tmp_path / "lake"),
         kafka=KafkaSettings(bootstrap_servers=cluster.bootstrap),
         filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
     )
     topics = [settings.probe.events_topic, settings.probe.rounds_topic]
     group = cluster.commit("g", cluster.topic("orders", 1), [0])

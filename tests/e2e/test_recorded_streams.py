@@ -27,7 +27,8 @@ def _in_batches(stream: RecordedStream, *cuts: int) -> list[list[bytes]]:
 
 
 def test_a_recorded_group_gives_the_rows_that_were_written_down(stream: RecordedStream) -> None:
-    assert counted(by_table(rows_of(stream.key, stream.rounds))) == counted(stream.rows)
+    rows = by_table(rows_of(stream.key, stream.rounds))
+    assert counted({table: rows[table] for table in stream.rows}) == counted(stream.rows)  # (without newer tables)
 
 
 def test_the_verdicts_on_a_recorded_group_follow_from_their_inputs_alone(stream: RecordedStream) -> None:

@@ -55,7 +55,9 @@ class Monitor:
             lake=str(folder / "lake"),
             kafka=KafkaSettings(bootstrap_servers=cluster.bootstrap),
             filters=Filters(groups=(f"/^{unique}/",)),
-            probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+            probe=ProbeSettings(
+                interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+            ),
         )
         self.told: list[Decided] = []
         self._probe = Probe(self.settings)

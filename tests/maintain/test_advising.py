@@ -189,3 +189,14 @@ def test_a_day_that_is_looked_at_in_parts_is_written_once_with_all_of_them(
     assert len(done) > 8
     assert sum(one.rows_after > 0 for one in done) == 4
     assert told(lake) == expected(3, 1)
+
+
+def test_advice_from_before_a_long_pause_ends_with_the_first_day_after_it(lake: DeltaLake) -> None:
+    maintain(lake)
+    writer = Writer(lake)
+    writer.batch = 10_000
+    observed(writer, -60, -62)
+    maintain(lake, 62)
+    assert [row[:5] for row in told(lake) if row[3]] == [("a", "cooperative", day_of(-60), True, day_of(3))]
+    assert LakeReader(lake.root).count("advice_current") == 0
+    assert [one for one in maintain(lake, 62) if one.what == "advice"] == [], "once"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 
@@ -97,3 +98,16 @@ def test_a_reader_of_an_old_version_reads_on_for_the_stated_time(lake: DeltaLake
     done = [d for d in maintain(lake) if d.table == "lag" and d.what == "vacuum"]
     assert [d.files for d in done] == [4]
     assert LakeReader(lake.root).count("lag") == 1
+
+
+def test_a_day_that_gets_no_rows_gets_no_file(lake: DeltaLake, writer: Writer) -> None:
+    writer.append("lag", row("lag", 3, 1, topic="t", partition=0))
+    table = open_table(lake.root, table_named("lag"))
+    assert table is not None
+    (file,) = table.files()
+    none = table_named("lag").arrow_schema.empty_table()
+    version = DeltaTable(f"{lake.root}/lag").version()
+    assert table.put(file.day, none, ds.field("topic") == "another") == 0
+    assert DeltaTable(f"{lake.root}/lag").version() == version
+    assert table.put(file.day, none, ds.field("topic") == "t") == 0
+    assert DeltaTable(f"{lake.root}/lag").file_uris() == []

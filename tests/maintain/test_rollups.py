@@ -224,7 +224,7 @@ def test_tables_of_an_older_release_get_the_new_columns_and_old_rows_have_none(l
     newer = {
         "rebalances_by_protocol", "rebalances_by_cause", "partitions_stopped_unmoved",
         "partitions_stopped_unmoved_unknown", "members_beyond_partitions_seconds", "members_beyond_partitions_max",
-        "records_delayed_min", "records_delayed_max",
+        "records_delayed_min", "records_delayed_max", "records_delayed_unknown",
     }  # fmt: skip
     for name in ("group_hourly", "group_daily"):
         columns = tuple(column for column in table_named(name).columns if column.name not in newer)

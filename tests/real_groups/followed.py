@@ -46,7 +46,10 @@ class Followed:
             kafka=KafkaSettings(bootstrap_servers=bootstrap),
             filters=Filters(groups=(f"/^{prefix}/",)),
             probe=ProbeSettings(
-                events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds", interval_ms=interval_ms
+                events_topic=f"{prefix}.events",
+                rounds_topic=f"{prefix}.rounds",
+                interval_ms=interval_ms,
+                cluster_topics=False,
             ),
             job=JobSettings(metadata_grace_ms=grace_ms, heartbeat_ms=heartbeat_ms),
         )

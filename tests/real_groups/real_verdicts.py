@@ -26,7 +26,9 @@ def settings_of(bootstrap: str, prefix: str, metadata_ms: int) -> Settings:
         cluster=prefix,
         kafka=KafkaSettings(bootstrap_servers=bootstrap),
         filters=Filters(groups=(f"/^{prefix}/",)),
-        probe=ProbeSettings(interval_ms=1_000, events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=1_000, events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds", cluster_topics=False
+        ),
         # (Twice the age, as documented, and more because a loaded machine is late.)
         job=JobSettings(metadata_grace_ms=2 * metadata_ms + 30_000),
     )

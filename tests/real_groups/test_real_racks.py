@@ -110,7 +110,9 @@ def _told(unique: str, pair: Pair, group: str) -> tuple[TopicObservation, ...]:
     settings = Settings(
         cluster=unique,
         kafka=KafkaSettings(bootstrap_servers=pair.bootstrap),
-        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        probe=ProbeSettings(
+            interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
+        ),
     )
     with Probe(settings) as probe:
         seen = read_round(settings, probe.round()).topics(group)

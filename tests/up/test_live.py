@@ -37,7 +37,7 @@ def test_an_empty_lake_is_a_sentence(tmp_path: Path) -> None:
 
 def _drawn_by_up(view: _View) -> str:
     console = Console(file=io.StringIO(), width=250, force_terminal=False)
-    console.print(view.draw(50, "page at http://127.0.0.1:8501"))
+    console.print(view.draw(50, "page at http://127.0.0.1:8090"))
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -50,7 +50,7 @@ def test_tables_that_cannot_be_read_for_a_while_are_a_sentence_too(tmp_path: Pat
     rounds.write_text("a broken store")
     for told in (_drawn_by_up(view), _drawn_by_up(_View(str(tmp_path), HEARTBEAT))):
         assert told.startswith("the tables cannot be read now: ")
-        assert "page at http://127.0.0.1:8501" in told
+        assert "page at http://127.0.0.1:8090" in told
     rounds.unlink()
     away.rename(rounds)
     assert "waiting for the first round" in _drawn_by_up(view)
@@ -204,7 +204,7 @@ def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
     monkeypatch.setattr("streaming.up.run.render", broken)
     monkeypatch.setattr("streaming.up.run._REFRESH_S", 0.0)
     console = Console(file=io.StringIO(), width=160, height=20, force_terminal=True)
-    watch(str(tmp_path), console, stop, lambda: "page at http://127.0.0.1:8501", noted.append, HEARTBEAT)
+    watch(str(tmp_path), console, stop, lambda: "page at http://127.0.0.1:8090", noted.append, HEARTBEAT)
     assert len(drawn) == 6
     assert [re.sub(r"\(.*", "", line) for line in noted] == ["the tables cannot be drawn "] * 2
     assert "MarkupError" in noted[0]

@@ -99,7 +99,7 @@ def test_without_a_terminal_it_prints_the_logs_and_stops_in_order_when_told(tmp_
         running.send_signal(signal.SIGTERM)
         rest = running.stdout.read().decode()
         assert running.wait(60) == 0
-    assert re.match(r"tables in .*lake, logs in .*_logs/default, page at http://127\.0\.0\.1:8501\n", lines[0])
+    assert re.match(r"tables in .*lake, logs in .*_logs/default, page at http://127\.0\.0\.1:8090\n", lines[0])
     assert "one     | 2026-11-21 18:00:00,000 INFO one: ready\n" in lines
     pattern = (
         r"up      \| \d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING up: needs cannot run: The port is taken\. It is "
@@ -115,7 +115,7 @@ def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: 
     with _up(tmp_path / "lake", 60, stdin=its, stdout=its, stderr=its) as running:
         os.close(its)
         screen = _Screen(ours)
-        screen.until("page at http://127.0.0.1:8501")
+        screen.until("page at http://127.0.0.1:8090")
         screen.until("waiting for the first round")
         screen.until("needs cannot run: The port is taken. It is tried again every 300 s.")
         # Supervisor and its guard, and two programs with a guard each; the third rests, as soon as its guard has ended.

@@ -96,7 +96,7 @@ class _Up:
         }
         settings = {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
         settings |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
-        settings |= {"EVENKEEL_PAGE__PORT": str(page)}
+        settings |= {"EVENKEEL_SERVE__LISTEN": f"127.0.0.1:{page}"}
         shorter = {"SPARK_SUBMIT_OPTS": " ".join(UNVERIFIED), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
         with self._output.open("ab") as output:
@@ -195,12 +195,12 @@ class _Life:
 
     Attributes:
         up: The command, which has ended.
-        page: The port of its page.
+        page: The port of its server.
         port: The broker's port with the login.
         second: A second job for the same cluster and lake.
         closed: Rounds that closed.
         told: The command lines of its processes.
-        of_the_page: The environment of the page's process.
+        of_the_server: The environment of the server's process.
     """
 
     up: _Up
@@ -209,7 +209,7 @@ class _Life:
     second: subprocess.CompletedProcess[str]
     closed: set[int]
     told: str
-    of_the_page: dict[str, str]
+    of_the_server: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,11 @@ def life(
             run = ["run", "--bootstrap", broker.bootstrap, "--lake", str(up.lake), "--cluster", "mine"]
             second = installed.run("evenkeel", *run, cwd=elsewhere)
             up.kill("a worker of the job", "pyspark.daemon")
-            for name, module in (("probe", "streaming.probe"), ("alerter", "streaming.alerts"), ("page", "dashboards")):
+            for name, module in (
+                ("probe", "streaming.probe"),
+                ("alerter", "streaming.alerts"),
+                ("server", "streaming.serve"),
+            ):
                 up.kill(name, "-m", module)
             up.kill("the job's JVM", "java", "SparkSubmit")
             up.kill("the job", "-m", "streaming.job")
@@ -239,8 +243,8 @@ def life(
             up.until(lambda: up.newest_round() > newest + 2, "no new round")
             up.until(lambda: _answers(page), "the page does not answer")
             told = "\n".join(map(_command_line, up.children()))
-            (of_the_page,) = up.of("-m", "dashboards")
-            environment = of_the_page.environ()
+            (of_the_server,) = up.of("-m", "streaming.serve")
+            environment = of_the_server.environ()
             ours = [psutil.Process(up.process.pid), *up.children()]
             up.process.send_signal(signal.SIGTERM)
             assert up.process.wait(120) == 0, up.output
@@ -251,9 +255,9 @@ def life(
 
 
 def test_every_process_that_is_killed_is_back(life: _Life) -> None:
-    assert life.up.back == {"a worker of the job", "probe", "alerter", "page", "the job", "the job's JVM"}
+    assert life.up.back == {"a worker of the job", "probe", "alerter", "server", "the job", "the job's JVM"}
     files = sorted((life.up.lake / "_logs" / "mine").glob("*.log*"))
-    assert [file.stem for file in files] == ["alerter", "job", "page", "probe", "supervisor", "up"]
+    assert [file.stem for file in files] == ["alerter", "job", "probe", "server", "supervisor", "up"]
     assert life.up.output.rstrip().endswith("all processes have ended")
     assert "job     | " in life.up.output
     # The job's last message about its killed JVM is one sentence, which `up` repeats.
@@ -275,8 +279,8 @@ def test_the_tables_are_whole_whatever_was_killed(life: _Life) -> None:
 def test_the_secret_is_in_no_output_no_command_line_and_no_file(life: _Life) -> None:
     logs = "\n".join(file.read_text(errors="replace") for file in (life.up.lake / "_logs" / "mine").glob("*.log*"))
     assert _SECRET not in life.up.output + life.told + logs
-    assert "EVENKEEL_LAKE" in life.of_the_page
-    assert _SECRET not in "".join(life.of_the_page.values())
+    assert "EVENKEEL_LAKE" in life.of_the_server
+    assert _SECRET not in "".join(life.of_the_server.values())
     written = [file for file in life.up.lake.rglob("*") if file.is_file() and _SECRET.encode() in file.read_bytes()]
     assert written == [], "the secret is in the lake or its checkpoint"
 
@@ -306,7 +310,7 @@ def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
     assert life.second.stderr.startswith(sentence)
 
 
-def test_with_another_program_on_the_pages_port_the_rest_goes_on_and_nothing_outlives_a_kill(
+def test_with_another_program_on_the_servers_port_the_rest_goes_on_and_nothing_outlives_a_kill(
     life: _Life, installed: Installed, elsewhere: Path
 ) -> None:
     with socket.socket() as taken:
@@ -315,7 +319,7 @@ def test_with_another_program_on_the_pages_port_the_rest_goes_on_and_nothing_out
         taken.listen()
         again = _Up(installed, elsewhere, life.up.lake.parent, life.port, life.page)
         try:
-            again.until(lambda: "page cannot run: The page cannot listen on" in again.output, "the port was free")
+            again.until(lambda: "server cannot run: The server cannot listen on" in again.output, "the port was free")
             again.until(lambda: again.of("java", "SparkSubmit"), "there is no JVM")
             ours = again.children()
         finally:
