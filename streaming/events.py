@@ -219,9 +219,14 @@ class SeenGroupEvent(GroupEvent, frozen=True, tag="group_seen", tag_field="type"
 
     Attributes:
         seen: How many events of `events_seen.py` follow for this group in this round, beside its `TopicEvent`s.
+        looked: The round has seen the group's membership. If no event tells it, it is as it was.
+        absent_at: Time of the closed round before, which did not list the group; None for a group that it listed, and
+            where nobody knows.
     """
 
     seen: int = 0
+    looked: bool = False
+    absent_at: int | None = None
 
 
 class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -515,6 +520,9 @@ def _wrong_seen_group(event: SeenGroupEvent | SeenGroupGone) -> str | None:
         return f"log position {event.log_position} in a round without a log, round {event.round}"
     if isinstance(event, SeenGroupEvent) and not 0 <= event.seen <= len(SEEN_TYPES):
         return f"{event.seen} events as seen of one group"
+    absent_at = event.absent_at if isinstance(event, SeenGroupEvent) else None
+    if absent_at is not None and not 0 <= absent_at <= _LAST_TIMESTAMP_MS:
+        return f"a round before at {absent_at}"
     return None
 
 
