@@ -143,7 +143,6 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     topics_since: int | None = None
     offsets_retention_minutes: int | None = None
 
-
     @property
     def source(self) -> str:
         """Where its groups were read from: `LOG`, or what `RoundSeen` says."""

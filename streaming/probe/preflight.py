@@ -136,7 +136,9 @@ def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
     rights = topic_rights(admin, [settings.job.offsets_topic]) or {}
-    if settings.offsets_log == LOG and ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ}):
+    if settings.offsets_log == LOG and ACLOperation.READ not in rights.get(
+        settings.job.offsets_topic, {ACLOperation.READ}
+    ):
         log = f"Topic {settings.job.offsets_topic!r}"
         yield _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
     yield from _group_lacks(groups, topics, settings, deadline)
