@@ -70,7 +70,7 @@ ROOMS = {
         "streaming.exceptions streaming.lifecycle streaming.stores streaming.times",
     ),
     "streaming.probe": room(
-        "kafka tenacity",
+        "kafka msgspec tenacity",
         "streaming.config streaming.events streaming.events_seen streaming.exceptions streaming.lifecycle "
         "streaming.offsets_log streaming.record_batches streaming.terminal",
     ),

@@ -29,8 +29,8 @@ ONLY_THE_LOG: Final[Mapping[str, frozenset[str]]] = {
 """Columns that are NULL where a classic group is only seen (docs/admin-mode.md tells each)."""
 
 _OWN: Final[Mapping[str, frozenset[str]]] = {
-    # What numbers and times the decision: a record, or the round that showed it. Between two looks several decisions are
-    # one, so its causes and its cost are those of all.
+    # What numbers and times the decision: a record, or the round that showed it. Between two looks several decisions
+    # are one, so its causes and its cost are those of all.
     "rebalance_churn": frozenset(
         {
             *("cluster", "decision", "source", "record_time", "event_date", "revision", "incarnation", "causes"),
@@ -81,6 +81,7 @@ class BothModes:
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.log = Followed(bootstrap, prefix)
         self.admin = Followed(bootstrap, prefix, offsets_log="admin")
+        self._compared: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -111,8 +112,9 @@ class BothModes:
             *_pairs("members", log.members(group), admin.members(group)),
         ]
         if decided:
-            pairs.append(("rebalance_churn", group, log.churn(group)[-1], admin.churn(group)[-1]))
+            pairs.append(("rebalance_churn", group, self._net(group), admin.churn(group)[-1]))
             pairs.append(("drift", group, _newest(log.drift(group).values()), _newest(admin.drift(group).values())))
+        self._compared[group] = len(log.churn(group))
         for table, key, one, other in pairs:
             if one is None or other is None:
                 if one is not other:
@@ -130,6 +132,20 @@ class BothModes:
                 found[f"{table} {key}"] = different
         return found
 
+    def _net(self, group: str) -> ChurnRow:
+        """The log's decisions since the last comparison as one: who joined and left in the end, and all moves."""
+        rows = self.log.churn(group)[self._compared.get(group, 0) :]
+        last = rows[-1]
+        here = {name for row in rows for name in row.joined or ()}
+        gone = {name for row in rows for name in row.left}
+        moves = [row.partitions_moved for row in rows]
+        return msgspec.structs.replace(
+            last,
+            joined=tuple(here - gone) if last.joined is not None else None,
+            left=tuple(gone - here),
+            partitions_moved=None if None in moves else sum(move or 0 for move in moves),
+        )
+
 
 def _pairs(table: str, one: Mapping[Any, Any], other: Mapping[Any, Any]) -> Iterable[tuple[str, object, Any, Any]]:
     return [(table, key, one.get(key), other.get(key)) for key in sorted(one.keys() | other.keys())]
@@ -142,7 +158,7 @@ def _newest(rows: Iterable[DriftRow | ChurnRow]) -> Any:
 def _plain(value: object) -> object:
     """A value without the order of lists, which are sets: answers have an order of their own."""
     if isinstance(value, tuple):
-        return sorted((repr(_plain(one)) for one in value))
+        return sorted(repr(_plain(one)) for one in value)
     if isinstance(value, msgspec.Struct):
         # (When a finding began is a time of the round that found it.)
         parts = msgspec.structs.asdict(value)

@@ -14,7 +14,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.events import Rejected, Round, RoundClosed, UnknownType
+from streaming.events import LOG, Rejected, Round, RoundClosed, UnknownType
 from streaming.job.source.positions import Positions
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, HeldPartition
 
@@ -193,7 +193,7 @@ def plan_batch(
         start.elapsed,
         start.base,
         start.rounds_of,
-        start.source or source,
+        start.follows or source,
     )
     for record in records:
         if record.offset < start.rounds:
@@ -211,7 +211,7 @@ def plan_batch(
         time=running.time,
         elapsed=running.elapsed,
         rounds_of=running.rounds_of,
-        source=running.source,
+        source=None if running.source == LOG else running.source,
     )
     return Batch(
         end=end if running.taken else start,

@@ -104,7 +104,7 @@ class Planner:
         self._target: _Target | None = None
         self._seen: Limits | None = None
         self._others: set[str] = set()
-        self._log_readable: bool | None = None
+        self._log_readable = False
 
     def available_now(self) -> None:
         """Fix the end of the run: the rounds that are closed now, and the log's ends for a cluster without rounds.
@@ -181,7 +181,7 @@ class Planner:
             return share_out(first, first, Batch(first, (), ()), gap_rows(gaps), self._settings.tasks)
         reader = self._connect(self._settings, self._settings.patience_s)
         records, gap = self._topic.between(reader, first.rounds, last.rounds)
-        batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster, source=last.source)
+        batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster, source=last.follows)
         self._tell(batch.void)
         lost = None
         if gap is not None and first.rounds:
@@ -214,7 +214,7 @@ class Planner:
     def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
         until = self._target.rounds if self._target else self._rounds_end(reader)
         self._refuse_another(start)
-        follows = start.source or self._wanted
+        follows = start.follows or self._wanted
         here = reader.identity(_topics_of(self._settings, follows))
         refused = another_cluster(start, here, self._settings.cluster)
         if refused is not None:
@@ -244,7 +244,7 @@ class Planner:
             return start
         self._last_without = self._clock()
         rounds = max(look.after, start.rounds)
-        return named(replace(start, log={**start.log, **log}, rounds=rounds, source=LOG), here)
+        return named(replace(start, log={**start.log, **log}, rounds=rounds), here)
 
     @property
     def _wanted(self) -> str | None:
@@ -252,11 +252,11 @@ class Planner:
         return None if self._settings.offsets_log == "auto" else self._settings.offsets_log
 
     def _refuse_another(self, start: Positions) -> None:
-        if start.source is None or self._wanted in {None, start.source}:
+        if start.follows is None or self._wanted in {None, start.follows}:
             return
         message = (
             f"offsets_log is {self._wanted!r}, and the checkpoint of {self._settings.cluster!r} follows "
-            f"{start.source!r}, which numbers its decisions otherwise: set offsets_log back, or give the cluster a "
+            f"{start.follows!r}, which numbers its decisions otherwise: set offsets_log back, or give the cluster a "
             "lake of its own."
         )
         raise AnotherSourceError(message)
@@ -265,8 +265,10 @@ class Planner:
         """Whether the log may be read without rounds: where the query follows it, or could from its beginning."""
         if follows is not None:
             return follows == LOG
-        if self._log_readable is None:
+        if not self._log_readable:
             self._log_readable = reader.may_read(self._settings.offsets_topic)
+        if not self._log_readable:
+            self._last_without = self._clock()  # asked again after an interval
         return self._log_readable
 
     def _turned(self, start: Positions, here: Identity, shorter: Shorter) -> Positions:
@@ -295,7 +297,7 @@ class Planner:
             batch = Batch(start, (), ())
             if closed:
                 # Requested after the closing records, not before: then a position beyond the ends is false, not early.
-                follows = start.source or self._wanted or closed[0].source
+                follows = start.follows or self._wanted or closed[0].source
                 limits = self._limits(reader, log=follows == LOG)
                 if _names_unknown_partitions(closed, limits) and not self._target:
                     limits = self._limits(reader, fresh=True, log=follows == LOG)

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streaming.events import LOG as READ_LOG
+from streaming.events import LOG as FROM_LOG
 from streaming.job.source.settings import SourceSettings
 from streaming.records import LogGap
 
@@ -50,7 +50,7 @@ class Positions:
         rounds_of: Kafka's own id of the cluster that the rounds are about; None before any round had one. It is a
             different one where topics were copied to a cluster that did not see the rounds.
         topics: Topic ids by the topics' roles (`log`, `events`, `rounds`), as far as they are known.
-        source: Source of groups that the query follows; None before its first round, or its first read of the log.
+        source: Source of groups that the query follows, where it is not the log; None otherwise.
     """
 
     log: Mapping[int, int] = field(default_factory=dict)
@@ -65,12 +65,16 @@ class Positions:
     topics: Mapping[str, str] = field(default_factory=dict)
     source: str | None = None
 
+    @property
+    def follows(self) -> str | None:
+        """Source of groups that the query follows; None before its first round, or its first read of the log."""
+        return self.source or (FROM_LOG if self.log or self.round >= 0 else None)
+
     @classmethod
     def read(cls, offsets: Mapping[str, Any]) -> Positions:
         """Read what `write` wrote, or `INITIAL`."""
-        of_log = offsets["log"] or int(offsets.get("round", -1)) >= 0
         return cls(
-            source=offsets.get("source", READ_LOG if of_log else None),
+            source=offsets.get("source"),
             log={int(partition): int(offset) for partition, offset in offsets["log"].items()},
             events={int(partition): int(offset) for partition, offset in offsets["events"].items()},
             rounds=int(offsets["rounds"]),
@@ -92,7 +96,7 @@ class Positions:
         }
         if self.round >= 0 or self.time >= 0:
             offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
-        if self.source not in {None, READ_LOG}:
+        if self.source is not None:
             offsets["source"] = self.source
         if self.base:
             offsets["base"] = self.base
