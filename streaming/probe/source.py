@@ -21,7 +21,7 @@ from streaming.probe.clients import Connections, open_admin, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.readback import remember
-from streaming.probe.requests import GroupRequests, MetadataRequests
+from streaming.probe.requests import GroupRequests, MetadataRequests, TopicPlaces
 from streaming.probe.rights import topic_rights
 
 _TRY_MS = 2_000
@@ -135,10 +135,23 @@ def source_of(settings: Settings) -> Source | None:
         admin = open_admin(settings.kafka)
         try:
             deadline = Deadline.after(_CHECK_S)
-            before = remember(settings, deadline).source if settings.offsets_log == "auto" else None
+            before = _source_before(settings, deadline) if settings.offsets_log == "auto" else None
             return choose(settings, before, lambda: is_readable(admin, settings, deadline))
         finally:
             admin.close()
     except KafkaError as error:
         message = f"the cluster did not answer ({error_text(error)})"
         raise RoundAbandonedError(message) from error
+
+
+def _source_before(settings: Settings, deadline: Deadline) -> str | None:
+    """Source of the newest closed round; None before the first, or before the topics exist."""
+    probe = settings.probe
+    bus = open_admin(settings.bus_kafka)
+    try:
+        topics = MetadataRequests(Connections(bus)).metadata([probe.rounds_topic, probe.events_topic], deadline).topics
+    finally:
+        bus.close()
+    if not all(isinstance(places, TopicPlaces) for places in topics.values()):
+        return None
+    return remember(settings, deadline).source
