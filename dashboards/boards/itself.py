@@ -125,11 +125,8 @@ def maintained(written: datetime | None, newest: datetime | None, oldest: dateti
     if written is None:
         watched = timedelta(0) if newest is None or oldest is None else newest - oldest
         if watched > _MAINTAINED_WITHIN:
-            return (
-                "bad",
-                f"In {age(watched)} of rounds it has never written history: "
-                "see the job's log, or run evenkeel maintain.",
-            )
+            what = f"In {age(watched)} of rounds it has never written history"
+            return "bad", f"{what}: see the job's log, or run evenkeel maintain."
         return "unsure", "It has written no history yet: the first comes when the first hour of rounds is over."
     since = timedelta(0) if newest is None else max(timedelta(0), newest - written)
     if since > _MAINTAINED_WITHIN:
