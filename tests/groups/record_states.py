@@ -21,7 +21,7 @@ from streaming.groups import encode_state
 from streaming.groups.classic.state import OpenCost
 from streaming.groups.seen.state import SeenState
 from streaming.groups.state import STATE_VERSION, GroupState
-from streaming.log_health import RoundsState, UnreadableState
+from streaming.log_health import ClusterTopicState, RoundsState, UnreadableState
 from streaming.records import (
     STREAMS,
     Compacted,
@@ -63,8 +63,8 @@ _DATA = Path(__file__).parent / "data"
 GOLDEN: Final = _DATA / f"state_v{STATE_VERSION}.json"
 SHAPES: Final = _DATA / "state_shapes.json"
 
-KINDS: Final = (GroupState, RoundsState, UnreadableState)
-"""All packed state types: of a group, of the rounds, of a log partition."""
+KINDS: Final = (GroupState, RoundsState, UnreadableState, ClusterTopicState)
+"""All packed state types: of a group, of the rounds, of a log partition, of a topic of the cluster."""
 
 RACKS = (("r1", "r2"), ("r2",)) * 2
 
