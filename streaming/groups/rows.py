@@ -348,6 +348,7 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     elapsed_ms: int
     opened_offset: int
     offsets_retention_minutes: int | None
+    source: str | None = None
 
 
 class OpenTransactionRow(msgspec.Struct, frozen=True, array_like=True):

@@ -324,6 +324,11 @@ ROUNDS: Final = Table(
             LONG,
             "offsets.retention.minutes: for how long brokers keep the offsets of a group without members (KIP-211). NULL where the probe may not ask (DescribeConfigs on the cluster), brokers differ, or it is not known yet",
         ),
+        Column(
+            "source",
+            STRING,
+            "Where the round's groups were read from: log, admin (admin-mode.md). NULL in rows of older releases: log",
+        ),
     ),
     key=("cluster",),
     newest_by=("round",),
