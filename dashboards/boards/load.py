@@ -78,7 +78,7 @@ def hot(row: Row) -> list[str]:
     if said:
         return said
     if "even" in kinds:
-        return ["as even as an assignment can make it"]
+        return ["even" if row["load_imbalance"] <= _WORTH else "as even as an assignment can make it"]
     return [_why_unknown(row)]
 
 

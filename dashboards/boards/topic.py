@@ -10,7 +10,7 @@ from dashboards import format as words
 from dashboards.boards.address import RANGES, Range
 from dashboards.boards.board import HEALTH, Board, NotThereError, Row, View
 from dashboards.boards.itself import size
-from dashboards.boards.measures import measure_plot, step_of
+from dashboards.boards.measures import measure_plot
 from dashboards.boards.past import ranges, whole_minutes
 from dashboards.boards.topics import produced_why, reading_of, unread_why
 
@@ -19,6 +19,9 @@ __all__ = ["BOARD"]
 # Rows of a table; the rest is counted.
 _PARTITIONS: Final = 200
 _GROUPS: Final = 200
+
+# By the minute a day has 144 looks, one in a heartbeat; by the hour a month has 720.
+_STEPS: Final = ((RANGES["24h"], "minute"), (RANGES["30d"], "hour"))
 
 _BYTES: Final[Mapping[str, str]] = {
     "no_right": "the probe lacks Describe on the cluster",
@@ -149,7 +152,7 @@ def _partition(row: Row, view: View, cluster: str) -> dict[str, Any]:
 def _history(view: View, topic: Row, span: Range) -> dict[str, Any] | None:
     """The two charts; None while their rows are still being read."""
     asked = whole_minutes(span)
-    step = step_of(span)
+    step = next((step for longest, step in _STEPS if span.length <= longest), "day")
     rows = view.archive.ask(
         "topic_steps", cluster=topic["cluster"], topic=topic["topic"], since=asked.begin, until=asked.end, step=step
     )
@@ -165,8 +168,8 @@ def _history(view: View, topic: Row, span: Range) -> dict[str, Any] | None:
         if sized
         else measure_plot([times, records], span, ("records",), unit="records", lowest_top=10, points=True),
         "sized": sized,
-        "step": step,
         "looks": len(rows),
+        "said": f"By the {step}, where there was a look.",
     }
 
 

@@ -37,7 +37,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown, tint, resolved }) => {
           x: { time: true, range: (u, min, max) => (u.ready ? [min, max] : given.x) },
           y: { range: (_, __, max) => [0, Math.max(given.top, (max || 0) * 1.12)] },
         },
-        labels: { values: (_, found) => found.map((v) => (given.unit === "bytes" || v >= 1e3 ? brief(v).trim() : String(Number(v.toPrecision(3))))) },
+        labels: { values: (_, found) => found.map((v) => (given.unit === "bytes" ? (v ? `${brief(v)}B` : "0") : v >= 1e3 ? brief(v).trim() : String(Number(v.toPrecision(3))))) },
         plugins: [tips((u, i) => {
           const said = given.names.map((name, at) => [name, u.data[at + 1][i]]).filter(([, value]) => value != null);
           return said.length ? `${when(u.data[0][i])}  ${said.map(([name, value]) => `${name} ${valued(value, given.unit)}`).join(", ")}` : "";
