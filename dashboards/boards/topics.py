@@ -20,6 +20,9 @@ _PAGE: Final = 100
 # Pages that an address may ask for: a million topics, ten times what Kafka is known to bear.
 _MOST_PAGES: Final = 10_000
 
+# Longer names are cut in the column `readers`, so that they name no group.
+_LONGEST_READER: Final = 999
+
 # Readers that are named beside a topic.
 _NAMED: Final = 2
 
@@ -162,9 +165,7 @@ def _row(row: Row, view: View) -> dict[str, Any]:
         "produced": row["produced_per_second"],
         "produced_why": produced_why(row),
         "groups": row["groups"],
-        "readers": [
-            {"name": name, "href": view.address.link("groups", name, cluster=row["cluster"])} for name in names[:_NAMED]
-        ],
+        "readers": [{"name": name, "href": _reader(name, row["cluster"], view)} for name in names[:_NAMED]],
         "more": row["groups"] - min(len(names), _NAMED),
         "read": reading_of(row),
         "since": view.clock.time(row["read_by_nobody_since"], exact=False) if row["read_by_nobody"] else "",
@@ -172,6 +173,12 @@ def _row(row: Row, view: View) -> dict[str, Any]:
         "lag": row["lag_total"],
         "lag_unknown": row["lag_unknown"],
     }
+
+
+def _reader(name: str, cluster: str, view: View) -> str:
+    if len(name) > _LONGEST_READER:
+        return view.address.link(q=name[:200], cluster=cluster)
+    return view.address.link("groups", name, cluster=cluster)
 
 
 BOARD = Board(

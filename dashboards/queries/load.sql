@@ -1,5 +1,6 @@
--- How much is produced and consumed in each group, and is it even on the members? Every living group, those first whose
--- load another assignment would even out most.
+-- How much is produced and consumed in each group, and does it lie evenly on the members?
+--
+-- Every living group, those first whose load another assignment would even out most.
 --
 -- Parameters:
 --   :cluster   STRING  one cluster; NULL for all

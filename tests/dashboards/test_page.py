@@ -18,6 +18,7 @@ from dashboards.boards.every import BOARDS
 from streaming.places import cache_folder
 from tests.dashboards.conftest import PATIENCE_MS
 from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.made_load import add_load
 from tests.serve.running import get, running
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("page"), pytest.mark.turn(2)]
@@ -35,7 +36,9 @@ PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobil
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> MadeLake:
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
-    return MadeLake(tmp_path_factory.mktemp("page") / "lake", groups, rounds=130)
+    made = MadeLake(tmp_path_factory.mktemp("page") / "lake", groups, rounds=130)
+    add_load(made)
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
 from tests.dashboards.made_events import OTHER, TARGET, add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.made_load import add_load
 from tests.serve.api.test_fuzz import TEXTS
 from tests.serve.conftest import Served
 from tests.serve.test_page import Seen
@@ -46,6 +47,17 @@ PAGES = (
     "/groups/clicks-pile-up/lag?range=6h&by=seconds",
     "/groups/clicks-pile-up/lag?range=7d",
     "/groups/clicks-pile-up/lag?range=1y&by=seconds",
+    "/load",
+    "/load?range=7d&compare=before&hot=member",
+    "/groups/billing-stuck/load",
+    "/groups/billing-stuck/load?range=24h&compare=before",
+    "/groups/billing-stuck/load?range=1y",
+    "/topics",
+    "/topics?read=nobody&sort=size",
+    "/topics/payments",
+    "/topics/nobodys?range=30d",
+    "/drift",
+    "/drift?range=1y&compare=before&verdict=unverified",
 )
 
 
@@ -55,6 +67,7 @@ def boards(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     root = tmp_path_factory.mktemp("boards") / "lake"
     lake = MadeLake(root, [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)], rounds=130)
     add_events(lake)
+    add_load(lake)
     found = serve_over(root, lake)
     found.look()
     return found
@@ -334,10 +347,12 @@ _PATHS = st.one_of(
     st.sampled_from([page.partition("?")[0] for page in PAGES]),
     TEXTS.map(lambda text: f"/alerts/{text}"),
     TEXTS.map(lambda text: f"/groups/{text}/lag"),
+    TEXTS.map(lambda text: f"/groups/{text}/load"),
+    TEXTS.map(lambda text: f"/topics/{text}"),
 )
 _NAMES = (
     "cluster", "range", "from", "to", "severity", "sort", "most", "compare", "kind", "owner", "group", "name",
-    "library", "type", "static", "part", "by",
+    "library", "type", "static", "part", "by", "hot", "read", "page", "verdict", "q",
 )  # fmt: skip
 
 
