@@ -30,12 +30,16 @@ Look = Callable[..., Page]
 
 AXE = cache_folder() / "scripts" / "axe.min.js"
 
+# With a name and a reason that have no place to break.
+WIDE = MadeGroup("wide", members=tuple(f"consumer-of-wide-{n}" for n in range(16)), topics={"wide-" + "x" * 200: 304},
+                 verdict="unverified", reason="strategy_" + "y" * 300)  # fmt: skip
+
 PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> MadeLake:
-    groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
+    groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE), WIDE]
     made = MadeLake(tmp_path_factory.mktemp("page") / "lake", groups, rounds=130)
     add_load(made)
     return made
@@ -273,9 +277,9 @@ def test_on_paper_there_are_the_rows_and_no_controls(address: str, look: Look) -
     assert page.locator(".bar").evaluate("node => getComputedStyle(node).position") == "static"
 
 
-def test_no_board_is_wider_than_a_phone(boards: list[str], look: Look) -> None:
+def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], look: Look) -> None:
     page = look(boards[0], **PHONE)
-    for board in boards:
+    for board in (*boards, *(f"{address}/groups/{WIDE.name}{part}" for part in ("", "/lag", "/load"))):
         page.goto(board)
         expect(page.locator("main .reading")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, board
@@ -284,6 +288,26 @@ def test_no_board_is_wider_than_a_phone(boards: list[str], look: Look) -> None:
     why = page.locator(".groups td.why").first.bounding_box()
     assert why is not None
     assert why["x"] + why["width"] <= 390
+
+
+def test_on_a_phone_the_boards_are_a_sheet_for_the_thumb(address: str, look: Look) -> None:
+    page = look(f"{address}/load", **PHONE)
+    sheet, menu = page.locator("#boards"), page.locator(".menu")
+    expect(menu).to_have_text(re.compile("Load"))
+    expect(sheet).not_to_be_visible()
+    menu.tap()
+    expect(sheet).to_be_visible()
+    boxes = [link.bounding_box() or {} for link in sheet.locator("a").all()]
+    assert len(boxes) == sum(bool(board.word) for board in BOARDS)
+    assert min(box["height"] for box in boxes) >= 44
+    assert max(box["y"] + box["height"] for box in boxes) <= 800
+    assert min(box["y"] for box in boxes) >= 300
+    page.keyboard.press("Escape")
+    expect(sheet).not_to_be_visible()
+    menu.tap()
+    sheet.get_by_text("Topics").tap()
+    expect(page).to_have_url(f"{address}/topics")
+    expect(page.locator("#boards")).not_to_be_visible()
 
 
 def test_axe_finds_nothing_on_any_board_in_light_and_dark(boards: list[str], browser: Any) -> None:
