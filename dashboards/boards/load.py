@@ -111,7 +111,7 @@ def could_be(row: Row) -> str:
 
 def headroom(row: Row) -> str:
     """How many times what is produced the group could consume: "1.4" and a sign for times."""
-    return words.DASH if row["headroom"] is None else f"{row['headroom']:,.1f} \N{MULTIPLICATION SIGN}"
+    return words.DASH if row["headroom"] is None else f"{words.rate(row['headroom'])} \N{MULTIPLICATION SIGN}"
 
 
 def whole_hours(span: Range) -> Range:
@@ -204,7 +204,7 @@ def _row(
         "could_be": could_be(row),
         "by_number": row["imbalance"],
         "headroom": headroom(row),
-        "tight": row["headroom"] is not None and row["headroom"] < 1,
+        "tight": bool(row["members"]) and row["headroom"] is not None and row["headroom"] < 1,
         "members": row["members"],
         "records": told.get(key, {}).get("high_watermark_growth"),
         "records_before": before.get(key, {}).get("high_watermark_growth"),
