@@ -170,7 +170,7 @@ class MadeLake:
                     offset_deleted=False, subscribed=True,
                     member_id=None if owner is None else group.member_id(owner),
                     client_id=None if owner is None else group.members[owner], client_host="/10.0.3.17",
-                    log_start_offset=70_000, produced_per_second=group.rate(partition),
+                    produced_per_second=group.rate(partition),
                     consumed_per_second=group.rate(partition),
                 )  # fmt: skip
         put(
