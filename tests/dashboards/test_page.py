@@ -271,7 +271,7 @@ def test_the_page_is_light_or_dark_as_the_viewer_has_it_also_while_it_is_open(ad
 def test_on_paper_there_are_the_rows_and_no_controls(address: str, look: Look) -> None:
     page = look(address)
     page.emulate_media(media="print")
-    for control in (".find", ".bar nav", ".foot"):
+    for control in (".find", ".bar nav", ".bar .menu", ".foot"):
         expect(page.locator(control)).not_to_be_visible()
     expect(page.locator(".groups")).to_be_visible()
     assert page.locator(".bar").evaluate("node => getComputedStyle(node).position") == "static"
