@@ -39,6 +39,8 @@ def _fill(view: View) -> Mapping[str, Any]:
     name = {"cluster": topic["cluster"], "topic": topic["topic"]}
     groups, partitions = view.ask("topic_groups", **name), view.ask("topic_partitions", **name)
     health = {row["group_id"]: row["health"] for row in view.groups(topic["cluster"])}
+    # (What is not known any more does not go on waiting: a silent cluster is shown as of its newest round.)
+    as_of = next((row["round_time"] for row in view.ask("rounds") if row["cluster"] == topic["cluster"]), view.now)
     span = view.address.range(view.now, default="24h")
     history = _history(view, topic, span)
     return {
@@ -53,7 +55,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "ranges": ranges(view, span, RANGES),
         "reading": history is None,
         "plots": history,
-        "groups": [_group(row, view, health) for row in groups[:_GROUPS]],
+        "groups": [_group(row, view, health, as_of) for row in groups[:_GROUPS]],
         "number_of_groups": max(len(groups), topic["groups"]),
         "partitions": [_partition(row, view, topic["cluster"]) for row in partitions[:_PARTITIONS]],
         "number_of_partitions": topic["partitions"] or len(partitions),
@@ -105,7 +107,7 @@ def _over(topic: Row) -> str:
     return "" if seconds is None else f"over the last {words.seconds(seconds)} s"
 
 
-def _group(row: Row, view: View, health: Mapping[str, int]) -> dict[str, Any]:
+def _group(row: Row, view: View, health: Mapping[str, int], as_of: datetime) -> dict[str, Any]:
     group, cluster = row["group_id"], row["cluster"]
     return {
         "name": group,
@@ -121,14 +123,14 @@ def _group(row: Row, view: View, health: Mapping[str, int]) -> dict[str, Any]:
         "lag_max": row["lag_max"],
         "lag_unknown": row["lag_unknown"],
         "consumed": row["consumed_per_second"],
-        "behind": _behind(row["oldest_unread_time"], view.now),
+        "behind": _behind(row["oldest_unread_time"], as_of),
     }
 
 
-def _behind(oldest: datetime | None, now: datetime) -> str:
+def _behind(oldest: datetime | None, as_of: datetime) -> str:
     if oldest is None:
         return words.DASH
-    waited = max(timedelta(0), now - oldest).total_seconds()
+    waited = max(timedelta(0), as_of - oldest).total_seconds()
     return f"{words.bounds(waited, waited)} or more"
 
 

@@ -7,7 +7,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown, tint, resolved }) => {
   // As the server says it: "0", "<0.1", "0.4", "12", "1,240"; sizes with a letter.
   function valued(value, unit) {
     if (value == null) return "–";
-    if (unit === "bytes") return `${brief(value)}B`;
+    if (unit === "bytes") return sized(value);
     if (unit === "/s") return `${value > 0 && value < 0.05 ? "<0.1" : value > 0 && value < 9.95 ? value.toFixed(1) : shown(Math.round(value))}/s`;
     return unit ? shown(Math.round(value)) : Math.abs(value) < 0.005 ? "0" : value.toFixed(2);
   }
@@ -16,6 +16,8 @@ window.evenkeelKinds = ({ ink, tips, when, shown, tint, resolved }) => {
     for (const [size, letter] of UNITS) if (Math.abs(value) >= size) return `${Number((value / size).toPrecision(3))} ${letter}`;
     return `${Number(value.toPrecision(3))} `;
   }
+
+  const sized = (value) => (value ? `${brief(value)}B`.replace("k", "K") : "0 B");
 
   const LINES = [["accent", 1.7, []], ["quiet", 1.3, [4, 3]], ["text", 1, [1, 3]]];
 
@@ -37,7 +39,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown, tint, resolved }) => {
           x: { time: true, range: (u, min, max) => (u.ready ? [min, max] : given.x) },
           y: { range: (_, __, max) => [0, Math.max(given.top, (max || 0) * 1.12)] },
         },
-        labels: { values: (_, found) => found.map((v) => (given.unit === "bytes" ? (v ? `${brief(v)}B` : "0") : v >= 1e3 ? brief(v).trim() : String(Number(v.toPrecision(3))))) },
+        labels: { values: (_, found) => found.map((v) => (given.unit === "bytes" ? sized(v) : v >= 1e3 ? brief(v).trim() : String(Number(v.toPrecision(3))))) },
         plugins: [tips((u, i) => {
           const said = given.names.map((name, at) => [name, u.data[at + 1][i]]).filter(([, value]) => value != null);
           return said.length ? `${when(u.data[0][i])}  ${said.map(([name, value]) => `${name} ${valued(value, given.unit)}`).join(", ")}` : "";
