@@ -9,7 +9,7 @@ from dashboards import format as words
 from dashboards.boards.address import WrongAddressError
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.decisions import decision_rows, unassigned
-from dashboards.boards.group import members_of
+from dashboards.boards.group import members_of, topic_link
 from dashboards.boards.owners import owners
 from dashboards.boards.strategies import strategies
 
@@ -53,9 +53,9 @@ def _fill(view: View) -> Mapping[str, Any]:
         "causes": _causes(decision),
         "cause": words.cause(decision),
         "decisions": decision_rows([decision], view, with_group=False),
-        "owners": owners(members, verdict, partitions, view.clock),
+        "owners": owners(members, verdict, partitions, view.clock, topic_link(view, cluster)),
         "strategies": strategies(what_if, verdict, view.clock),
-        "members": members_of(members, partitions),
+        "members": members_of(members, partitions, view, cluster),
         "previous": _beside(view, group, cluster, decision["previous_decision"]),
         "following": _beside(view, group, cluster, decision["next_decision"]),
     }

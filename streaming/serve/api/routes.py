@@ -139,7 +139,7 @@ def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
     topic = request.path_params["topic"]
     asked = _checked(request, _OfOne)
-    found = model.lake.ask("api_topics", {"cluster": asked.cluster, "topic": topic})
+    found = model.lake.ask("topics", {"cluster": asked.cluster, "topic": topic})
     if not found:
         return problem(404, f"There is no topic {quoted(topic)}.")
     if len(found) > 1:
