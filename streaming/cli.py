@@ -258,6 +258,30 @@ def advise(
 
 
 @app.command()
+def explain(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    generation: Annotated[
+        int | None, typer.Argument(metavar="GENERATION", help="Its generation or epoch; default: the newest.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="TOPIC/NUMBER", help="Only this partition.")
+    ] = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a line for `evenkeel assign`, with the explanation in it.")
+    ] = False,
+) -> None:
+    """Say in words who should own what in a group, and why; for drift, what is different (docs/explain.md)."""
+    settings = _settings(None, lake, None)
+    from streaming.explain import print_explanation, read_partition  # noqa: PLC0415
+
+    place = None if partition is None else read_partition(partition)
+    custom = _custom_strategies()
+    print_explanation(settings.lake, _console(), group, generation, place, cluster, custom, as_json=as_json)
+
+
+@app.command()
 def export(
     tool: Annotated[Literal["grafana", "databricks"], typer.Argument(help="What will show the board.")],
     source: Annotated[

@@ -40,7 +40,9 @@ def room(packages: str = "", rooms: str = "", doors: str = "") -> Room:
 
 # From the bottom to the top: each room uses only rooms above it in this table.
 ROOMS = {
-    "assignors": room("numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl"),
+    "assignors": room(
+        "numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl assignors.explain"
+    ),
     "streaming.exceptions": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.terminal": room(),
@@ -75,6 +77,9 @@ ROOMS = {
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
+    "streaming.explain": room(
+        "rich", "assignors streaming.exceptions streaming.groups streaming.tables streaming.terminal"
+    ),
     "streaming.spark": room(
         "pyspark",
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
@@ -104,12 +109,13 @@ ROOMS = {
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
-        "streaming.catalog streaming.config streaming.exceptions streaming.tables streaming.terminal",
+        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.tables streaming.terminal",
         "dashboards.export",
     ),
     "streaming.serve": room(
         "msgspec pyarrow starlette uvicorn",
-        "dashboards streaming.burrow streaming.config streaming.exceptions streaming.lifecycle streaming.tables",
+        "dashboards streaming.burrow streaming.config streaming.exceptions streaming.explain streaming.lifecycle "
+        "streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -131,8 +137,9 @@ ROOMS = {
     "streaming.cli": room(
         "msgspec rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.burrow streaming.catalog streaming.cluster "
-        "streaming.config streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain "
-        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.config streaming.demo streaming.exceptions streaming.explain streaming.groups streaming.job "
+        "streaming.maintain streaming.offsets_log streaming.probe streaming.process streaming.serve "
+        "streaming.terminal streaming.up",
     ),
 }
 

@@ -38,7 +38,7 @@ class CutIntoBlocks(Step):
                 return f"{name(place[0])} {place[1]} is in no member's block."
             position = self.takers.index(owner[0]) + 1
             return (
-                f"{name(place[0])} has {count(self.partitions, 'partition')} and {count(len(self.takers), 'taker')}: "
+                f"{name(place[0])} has {count(self.partitions, 'partition')} and {self._takers()}: "
                 f"{self._shares(quota, larger)}. {name(owner[0])} is number {position} in the order and gets "
                 f"{numbers(range(owner[1], owner[2] + 1))}."
             )
@@ -47,7 +47,7 @@ class CutIntoBlocks(Step):
         left = len(self.blocks) - MOST_LINES
         more = "" if left <= 0 else f"; and {count(left, 'more member')}"
         said = (
-            f"{names(self.topics)} {has} {count(self.partitions, 'partition')} and {count(len(self.takers), 'taker')}: "
+            f"{names(self.topics)} {has} {count(self.partitions, 'partition')} and {self._takers()}: "
             f"{self._shares(quota, larger)}. In order: {listed}{more}."
         )
         twice = [member for member, times in Counter(self.takers).items() if times > 1]
@@ -69,6 +69,10 @@ class CutIntoBlocks(Step):
                 "only the last unbroken run of static members and of others in the order of the group's record."
             )
         return said
+
+    def _takers(self) -> str:
+        once = len(set(self.takers)) == len(self.takers)
+        return count(len(self.takers), "subscriber" if once else "share")
 
     @staticmethod
     def _shares(quota: int, larger: int) -> str:
