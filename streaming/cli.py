@@ -282,6 +282,28 @@ def explain(
 
 
 @app.command()
+def doctor(
+    bootstrap: Bootstrap = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per finding.")] = False,
+) -> None:
+    """Say what is well and what is not: cluster, rights, lake, machine, alerts; exit code 2 if something is wrong."""
+    settings: Settings | EvenkeelError
+    try:
+        settings = _settings(bootstrap, lake, cluster)
+    except EvenkeelError as error:
+        settings = error
+    from streaming.doctor import examine  # noqa: PLC0415
+
+    code, hangs = examine(settings, _console(), as_json=as_json)
+    if hangs:
+        sys.stdout.flush()
+        os._exit(code)  # a thread still waits for what does not answer
+    raise typer.Exit(code)
+
+
+@app.command()
 def export(
     tool: Annotated[Literal["grafana", "databricks"], typer.Argument(help="What will show the board.")],
     source: Annotated[

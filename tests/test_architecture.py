@@ -128,6 +128,11 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process "
         "streaming.stores streaming.tables streaming.terminal",
     ),
+    "streaming.doctor": room(
+        "pydantic rich",
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.probe "
+        "streaming.process streaming.stores streaming.tables streaming.terminal",
+    ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
         "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
@@ -137,9 +142,9 @@ ROOMS = {
     "streaming.cli": room(
         "msgspec rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.burrow streaming.catalog streaming.cluster "
-        "streaming.config streaming.demo streaming.exceptions streaming.explain streaming.groups streaming.job "
-        "streaming.maintain streaming.offsets_log streaming.probe streaming.process streaming.serve "
-        "streaming.terminal streaming.up",
+        "streaming.config streaming.demo streaming.doctor streaming.exceptions streaming.explain "
+        "streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe streaming.process "
+        "streaming.serve streaming.terminal streaming.up",
     ),
 }
 
