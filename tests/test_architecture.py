@@ -106,6 +106,10 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.lifecycle streaming.process streaming.records "
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
+    "streaming.backtest": room(
+        "deltalake duckdb pyarrow rich yaml",
+        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal",
+    ),
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
@@ -141,10 +145,10 @@ ROOMS = {
     ),
     "streaming.cli": room(
         "msgspec rich typer",
-        "assignors dashboards streaming.advice streaming.alerts streaming.burrow streaming.catalog streaming.cluster "
-        "streaming.config streaming.demo streaming.doctor streaming.exceptions streaming.explain "
-        "streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe streaming.process "
-        "streaming.serve streaming.terminal streaming.up",
+        "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
+        "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.exceptions "
+        "streaming.explain streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
+        "streaming.process streaming.serve streaming.terminal streaming.up",
     ),
 }
 
