@@ -5,7 +5,7 @@ from __future__ import annotations
 from streaming.alerts.conditions import Conditions
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.feed import Chunk, Feed, Round
-from streaming.alerts.firing import FIRING, PENDING, State, Transition, step
+from streaming.alerts.firing import FIRING, PENDING, State, Transition, passed_ms, step
 from streaming.alerts.rules.expressions import connect_for_many_rows
 from streaming.alerts.rules.rules import LOSES_DATA, TIME_BEHIND, Rule, load_rules
 from streaming.alerts.run import Alerter, check_settings, main, open_targets, send_test
@@ -33,6 +33,7 @@ __all__ = [
     "load_rules",
     "main",
     "open_targets",
+    "passed_ms",
     "send_test",
     "step",
 ]
