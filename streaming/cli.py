@@ -2,6 +2,8 @@
 
 Exit codes: 0 done or stopped by the user; 1 something failed (printed as one sentence); 2 a person must act first: a
 setting, Java, the network, a right, a port, disk space.
+
+(Longer than other modules: a function per command, whose signature is its help.)
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import typer
 from rich.console import Console
 
 from streaming.config import Settings, load_settings
+from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.process import JOB, only_one
 from streaming.terminal import printable
@@ -387,6 +390,11 @@ def burrow_status() -> None:
     from streaming.burrow import status_line  # noqa: PLC0415
 
     _pipe(status_line)
+
+
+for _command in app.registered_commands:
+    _name = _command.name or (_command.callback.__name__ if _command.callback is not None else "")
+    _command.epilog = f"Example: {EXAMPLES[_name]}"
 
 
 def main() -> None:

@@ -44,6 +44,7 @@ ROOMS = {
         "numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl assignors.explain"
     ),
     "streaming.exceptions": room(),
+    "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.terminal": room(),
     "streaming.stores": room(),
@@ -146,9 +147,9 @@ ROOMS = {
     "streaming.cli": room(
         "msgspec rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
-        "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.exceptions "
-        "streaming.explain streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
-        "streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
+        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain "
+        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
     ),
 }
 
