@@ -23,7 +23,7 @@ from streaming.groups.modern.state import ModernState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 3
+STATE_VERSION: Final = 4
 """Version of the state, for groups and for the reserved keys."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
@@ -201,6 +201,15 @@ def _with_longer_health(payload: bytes) -> bytes:
     return _ENCODER.encode(fields)
 
 
+def _without_lag_sums(payload: bytes) -> bytes:
+    """Version 4 of a group's state: sums of the lag have the time of the rounds, where they had elapsed time."""
+    fields: list[Any] = msgspec.msgpack.decode(payload)
+    place = GroupState.__struct_fields__.index("lag_sums")
+    if len(fields) > place:
+        fields[place] = []
+    return _ENCODER.encode(fields)
+
+
 # (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
 # not changed, that function returns its argument.
 _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
@@ -213,6 +222,11 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("GroupState", 2): _unchanged,
     ("RoundsState", 2): _unchanged,
     ("UnreadableState", 2): _unchanged,
+    # (States of topics are newer than version 3: only builds between the releases wrote some with that number.)
+    ("GroupState", 3): _without_lag_sums,
+    ("RoundsState", 3): _unchanged,
+    ("UnreadableState", 3): _unchanged,
+    ("ClusterTopicState", 3): _unchanged,
 }
 
 
