@@ -134,8 +134,8 @@ def offsets_expire(period: Period) -> Advice | None:
         f"The last member was gone at {begin:%Y-%m-%d %H:%M} UTC, {hours} hours before the end of the day. Brokers "
         f"keep the offsets of a group without members for {kept / 60:g} hours (`offsets.retention.minutes` = {kept}). "
         f"{unread}.",
-        "None. Without its offsets a consumer begins where `auto.offset.reset` says: it reads everything again, or skips "
-        "what it has not read.",
+        "None. Without its offsets a consumer begins where `auto.offset.reset` says: it reads everything again, or "
+        "skips what it has not read.",
         details=(
             ("empty_since", f"{begin:%Y-%m-%dT%H:%M:%SZ}"), ("expires", f"{expires:%Y-%m-%dT%H:%M:%SZ}"),
             ("retention_minutes", str(kept)),

@@ -219,7 +219,8 @@ class Past:
         WITH judged AS (
           SELECT {listed}{answers} FROM read AS t SEMI JOIN wanted AS w ON {same}
         ), signed AS (
-          SELECT j.*, ROW({signature}) AS "_signature", r.place AS "_place", r.passed AS "_passed"
+          SELECT j.*, ROW({signature}) AS "_signature", r.place AS "_place", r.passed AS "_passed",
+            r.passed_before AS "_before"
           FROM judged AS j ASOF JOIN rounds_of_chunk AS r ON j."round" <= r.number
         ), changed AS (
           SELECT *,
@@ -232,7 +233,7 @@ class Past:
         )
         SELECT {listed} FROM running
         WHERE "_changed" OR "_place" - "_from" <= greatest(0, {hold_rounds}) + 1
-          OR "_passed" - "_since" <= greatest(0, {hold_ms})
+          OR "_before" - "_since" < greatest(0, {hold_ms})
         """  # noqa: S608 - names of our own columns, and expressions that `load_rules` has checked
         return connection.sql(sql).to_arrow_table().cast(found.schema)
 
@@ -292,5 +293,11 @@ def _places(before: Round, rounds: Sequence[Round]) -> pa.Table:
         column.append(passed)
         before = one
     numbers = [one.number for one in rounds]
-    values = {"number": numbers, "place": list(range(len(rounds))), "passed": column}
+    # (An alert fires at the first round at which `for` is over, with that round's row.)
+    values = {
+        "number": numbers,
+        "place": list(range(len(rounds))),
+        "passed": column,
+        "passed_before": [0, *column[:-1]],
+    }
     return pa.table({name: pa.array(listed, pa.int64()) for name, listed in values.items()})
