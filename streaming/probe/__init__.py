@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
-from streaming.probe.preflight import check
+from streaming.probe.inspection import looks_of
+from streaming.probe.preflight import Inspected, check, inspect
 from streaming.probe.run import Probe, main
 
 __all__ = [
+    "Inspected",
     "NoOffsetsLogError",
     "Probe",
     "RoundAbandonedError",
     "StopRequestedError",
     "check",
+    "inspect",
+    "looks_of",
     "main",
 ]

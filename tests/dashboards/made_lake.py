@@ -9,6 +9,8 @@ from math import sin
 from pathlib import Path
 from typing import Any
 
+from assignors import Group, Library, Subscription
+from streaming.groups.verdicts import ClientInputs, pack_inputs
 from streaming.tables import ALL_TABLES, DeltaLake, table_named
 
 CLUSTER = "demo"
@@ -217,6 +219,7 @@ class MadeLake:
             matching_library="java:3.5" if verdict == "identical" else None, candidates=4,
             drifted_count=len(self._wrong(group, actual)) if verdict == "drifted" else 0,
             drifted_partitions=self._wrong(group, actual) if verdict == "drifted" else [],
+            inputs=self._inputs(group) if verdict in {"identical", "drifted"} and group.strategy == "range" else None,
         )  # fmt: skip
         self._what_if(put, group, head, {"round": number, "round_time": ms}, moved)
         for place, client in enumerate(group.members):
@@ -230,6 +233,12 @@ class MadeLake:
                 partition_count=sum(len(partitions) for _, partitions, _ in given),
                 partitions=[item for item in given if item[1]],
             )  # fmt: skip
+
+    @staticmethod
+    def _inputs(group: MadeGroup) -> bytes | None:
+        members = (Subscription(group.member_id(place), tuple(group.topics)) for place in range(len(group.members)))
+        made = Group(tuple(sorted(members, key=lambda member: member.member_id)), group.topics)
+        return pack_inputs(ClientInputs("range", made, Library("java", (3, 5))))
 
     @staticmethod
     def _what_if(put: Any, group: MadeGroup, head: dict[str, Any], seen: dict[str, Any], moved: int) -> None:

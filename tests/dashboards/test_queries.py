@@ -38,7 +38,7 @@ EVERYTHING = {
     "cluster": None, "group_id": None, "topic": None, "status": None, "verdict": None, "since": SINCE, "most": 20,
     "step": "minute", "imbalance": 0.5, "text": "audit", "at": END, "decision": DECISION, "kind": None, "rule": None,
     "until": END,
-    "minutes": 5, "hours": 4, "by": "seconds", "each": "yes",
+    "generation": None, "minutes": 5, "hours": 4, "by": "seconds", "each": "yes",
 }  # fmt: skip
 ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
 STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
