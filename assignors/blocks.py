@@ -50,6 +50,14 @@ def in_blocks(
     return result
 
 
+def group_by_kind(topics: Iterable[tuple[str, Hashable]]) -> list[list[str]]:
+    """Topics with the same key together, in the order of their first ones."""
+    alike: dict[Hashable, list[str]] = {}
+    for topic, kind in topics:
+        alike.setdefault(kind, []).append(topic)
+    return list(alike.values())
+
+
 def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str, list[Subscription]]:
     """Subscribers of each topic in the given order, either as often as they list it or once each.
 

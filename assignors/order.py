@@ -12,6 +12,7 @@ from itertools import accumulate, groupby, pairwise
 
 from assignors.exceptions import CannotTell
 from assignors.model import Subscription
+from assignors.trace import Ordered, notes
 
 
 def utf16(text: str) -> bytes:
@@ -38,12 +39,12 @@ def java_order(members: Sequence[Subscription]) -> list[Subscription]:
     Raises:
         CannotTell: Two members share an instance id.
     """
-    return _static_first(members, utf16)
+    return _noted("java", _static_first(members, utf16))
 
 
 def java_by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
     """By member id only (Java before 2.4, which has no `MemberInfo`)."""
-    return sorted(members, key=lambda member: utf16(member.member_id))
+    return _noted("java_member_id", sorted(members, key=lambda member: utf16(member.member_id)))
 
 
 def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
@@ -52,12 +53,12 @@ def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
     Raises:
         CannotTell: Two members share an instance id.
     """
-    return _static_first(members, utf8)
+    return _noted("franz-go", _static_first(members, utf8))
 
 
 def by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
     """By member id only, in byte order, without instance ids."""
-    return sorted(members, key=_member_id)
+    return _noted("member_id", sorted(members, key=_member_id))
 
 
 def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
@@ -69,7 +70,7 @@ def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
             in the opposite order.
     """
     static = sorted((member for member in members if member.group_instance_id is not None), key=_instance_id)
-    dynamic = by_member_id([member for member in members if member.group_instance_id is None])
+    dynamic = sorted((member for member in members if member.group_instance_id is None), key=_member_id)
     _refuse_shared_instances(static)
     result: list[Subscription] = []
     static_ids = sorted(member.member_id for member in static)
@@ -82,7 +83,7 @@ def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
             raise CannotTell(reason)
         result += [*static[done:before], member]
         done = before
-    return result + static[done:]
+    return _noted("librdkafka", result + static[done:])
 
 
 def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
@@ -92,7 +93,8 @@ def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
     replaces an earlier one: members a (dynamic), b (static), c (dynamic) become b, c, and a gets nothing.
     """
     runs = {static: list(run) for static, run in groupby(members, key=_is_static)}
-    return sorted(runs.get(True, ()), key=_instance_and_member) + sorted(runs.get(False, ()), key=_member_id)
+    static, dynamic = runs.get(True, ()), runs.get(False, ())
+    return _noted("kafka-python", sorted(static, key=_instance_and_member) + sorted(dynamic, key=_member_id))
 
 
 def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes]) -> list[Subscription]:
@@ -104,6 +106,12 @@ def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes]) 
     dynamic = [member for member in members if member.group_instance_id is None]
     dynamic.sort(key=lambda member: key(member.member_id))
     return static + dynamic
+
+
+def _noted(rule: str, ordered: list[Subscription]) -> list[Subscription]:
+    if (kept := notes()) is not None:
+        kept.append(Ordered(rule, [member.member_id for member in ordered]))
+    return ordered
 
 
 def _refuse_shared_instances(ordered: Sequence[Subscription]) -> None:

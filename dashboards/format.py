@@ -27,6 +27,8 @@ __all__ = [
     "mark",
     "number",
     "passing",
+    "percent",
+    "rate",
     "ratio",
     "reasons",
     "seconds",
@@ -114,6 +116,22 @@ def ratio(value: float | None) -> str:
     if value is None:
         return DASH
     return "0" if abs(value) < 0.005 else f"{value:.2f}"
+
+
+def rate(value: float | None) -> str:
+    """Something per second: "0", "<0.1", "0.4", "12", "1,240"."""
+    if value is None:
+        return DASH
+    if 0 < value < 0.05:
+        return "<0.1"
+    return f"{value:.1f}" if 0 < value < 9.95 else f"{value:,.0f}"
+
+
+def percent(share: float | None) -> str:
+    """A part of 1: "0 %", "<1 %", "42 %"."""
+    if share is None:
+        return DASH
+    return "<1 %" if 0 < share < 0.005 else f"{share:.0%}".replace("%", " %")
 
 
 def seconds(value: float | None) -> str:

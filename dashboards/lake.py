@@ -300,6 +300,8 @@ def _wanted(
         "lag": of_living,
         "rounds": timedelta(minutes=1),
         "topics": of_living,
+        # (A row at the end of each window of the rates: a heartbeat, or up to half of one more in a group at rest.)
+        "member_load": 2 * of_living,
         # (Advice that holds has a row for each day; a day is looked at when the next one has come.)
         "advice": timedelta(days=3),
         "rebalance_churn": past,

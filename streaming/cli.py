@@ -2,6 +2,8 @@
 
 Exit codes: 0 done or stopped by the user; 1 something failed (printed as one sentence); 2 a person must act first: a
 setting, Java, the network, a right, a port, disk space.
+
+(Longer than other modules: a function per command, whose signature is its help.)
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import typer
 from rich.console import Console
 
 from streaming.config import Settings, load_settings
+from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.process import JOB, only_one
 from streaming.terminal import printable
@@ -258,6 +261,73 @@ def advise(
 
 
 @app.command()
+def explain(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    generation: Annotated[
+        int | None, typer.Argument(metavar="GENERATION", help="Its generation or epoch; default: the newest.")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option("--partition", metavar="TOPIC/NUMBER", help="Only this partition.")
+    ] = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a line for `evenkeel assign`, with the explanation in it.")
+    ] = False,
+) -> None:
+    """Say in words who should own what in a group, and why; for drift, what is different (docs/explain.md)."""
+    settings = _settings(None, lake, None)
+    from streaming.explain import print_explanation, read_partition  # noqa: PLC0415
+
+    place = None if partition is None else read_partition(partition)
+    custom = _custom_strategies()
+    print_explanation(settings.lake, _console(), group, generation, place, cluster, custom, as_json=as_json)
+
+
+@app.command()
+def doctor(
+    bootstrap: Bootstrap = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per finding.")] = False,
+) -> None:
+    """Say what is well and what is not: cluster, rights, lake, machine, alerts; exit code 2 if something is wrong."""
+    settings: Settings | EvenkeelError
+    try:
+        settings = _settings(bootstrap, lake, cluster)
+    except EvenkeelError as error:
+        settings = error
+    from streaming.doctor import examine  # noqa: PLC0415
+
+    code, hangs = examine(settings, _console(), as_json=as_json)
+    if hangs:
+        sys.stdout.flush()
+        os._exit(code)  # a thread still waits for what does not answer
+    raise typer.Exit(code)
+
+
+@app.command()
+def backtest(
+    rules: Annotated[
+        Path | None, typer.Argument(metavar="RULES", help="A rules file to try beside today's; default: today's alone.")
+    ] = None,
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far back, as 30d or 12h.")] = "30d",
+    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this group.")] = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Propose bounds from each group's own past, and what they would cost.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per transition.")] = False,
+) -> None:
+    """Say when rules would have fired in the past, for whom and for how long (docs/backtest.md)."""
+    settings = _settings(None, lake, cluster)
+    from streaming.backtest import print_backtest  # noqa: PLC0415
+
+    print_backtest(settings, _console(), rules, since, group=group, as_json=as_json, suggests=suggest)
+
+
+@app.command()
 def export(
     tool: Annotated[Literal["grafana", "databricks"], typer.Argument(help="What will show the board.")],
     source: Annotated[
@@ -320,6 +390,11 @@ def burrow_status() -> None:
     from streaming.burrow import status_line  # noqa: PLC0415
 
     _pipe(status_line)
+
+
+for _command in app.registered_commands:
+    _name = _command.name or (_command.callback.__name__ if _command.callback is not None else "")
+    _command.epilog = f"Example: {EXAMPLES[_name]}"
 
 
 def main() -> None:

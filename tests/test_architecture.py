@@ -40,8 +40,11 @@ def room(packages: str = "", rooms: str = "", doors: str = "") -> Room:
 
 # From the bottom to the top: each room uses only rooms above it in this table.
 ROOMS = {
-    "assignors": room("numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl"),
+    "assignors": room(
+        "numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl assignors.explain"
+    ),
     "streaming.exceptions": room(),
+    "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.terminal": room(),
     "streaming.stores": room(),
@@ -76,6 +79,9 @@ ROOMS = {
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
+    "streaming.explain": room(
+        "rich", "assignors streaming.exceptions streaming.groups streaming.tables streaming.terminal"
+    ),
     "streaming.spark": room(
         "pyspark",
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
@@ -102,15 +108,20 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.lifecycle streaming.process streaming.records "
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
+    "streaming.backtest": room(
+        "deltalake duckdb pyarrow rich yaml",
+        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal",
+    ),
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
-        "streaming.catalog streaming.config streaming.exceptions streaming.tables streaming.terminal",
+        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.tables streaming.terminal",
         "dashboards.export",
     ),
     "streaming.serve": room(
         "msgspec pyarrow starlette uvicorn",
-        "dashboards streaming.burrow streaming.config streaming.exceptions streaming.lifecycle streaming.tables",
+        "dashboards streaming.burrow streaming.config streaming.exceptions streaming.explain streaming.lifecycle "
+        "streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -123,6 +134,11 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process "
         "streaming.stores streaming.tables streaming.terminal",
     ),
+    "streaming.doctor": room(
+        "pydantic rich",
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.probe "
+        "streaming.process streaming.stores streaming.tables streaming.terminal",
+    ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
         "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
@@ -131,8 +147,9 @@ ROOMS = {
     ),
     "streaming.cli": room(
         "msgspec rich typer",
-        "assignors dashboards streaming.advice streaming.alerts streaming.burrow streaming.catalog streaming.cluster "
-        "streaming.config streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain "
+        "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
+        "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
+        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain "
         "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
     ),
 }

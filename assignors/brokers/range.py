@@ -7,11 +7,12 @@ rest is cut into blocks; since then there is no stickiness. No racks.
 from __future__ import annotations
 
 from assignors.assignment import Assignment, Partitions
-from assignors.blocks import Blocks, in_blocks, places_by_topic
+from assignors.blocks import Blocks, group_by_kind, in_blocks, places_by_topic
 from assignors.brokers.hash_order import members_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember, texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.order import utf16
+from assignors.trace import Cut, OnServer, Ordered, notes
 
 
 def cut_ranges(group: ServerGroup) -> Assignment:
@@ -25,7 +26,12 @@ def cut_ranges(group: ServerGroup) -> Assignment:
         cut = _blocks(counts[topic_id], len(of_topic))
         return [(in_order[place].member_id, block) for place, block in zip(of_topic, cut, strict=False)]
 
-    topics = ((topic_id, (counts[topic_id], id(takers[topic_id]))) for topic_id in sorted(takers))
+    topics = [(topic_id, (counts[topic_id], id(takers[topic_id]))) for topic_id in sorted(takers)]
+    if (log := notes()) is not None:
+        log.append(Ordered("java", [member.member_id for member in in_order]))
+        for alike in group_by_kind(topics):
+            ids = [in_order[place].member_id for place in takers[alike[0]]]
+            log.append(Cut(alike, counts[alike[0]], ids, blocks(alike[0])))
     return in_blocks((member.member_id for member in group.members), topics, blocks)
 
 
@@ -76,13 +82,30 @@ def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
     }
     result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}
     for topic_id in sorted(takers):
-        dealt = _deal(
-            group.counts[topic_id], {member_id: had[member_id].get(topic_id, []) for member_id in takers[topic_id]}
-        )
+        had_here = {member_id: had[member_id].get(topic_id, []) for member_id in takers[topic_id]}
+        dealt = _deal(group.counts[topic_id], had_here)
+        if (log := notes()) is not None:
+            log += _notes_of(topic_id, had_here, dealt)
         for member_id, partitions in dealt.items():
             if partitions:
                 result[member_id][topic_id] = partitions
     return result
+
+
+def _notes_of(topic_id: str, had: dict[str, list[int]], dealt: dict[str, list[int]]) -> list[OnServer]:
+    """What one topic's members kept, gave up and got."""
+    steps = []
+    for member_id, partitions in had.items():
+        stays = set(partitions).intersection(dealt[member_id])
+        # (One that a member gave up and got again counts as kept: it has it before and after.)
+        steps.append(OnServer("kept", "share", [(topic_id, p, member_id) for p in partitions if p in stays]))
+        steps.append(
+            OnServer("over", "share_of_topic", [(topic_id, p, member_id) for p in partitions if p not in stays])
+        )
+    for member_id, partitions in dealt.items():
+        new = [p for p in partitions if p not in set(had[member_id])]
+        steps.append(OnServer("given", "fill_topic", [(topic_id, p, member_id) for p in new]))
+    return [step for step in steps if step.places]
 
 
 def _deal(count: int, had: dict[str, list[int]]) -> dict[str, list[int]]:

@@ -15,6 +15,7 @@ import numpy as np
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup, Uuid
 from assignors.brokers.uniform_owners import NOBODY, CurrentOwners, assignment, kept
+from assignors.trace import OnServer, notes
 from assignors.work import spend
 
 
@@ -118,6 +119,8 @@ def deal_and_balance(group: ServerGroup) -> Assignment:
         CannotTell: We cannot follow the order of the member map.
     """
     current = kept(group)
+    if (log := notes()) is not None:
+        log.append(OnServer("kept", "subscribed", _owned_now(current)))
 
     def in_order(topic: str) -> tuple[float, int, Uuid]:
         # Most partitions per subscriber first, then fewest subscribers, then by id.
@@ -130,6 +133,21 @@ def deal_and_balance(group: ServerGroup) -> Assignment:
     return assignment(current)
 
 
+def _owned_now(current: CurrentOwners) -> list[tuple[str, int, str]]:
+    owned = [
+        (topic, partition, current.member_ids[owner])
+        for topic, owners in current.owners.items()
+        for partition, owner in enumerate(owners.tolist())
+        if owner != NOBODY
+    ]
+    ghosts = [
+        (topic, partition, current.member_ids[owner])
+        for (topic, owner), partitions in current.ghosts.items()
+        for partition in sorted(partitions)
+    ]
+    return owned + ghosts
+
+
 def _deal_the_rest(current: CurrentOwners, topics: Sequence[str]) -> None:
     if NOBODY not in current.everything:
         return
@@ -140,6 +158,10 @@ def _deal_the_rest(current: CurrentOwners, topics: Sequence[str]) -> None:
             spend(len(free) + len(current.subscribers[topic]))
             takers = Balancer(current.sizes, current.subscribers[topic]).next_takers(len(free))
             owners[free] = takers
+            if (log := notes()) is not None:
+                ids = current.member_ids
+                dealt = zip(free.tolist(), takers, strict=True)
+                log.append(OnServer("given", "least", [(topic, p, ids[taker]) for p, taker in dealt]))
             current.changed[topic].update(takers)
 
 
@@ -190,6 +212,9 @@ def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> 
         taker = balancer.next_taker()
         if balancer.balanced:
             break
+        if (log := notes()) is not None:
+            place = (topic, partition, current.member_ids[taker])
+            log.append(OnServer("moved", "balance", [place], source=current.member_ids[giver]))
         current.give(topic, partition, taker)
         moved = True
     return moved

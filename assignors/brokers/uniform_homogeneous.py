@@ -17,6 +17,7 @@ from assignors.assignment import Assignment, Partitions
 from assignors.brokers.hash_order import in_hash_map, in_hash_set, members_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.exceptions import LeaderWouldFail
+from assignors.trace import OnServer, ServerShares, notes
 
 _Piece = tuple[str, Sequence[int]]
 
@@ -58,6 +59,9 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
     rest: list[_Piece] = [(topic_id, of_topic.unassigned()) for topic_id, of_topic in had.items()]
     quota, extras = divmod(sum(group.counts[topic_id] for topic_id in topics), len(order))
     unfilled: list[_Unfilled] = []
+    log = notes()
+    if log is not None:
+        log.append(ServerShares(quota * len(order) + extras, order))
     for position, member_id in enumerate(order):
         lack, extra = quota, extras > 0
         lack += extra
@@ -70,9 +74,13 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
                 walked = _in_set_order(kept, len(partitions))
                 kept = walked[:lack]
                 rest.append((topic_id, walked[lack:]))
+                if log is not None:
+                    log.append(OnServer("over", "share", [(topic_id, p, member_id) for p in walked[lack:]]))
             lack -= len(kept)
             if kept:
                 result[member_id][topic_id] = kept
+                if log is not None:
+                    log.append(OnServer("kept", "share", [(topic_id, p, member_id) for p in kept]))
         if extra and not (give_back and lack > 0 and len(order) - position > extras):
             extras -= 1
         elif extra:
@@ -147,6 +155,8 @@ def _fill(result: dict[str, dict[str, Partitions]], unfilled: Sequence[_Unfilled
             part = piece[start : start + lack]
             start += len(part)
             lack -= len(part)
+            if part and (log := notes()) is not None:
+                log.append(OnServer("given", "fill", [(topic_id, p, member.member_id) for p in part]))
             earlier = owned.get(topic_id)
             owned[topic_id] = part if earlier is None else list(dict.fromkeys(chain(earlier, part)))
     if start < len(piece) or any(piece for _, piece in pieces):

@@ -18,6 +18,7 @@ from assignors.brokers.hash_order import grown, in_hash_map, members_in_hash_ord
 from assignors.brokers.model import ServerGroup, ServerMember, Uuid
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.order import utf16
+from assignors.trace import OnServer, notes
 from assignors.work import spend
 
 # Limit for the steps of the balance check, which the class repeats after every move, over all moves: about ten seconds
@@ -92,6 +93,7 @@ class _Dealing:
                     if 0 <= partition < self._counts[topic]:
                         self._contested |= self._owners[topic][partition] is not None
                     self._give(topic, partition, number)
+                    self._note("kept", "subscribed", topic, partition, number)
 
     def deal_the_rest(self) -> None:
         """Give each unowned partition to its least loaded subscriber that may have more."""
@@ -111,6 +113,7 @@ class _Dealing:
             if number is None:
                 reason = 'the broker\'s uniform before 4.0 throws "Some partitions were left unassigned" here'
                 raise LeaderWouldFail(reason)
+            self._note("given", "least", topic, partition, number)
             self._give(topic, partition, number)
 
     def balance(self) -> None:
@@ -221,8 +224,14 @@ class _Dealing:
             raise LeaderWouldFail(reason)
         self._moved.add((topic, partition))
         self._moves.add((topic, owner, taker))
+        self._note("moved", "balance", topic, partition, taker, owner)
         self._take(topic, partition, owner)
         self._give(topic, partition, taker)
+
+    def _note(self, kind: str, why: str, topic: Uuid, partition: int, number: int, source: int | None = None) -> None:
+        if (log := notes()) is not None:
+            place = (topic.text, partition, self.member_ids[number])
+            log.append(OnServer(kind, why, [place], source=None if source is None else self.member_ids[source]))
 
     def _first(self, numbers: Iterable[int]) -> int:
         return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))

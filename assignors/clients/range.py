@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assignors.assignment import Assignment, Partitions
-from assignors.blocks import Blocks, in_blocks, takers_by_topic
+from assignors.blocks import Blocks, group_by_kind, in_blocks, takers_by_topic
 from assignors.clients.patterns import refuse_patterns
 from assignors.clients.racks import refuse_any_rack_match
 from assignors.clients.range_in_racks import java_range_in_racks, librdkafka_range_in_racks
@@ -24,6 +24,7 @@ from assignors.order import (
     librdkafka_order,
 )
 from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.trace import Cut, notes
 
 
 def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -124,7 +125,11 @@ def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only
         return list(found.items())
 
     counts = group.partitions_per_topic
-    topics = ((topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic))
+    topics = [(topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic)]
+    if (kept := notes()) is not None:
+        for alike in group_by_kind(topics):
+            ids = [member.member_id for member in takers[alike[0]]]
+            kept.append(Cut(alike, counts[alike[0]], ids, blocks(alike[0])))
     return in_blocks((member.member_id for member in group.members), topics, blocks)
 
 

@@ -16,6 +16,7 @@ from assignors.blocks import Blocks, in_blocks
 from assignors.clients.racks import TopicRacks, racks_by_topic
 from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks
+from assignors.trace import CutInRacks, notes
 from assignors.work import spend
 
 _Takers = dict[str, list[Subscription]]
@@ -76,7 +77,11 @@ def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, ra
                 hand.deal_together([by_topic[topic].replicas for topic in topics], rackless=rackless_everywhere)
             elif by_topic[first].needed:
                 hand.deal_alone(by_topic[first].replicas)
+        in_racks = len(hand.log)
         hand.deal_rest()
+        if (kept := notes()) is not None:
+            ids = [member.member_id for member in takers[first]]
+            kept.append(CutInRacks(topics, counts[first], ids, hand.log[:in_racks], hand.log[in_racks:]))
         dealt[first] = hand.blocks()
     kinds = sorted((topic, kind) for kind, topics in alike.items() for topic in topics)
     return in_blocks((member.member_id for member in group.members), kinds, dealt.__getitem__)
@@ -90,6 +95,8 @@ class _Hand:
         self._quota, self._larger = divmod(count, len(members))
         self._given: list[list[int]] = [[] for _ in members]
         self._free = [True] * count
+        self._logs = notes() is not None
+        self.log: list[tuple[str, int]] = []  # (member id, partition) in the order of the deal; only for `tracing`
 
     def deal_together(self, replicas: Sequence[Sequence[frozenset[str]]], *, rackless: bool) -> None:
         """Give each partition number to the first member that has room and shares a rack with it in every topic.
@@ -172,6 +179,8 @@ class _Hand:
     def _give(self, place: int, partitions: Sequence[int]) -> None:
         given = self._given[place]
         given += partitions
+        if self._logs:
+            self.log += [(self._members[place].member_id, partition) for partition in partitions]
         for partition in partitions:
             self._free[partition] = False
         if len(given) > self._quota:

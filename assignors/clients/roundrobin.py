@@ -24,6 +24,7 @@ from assignors.order import (
     sorted_utf16,
 )
 from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.trace import Turns, notes
 from assignors.work import spend
 
 
@@ -106,11 +107,15 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
         for partition in range(group.partitions_per_topic[topic])
     )
     turn = 0
+    log = []
     for _, topic, partition in in_order:
         of_topic = positions[id(takers[topic])]
         taker = of_topic[bisect_left(of_topic, turn) % len(of_topic)]
         dealt[order[taker].member_id].setdefault(topic, []).append(partition)
+        log.append((topic, partition, order[taker].member_id))
         turn = (taker + 1) % len(order)
+    if (kept := notes()) is not None:
+        kept.append(Turns(log))
     return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
 
 
@@ -156,6 +161,16 @@ def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) ->
             for step in range(min(count, len(of_topic)))
         ]
 
+    if (kept := notes()) is not None:
+        kept.append(
+            Turns(
+                [
+                    (topic, step, takers[topic][(first + step) % len(takers[topic])].member_id)
+                    for topic, first in firsts.items()
+                    for step in range(counts[topic])
+                ]
+            )
+        )
     alike = ((topic, (id(takers[topic]), counts[topic], first % len(takers[topic]))) for topic, first in firsts.items())
     return in_blocks((member.member_id for member in group.members), alike, blocks)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dashboards.boards.board import View
 
-__all__ = ["chips", "cluster_chips"]
+__all__ = ["chips", "cluster_chips", "owner_chips"]
 
 
 def chips(
@@ -38,3 +39,11 @@ def cluster_chips(view: View) -> list[dict[str, Any]]:
     """The watched clusters; nothing where there is only one to choose."""
     clusters = [row["cluster"] for row in view.ask("rounds")]
     return chips(view, "cluster", clusters, view.cluster or "") if len(clusters) > 1 or view.cluster else []
+
+
+def owner_chips(view: View, groups: Iterable[str]) -> list[dict[str, Any]]:
+    """The teams of some groups, by their ids, with how many each has; nothing where no team is configured."""
+    if not view.owners:
+        return []
+    counts = Counter(view.owner(group) for group in groups)
+    return chips(view, "owner", sorted(name for name in counts if name), view.address.text("owner"), counts)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.boards.address import RANGES, Range
 from dashboards.boards.board import Board, Row, View
-from dashboards.boards.chips import cluster_chips
+from dashboards.boards.chips import cluster_chips, owner_chips
 from dashboards.boards.past import ranges, within
 
 __all__ = ["BOARD", "Source", "by_group", "source_of", "sums"]
@@ -218,6 +218,10 @@ def _asked(view: View, source: Source, span: Range, query: str) -> list[Row] | N
     return None if rows is None else list(rows)
 
 
+def _owned(rows: list[Row] | None, owner: str, view: View) -> list[Row] | None:
+    return None if rows is None else [row for row in rows if view.owner(row["group_id"]) == owner]
+
+
 def _reach(source: Source, rows: Sequence[Row]) -> str:
     """Up to when roll-ups have figures, as a part of a sentence; "" where they are not asked."""
     newest = max((row["newest"] for row in rows), default=None) if source.suffix else None
@@ -243,12 +247,18 @@ def _fill(view: View) -> Mapping[str, Any]:
     if compared:
         before = _asked(view, source, source.before, "cost")
         causes_before = _asked(view, source, source.before, "cost_causes")
+    owner = view.address.text("owner")
+    owners = owner_chips(view, {row["group_id"] for row in rows or ()})
+    if owner:
+        rows, before = _owned(rows, owner, view), _owned(before, owner, view)
     missing = rows is None or causes is None or (compared and (before is None or causes_before is None))
     # (Roll-ups without a row: nothing was decided, or they are not written yet.)
     known = bool(rows) or (rows is not None and not source.suffix)
     return {
         "ranges": ranges(view, span, RANGES),
         "clusters": cluster_chips(view),
+        "owners": owners,
+        "owner": owner,
         "many_clusters": len(view.ask("rounds")) > 1,
         "reading": missing,
         "known": known,
@@ -280,5 +290,5 @@ BOARD = Board(
     fill=_fill,
     title="Cost of rebalances · Evenkeel",
     word="Cost",
-    parameters=frozenset({"range", "from", "to", "compare", "sort", "most"}),
+    parameters=frozenset({"range", "from", "to", "compare", "sort", "most", "owner"}),
 )

@@ -9,11 +9,15 @@ from dashboards import format as words
 from dashboards.boards.address import WrongAddressError
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.decisions import decision_rows, unassigned
-from dashboards.boards.group import members_of
+from dashboards.boards.group import members_of, topic_link
 from dashboards.boards.owners import owners
 from dashboards.boards.strategies import strategies
+from streaming.explain import tell
 
 __all__ = ["BOARD"]
+
+# A sentence may name foreign ids of any length; steps cut their lists themselves.
+_LONGEST = 2_000
 
 # Numbers are log offsets.
 _LARGEST = 2**63 - 1
@@ -41,6 +45,9 @@ def _fill(view: View) -> Mapping[str, Any]:
         )
         raise NotThereError(message)
     decision = found[0]
+    explained = view.archive.ask("explained", **name, generation=None, decision=number)
+    if explained is None:
+        return {**links, "reading": True}
     partitions = view.archive.ask("decision_lag", **name, at=decision["record_time"])
     if partitions is None:
         return {**links, "reading": True}
@@ -53,9 +60,10 @@ def _fill(view: View) -> Mapping[str, Any]:
         "causes": _causes(decision),
         "cause": words.cause(decision),
         "decisions": decision_rows([decision], view, with_group=False),
-        "owners": owners(members, verdict, partitions, view.clock),
+        "owners": owners(members, verdict, partitions, view.clock, topic_link(view, cluster)),
         "strategies": strategies(what_if, verdict, view.clock),
-        "members": members_of(members, partitions),
+        "explained": _explained(explained),
+        "members": members_of(members, partitions, view, cluster),
         "previous": _beside(view, group, cluster, decision["previous_decision"]),
         "following": _beside(view, group, cluster, decision["next_decision"]),
     }
@@ -109,6 +117,17 @@ def _causes(decision: Row) -> list[dict[str, str]]:
         {"cause": words.cut(found["cause"].replace("_", " "), 60), "evidence": words.cut(found["evidence"] or "", 400)}
         for found in listed
     ]
+
+
+def _explained(verdicts: Sequence[Row]) -> dict[str, Sequence[str]] | None:
+    """Why the assignment should be as it is, and what is different; None before there is a verdict."""
+    if not verdicts:
+        return None
+    told = tell(verdicts[0])
+    return {
+        "sentences": [words.cut(sentence, _LONGEST) for sentence in told.sentences],
+        "drift": [words.cut(sentence, _LONGEST) for sentence in told.drift],
+    }
 
 
 def _beside(view: View, group: str, cluster: str, number: int | None) -> str:

@@ -11,11 +11,16 @@ from dashboards.boards import (
     clusters,
     cost,
     decision,
+    drift_history,
     group,
+    group_load,
     itself,
     lag_map,
+    load,
     overview,
     rebalances,
+    topic,
+    topics,
 )
 from dashboards.boards.board import Board
 
@@ -26,8 +31,14 @@ BOARDS: Final[tuple[Board, ...]] = (
     group.BOARD,
     decision.BOARD,
     rebalances.BOARD,
+    drift_history.BOARD,
     # lag by partition
     lag_map.BOARD,
+    # load, topics
+    load.BOARD,
+    group_load.BOARD,
+    topics.BOARD,
+    topic.BOARD,
     # alerts, cost, advice, clients, clusters, Evenkeel itself
     alerting.ALERTS,
     alerting.RULE,

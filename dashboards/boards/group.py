@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
@@ -18,7 +18,7 @@ from dashboards.boards.plots import Heard, history_plot, lag_plot, rebalance_plo
 from dashboards.boards.strategies import strategies
 from dashboards.lake import since
 
-__all__ = ["BOARD", "found_group", "members_of"]
+__all__ = ["BOARD", "found_group", "members_of", "topic_link"]
 
 _SHOWN_DECISIONS: Final = 15
 _MOST_MEMBERS: Final = 100
@@ -46,7 +46,7 @@ def _fill(view: View) -> Mapping[str, Any]:
     return {
         "group": _head(group, verdict, view),
         "alerts": firing(view, group["cluster"], group["group_id"]),
-        "owners": owners(members, verdict, partitions, view.clock),
+        "owners": owners(members, verdict, partitions, view.clock, topic_link(view, group["cluster"])),
         "ranges": ranges(view, span, RANGES),
         "reading": decisions is None or plot is None,
         "lag": plot,
@@ -59,7 +59,8 @@ def _fill(view: View) -> Mapping[str, Any]:
         "left_out": left_out(view, span, group["cluster"], group["group_id"]),
         "all_decisions": view.address.link("rebalances", cluster=group["cluster"], range=span.name),
         "strategies": strategies(view.ask("what_if", **name), verdict, view.clock),
-        "members": members_of(members, partitions),
+        "members": members_of(members, partitions, view, group["cluster"]),
+        "load": view.address.link("groups", group["group_id"], "load", cluster=view.cluster),
         "number_of_members": len(members),
     }
 
@@ -153,7 +154,12 @@ def _lag(view: View, group: Row, decisions: Sequence[Row], span: Range) -> dict[
     return None if history is None else history_plot(history, span, "hour" if hours else "event_date")
 
 
-def members_of(members: Sequence[Row], partitions: Sequence[Row]) -> list[dict[str, Any]]:
+def topic_link(view: View, cluster: str) -> Callable[[str], str]:
+    """The addresses of a cluster's topics, by their names."""
+    return lambda topic: view.address.link("topics", topic, cluster=cluster)
+
+
+def members_of(members: Sequence[Row], partitions: Sequence[Row], view: View, cluster: str) -> list[dict[str, Any]]:
     """Values of the members' table, from rows of members.sql and partitions.sql."""
     lag: Counter[str] = Counter()
     for row in partitions:
@@ -162,6 +168,7 @@ def members_of(members: Sequence[Row], partitions: Sequence[Row]) -> list[dict[s
     return [
         {
             "client": member["client_id"] or "",
+            "href": view.address.link("clients", name=(member["client_id"] or "")[:200], cluster=cluster),
             "id": member["member_id"],
             "host": member["client_host"] or "",
             "instance": member["group_instance_id"],

@@ -79,6 +79,8 @@ def _environment() -> Environment:
     made.filters.update(
         number=words.number,
         ratio=words.ratio,
+        rate=words.rate,
+        percent=words.percent,
         seconds=words.seconds,
         span=_seconds,
         cut=words.cut,

@@ -106,6 +106,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "listed": len(listed),
         "of": len(everyone),
         "q": address.text("q"),
+        "topics": _topics(view),
         "pattern": address.text("pattern"),
         "everything": address.link(),
         "filtered": filtered,
@@ -219,6 +220,16 @@ def behind(row: Row) -> str:
     if not high and not low:
         return "0 s"
     return words.bounds(low, high)
+
+
+def _topics(view: View) -> dict[str, str] | None:
+    """How many topics have the searched text in their name, and where they are; None where none has."""
+    text = view.address.text("q").strip()
+    if not text:
+        return None
+    named = sum(text.lower() in row["topic"].lower() for row in view.ask("topics", cluster=view.cluster, topic=None))
+    href = view.address.link("topics", name=text, cluster=view.cluster)
+    return {"said": words.counted(named, "topic"), "href": href} if named else None
 
 
 def _unseen(view: View) -> str:

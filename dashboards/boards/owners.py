@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
@@ -29,7 +29,9 @@ _LAG_SIGNS: Final = {"stopped": "■", "stalled": "■", "falling_behind": "▲"
 _MANY = 9
 
 
-def owners(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row], clock: Clock) -> dict[str, Any]:
+def owners(
+    members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row], clock: Clock, link: Callable[[str], str]
+) -> dict[str, Any]:
     """Values of `owners.html.j2`.
 
     Args:
@@ -37,6 +39,7 @@ def owners(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
         verdict: The row of verdict.sql, if there is one.
         partitions: Rows of partitions.sql.
         clock: The clock of the rendering.
+        link: The address of a topic, by its name.
     """
     laid_out = matrix(members, verdict, partitions)
     clients = Counter(member["client_id"] for member in laid_out.members)
@@ -44,7 +47,7 @@ def owners(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
     return {
         "members": [_column(member, names) for member in laid_out.members],
         "many": len(laid_out.members) > _MANY,
-        "rows": _rows(laid_out, names),
+        "rows": _rows(laid_out, names, link),
         "remark": _remark(laid_out, verdict, clock),
         "why_not": laid_out.why_not,
         "legend": laid_out.marks,
@@ -84,7 +87,7 @@ def _column(member: Row, names: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _rows(laid_out: Matrix, names: Mapping[str, str]) -> list[dict[str, Any]]:
+def _rows(laid_out: Matrix, names: Mapping[str, str], link: Callable[[str], str]) -> list[dict[str, Any]]:
     of_topic = Counter(row.topic for row in laid_out.rows)
     found: list[dict[str, Any]] = []
     topic = None
@@ -95,6 +98,7 @@ def _rows(laid_out: Matrix, names: Mapping[str, str]) -> list[dict[str, Any]]:
         found.append(
             {
                 "topic": topic if new else None,
+                "topic_href": link(topic) if new else "",
                 "topic_says": words.counted(of_topic[topic], "partition"),
                 "key": f"{words.key_of(topic)}/{row.partition}",
                 "partition": row.partition,

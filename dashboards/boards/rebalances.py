@@ -9,6 +9,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, Row, View
+from dashboards.boards.chips import cluster_chips, owner_chips
 from dashboards.boards.decisions import decision_rows
 from dashboards.boards.past import decisions_within, left_out, ranges
 from dashboards.boards.plots import rebalance_plot
@@ -24,10 +25,15 @@ def _fill(view: View) -> Mapping[str, Any]:
     found = decisions_within(view, span, view.cluster, None)
     compared = view.address.one_of("compare", ("before",)) == "before"
     before = decisions_within(view, span.before, view.cluster, None) if compared else None
+    owner = view.address.text("owner")
+    owners = owner_chips(view, {row["group_id"] for row in found or ()})
+    if owner:
+        found = None if found is None else [row for row in found if view.owner(row["group_id"]) == owner]
+        before = None if before is None else [row for row in before if view.owner(row["group_id"]) == owner]
     shown = [row for row in found or () if not verdict or (row["verdict"] or "pending") == verdict]
-    clusters = [row["cluster"] for row in view.ask("rounds")]
     return {
         "ranges": ranges(view, span, RANGES),
+        "owners": owners,
         "reading": found is None or (compared and before is None),
         "left_out": left_out(view, span, view.cluster, None)
         or (left_out(view, span.before, view.cluster, None) if compared else ""),
@@ -43,16 +49,7 @@ def _fill(view: View) -> Mapping[str, Any]:
             }
             for word, n in sorted(Counter(row["verdict"] or "pending" for row in found or ()).items())
         ],
-        "clusters": [
-            {
-                "word": name,
-                "chosen": name == view.cluster,
-                "href": view.address.here(cluster=None if name == view.cluster else name),
-            }
-            for name in clusters
-        ]
-        if len(clusters) > 1
-        else [],
+        "clusters": cluster_chips(view),
         "plot": rebalance_plot(shown, span),
         "decisions": decision_rows(shown[:_SHOWN], view, with_group=True),
         "hidden": max(0, len(shown) - _SHOWN),
@@ -88,5 +85,5 @@ BOARD = Board(
     fill=_fill,
     title="Rebalances · Evenkeel",
     word="Rebalances",
-    parameters=frozenset({"range", "from", "to", "verdict", "compare"}),
+    parameters=frozenset({"range", "from", "to", "verdict", "compare", "owner"}),
 )

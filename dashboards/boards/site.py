@@ -133,6 +133,16 @@ class Site:
         """The page that says that nothing is at an address."""
         return self._refused(Address(path, {}), None, 404, sentence)
 
+    def verdicts(
+        self, group: str, cluster: str | None, generation: int | None, decision: int | None
+    ) -> list[dict[str, Any]] | None:
+        """The newest verdict of each cluster on a group, or on one of its decisions; None while they are being read.
+
+        Raises:
+            EvenkeelError: The lake cannot be read.
+        """
+        return self._archive.ask("explained", cluster=cluster, group_id=group, generation=generation, decision=decision)
+
     def stop(self) -> None:
         """Take no more questions about older rows."""
         self._archive.stop()

@@ -376,7 +376,13 @@
     ctx.restore();
   }
 
-  const KINDS = { map: heat, lag: lines, history: lines, rebalances: stems };
+  const KINDS = {
+    map: heat, lag: lines, history: lines, rebalances: stems,
+    ...window.evenkeelKinds?.({ ink: () => ink, tips, when, shown, tint, resolved }),
+  };
+
+  // Their bars and lines are made of what was given with them: a change is a new chart.
+  const ANEW = new Set(["map", "measure", "counts"]);
 
   function draw() {
     if (!window.uPlot) return;
@@ -390,7 +396,7 @@
       const given = JSON.parse(node.dataset.plot);
       const known = plots.get(node);
       if (known && known.text === node.dataset.plot) continue;
-      if (known && given.kind !== "map" && known.given.kind === given.kind && known.mode === matchMedia("(prefers-color-scheme: dark)").matches) {
+      if (known && !ANEW.has(given.kind) && known.given.kind === given.kind && known.mode === matchMedia("(prefers-color-scheme: dark)").matches) {
         Object.assign(known, { text: node.dataset.plot, given });
         known.plot.what = given.series[3];
         known.plot.batch(() => {
@@ -421,9 +427,11 @@
       ...more,
     }, null, (u, init) => {
       u.what = given.series?.[3];
+      u.ready = false;
       node.append(u.root);
       init();
     });
+    box.plot.ready = true;
     box.plot.setData(data, false);
     box.plot.setScale("x", { min: given.x[0], max: given.x[1] });
     plots.set(node, box);

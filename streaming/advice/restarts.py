@@ -79,8 +79,8 @@ def static_membership(period: Period) -> Advice | None:
         "Give each consumer a `group.instance.id` of its own that survives a restart.",
         f"{most} of {total} rebalances would not have happened: {len(used)} times a dynamic member left by itself, "
         f"and one with the same client id and host ({hosts} of them) joined within the session timeout of "
-        f"{_s(timeout)}, after at most {_s(longest)}; nothing else was at work in these {most}. Returns of members of "
-        "which it is not certain that they left by themselves are not counted.",
+        f"{_s(timeout)}, after at most {_s(longest)}; these {most} had no other cause. A return is counted only "
+        "where it is certain that the member left by itself.",
         "One rolling restart with the setting. A member that does not come back is missed only after its session "
         "timeout, during which nobody reads its partitions; two members with one id fence each other.",
         float(most),
@@ -112,9 +112,9 @@ def session_timeout(period: Period) -> Advice | None:
     return Advice(
         "session_timeout",
         len(back),
-        "Compare these times with the starts of the processes. Where a process had not been started anew, its pauses "
-        "are longer than its session timeout: raise `session.timeout.ms`, or mend the pauses (garbage collection, a "
-        "CPU limit, a machine that sleeps).",
+        "Compare these times with the starts of the processes. A process that was not restarted then pauses for longer "
+        "than its session timeout: raise `session.timeout.ms`, or remove the cause of the pauses (garbage collection, "
+        "a CPU limit, a machine that sleeps).",
         f"{len(back)} times a member with a session timeout of at most {_s(timeout)} was gone, and one with the same "
         f"client id and host was back within that time, after at most {_s(longest)}; no leave is proven within "
         f"{_RESTART_MS // 60_000} minutes of them. They made {len(cost)} of {len(period.rebalances)} rebalances. A "

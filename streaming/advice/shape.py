@@ -98,10 +98,10 @@ def abandoned(period: Period) -> Advice | None:
     return Advice(
         "abandoned",
         len(days),
-        "Find out whom the group belonged to. If nobody needs it, delete it (`kafka-consumer-groups --delete`) and end "
+        "Find out who owns the group. If nobody needs it, delete it (`kafka-consumer-groups --delete`) and end "
         "its alerts; if somebody does, its consumers are down.",
         f"No members and no commit on any of {len(days)} days ({days[0].day} to {days[-1].day}). {lag}.",
-        "With the group go its committed offsets: a consumer that comes back begins where `auto.offset.reset` says.",
+        "Its committed offsets are deleted with it: a consumer that comes back begins where `auto.offset.reset` says.",
         details=(("lag_first", "" if first is None else str(first)), ("lag_last", "" if last is None else str(last))),
     )
 
@@ -135,7 +135,7 @@ def offsets_expire(period: Period) -> Advice | None:
         f"keep the offsets of a group without members for {kept / 60:g} hours (`offsets.retention.minutes` = {kept}). "
         f"{unread}.",
         "None. Without its offsets a consumer begins where `auto.offset.reset` says: it reads everything again, or "
-        "leaves out what it has not read.",
+        "skips what it has not read.",
         details=(
             ("empty_since", f"{begin:%Y-%m-%dT%H:%M:%SZ}"), ("expires", f"{expires:%Y-%m-%dT%H:%M:%SZ}"),
             ("retention_minutes", str(kept)),

@@ -2,6 +2,38 @@
 
 from __future__ import annotations
 
+from streaming.alerts.conditions import Conditions
+from streaming.alerts.exceptions import RulesError
+from streaming.alerts.feed import Chunk, Feed, Round
+from streaming.alerts.firing import FIRING, PENDING, State, Transition, passed_ms, step
+from streaming.alerts.rules.expressions import connect_for_many_rows
+from streaming.alerts.rules.rules import LOSES_DATA, TIME_BEHIND, Rule, load_rules
 from streaming.alerts.run import Alerter, check_settings, main, open_targets, send_test
+from streaming.alerts.standing import COLUMNS as STANDING_COLUMNS
+from streaming.alerts.standing import Standing
 
-__all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
+__all__ = [
+    "FIRING",
+    "LOSES_DATA",
+    "PENDING",
+    "STANDING_COLUMNS",
+    "TIME_BEHIND",
+    "Alerter",
+    "Chunk",
+    "Conditions",
+    "Feed",
+    "Round",
+    "Rule",
+    "RulesError",
+    "Standing",
+    "State",
+    "Transition",
+    "check_settings",
+    "connect_for_many_rows",
+    "load_rules",
+    "main",
+    "open_targets",
+    "passed_ms",
+    "send_test",
+    "step",
+]

@@ -103,6 +103,11 @@ class Feed:
         health = self._columns.get("group_health", frozenset())
         self._standing = Standing(self._tables["group_health"].waiting.schema) if health >= COLUMNS else None
 
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """By table the columns that its rows have."""
+        return {name: tuple(table.waiting.schema.names) for name, table in self._tables.items()}
+
     def begin(self, since: int | None, look_back_ms: int) -> Iterator[Chunk]:
         """Read from a round on: first the rows current at it, then in chunks the rows after it.
 

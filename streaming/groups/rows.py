@@ -419,6 +419,8 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     reason: str | None
     load_imbalance: float | None
     load_reason: str | None
+    load_imbalance_optimal_min: float | None = None
+    load_imbalance_optimal_max: float | None = None
 
 
 class Rows(msgspec.Struct, array_like=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from kafka.errors import (
 )
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import LOG
+from streaming.events import ADMIN, LOG
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
@@ -54,39 +54,81 @@ class Problem:
         return self.sentence
 
 
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """One thing that was looked at.
+
+    Attributes:
+        what: What it is, in a few words.
+        problem: What is wrong, where, what to do; None when nothing is.
+        note: What was seen, where nothing is wrong.
+        serious: Whether the problem keeps Evenkeel from working.
+    """
+
+    what: str
+    problem: str | None = None
+    note: str = ""
+    serious: bool = True
+
+
+More = Callable[[str, KafkaSettings, Any], Iterator[Inspected]]
+"""Further looks at one cluster: its section of the settings, its connection, and an open admin client."""
+
+
 def check(settings: Settings) -> list[Problem]:
     """Try what the probe and the job will do, and return what will not work; empty when all is well."""
+    return [Problem(one.problem) for one in inspect(settings) if one.problem is not None and one.serious]
 
-    def watched(admin: Any) -> Iterator[str]:
-        yield from _watched_lacks(admin, settings)
+
+def inspect(settings: Settings, more: More | None = None) -> Iterator[Inspected]:
+    """Try what the probe and the job will do, and say of each thing whether it works.
+
+    Args:
+        settings: All settings.
+        more: Further looks at each cluster, once it has been reached.
+    """
+
+    def watched(admin: Any) -> Iterator[Inspected]:
+        yield from _watched(admin, settings)
         if settings.bus is None:
-            yield from _bus_lacks(admin, settings)
+            yield from _of_bus(admin, settings)
 
-    problems = _checked("kafka", settings.kafka, watched)
+    yield from _inspected("kafka", settings.kafka, watched, more)
     if settings.bus is not None:
-        problems += _checked("bus", settings.bus, lambda admin: _bus_lacks(admin, settings))
-    return problems
+        yield from _inspected("bus", settings.bus, lambda admin: _of_bus(admin, settings), more)
 
 
-def _checked(section: str, kafka: KafkaSettings, lacks: Callable[[Any], Iterator[str]]) -> list[Problem]:
-    """Connect as one section of the settings says, and return what is missing there."""
+def _inspected(
+    section: str, kafka: KafkaSettings, looks: Callable[[Any], Iterator[Inspected]], more: More | None
+) -> Iterator[Inspected]:
+    """Connect as one section of the settings says, and look around there."""
+    connection = f"{section}: connection"
     try:
         unreachable = _unreachable(section, kafka)
         if unreachable:
-            return [Problem(unreachable)]
+            yield Inspected(connection, unreachable)
+            return
         admin = open_admin(kafka)
     except SetupError as error:
-        return [Problem(str(error))]
+        yield Inspected(connection, str(error))
+        return
     except KafkaError as error:
-        return [Problem(_not_opened(section, kafka, error))]
+        yield Inspected(connection, _not_opened(section, kafka, error))
+        return
     except (OSError, ValueError, ssl.SSLError) as error:
-        return [Problem(f"The client settings of section {section} cannot be used ({error}): correct them.")]
+        problem = f"The client settings of section {section} cannot be used ({error}): correct them."
+        yield Inspected(connection, problem)
+        return
     try:
-        return [Problem(sentence) for sentence in lacks(admin)]
+        yield Inspected(connection, note=f"{kafka.bootstrap_servers} answers with {kafka.security_protocol}")
+        yield from looks(admin)
+        if more is not None:
+            yield from more(section, kafka, admin)
     except (KafkaError, EvenkeelError) as error:
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
         addresses = kafka.bootstrap_servers
-        return [Problem(f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers.")]
+        problem = f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers."
+        yield Inspected(connection, problem)
     finally:
         admin.close()
 
@@ -130,34 +172,50 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
     )
 
 
-def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
-    """What is missing on the watched cluster."""
+def _watched(admin: Any, settings: Settings) -> Iterator[Inspected]:
+    """The rights on the watched cluster, one by one."""
     connections = Connections(admin)
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
-    rights = topic_rights(admin, [settings.job.offsets_topic]) or {}
-    if settings.offsets_log == LOG and ACLOperation.READ not in rights.get(
-        settings.job.offsets_topic, {ACLOperation.READ}
-    ):
-        log = f"Topic {settings.job.offsets_topic!r}"
-        yield _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
-    yield from _group_lacks(groups, topics, settings, deadline)
-    yield from _topic_lacks(topics, settings, deadline)
+    yield _of_log(topic_rights(admin, [settings.job.offsets_topic]) or {}, settings)
+    lacking = list(_group_lacks(groups, topics, settings, deadline))
+    yield from _each("right Describe on groups", lacking)
+    yield from _each("right Describe on topics", list(_topic_lacks(topics, settings, deadline)))
 
 
-def _bus_lacks(admin: Any, settings: Settings) -> Iterator[str]:
-    """What is missing on the cluster with the probe's two topics."""
-    rights = topic_rights(admin, [settings.probe.rounds_topic, settings.probe.events_topic]) or {}
-    for name in (settings.probe.rounds_topic, settings.probe.events_topic):
+def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> Inspected:
+    """The right to read the log, which is wanted only where `offsets_log` is "log"."""
+    log = f"Topic {settings.job.offsets_topic!r}"
+    lacks = ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ})
+    if settings.offsets_log != LOG and (lacks or settings.offsets_log == ADMIN):
+        return Inspected(f"right Read on {log}", None, "not wanted: groups are asked for (docs/admin-mode.md)")
+    problem = _lack(settings.kafka, "Read", log, "the job cannot read the groups' log") if lacks else None
+    return Inspected(f"right Read on {log}", problem, "" if rights else "not known before it is read")
+
+
+def _each(what: str, problems: list[str]) -> Iterator[Inspected]:
+    """One line a problem, or one line that there is none."""
+    yield from (Inspected(what, problem) for problem in problems)
+    if not problems:
+        yield Inspected(what)
+
+
+def _of_bus(admin: Any, settings: Settings) -> Iterator[Inspected]:
+    """The probe's two topics, on the cluster that has them: rights, creation, settings."""
+    names = (settings.probe.rounds_topic, settings.probe.events_topic)
+    rights = topic_rights(admin, names) or {}
+    for name in names:
         granted = rights.get(name)
         if granted:  # it exists, and we may describe it
-            if ACLOperation.WRITE not in granted:
-                yield _lack(settings.bus_kafka, "Write", f"Topic {name!r}", "the probe cannot write its rounds")
-            if ACLOperation.READ not in granted:
-                yield _lack(settings.bus_kafka, "Read", f"Topic {name!r}", "the job cannot read what the probe wrote")
-    if problem := creation_problem(admin, settings.probe):
-        yield problem
-    yield from wrong_settings(admin, settings.probe)
+            for right, why in (
+                (ACLOperation.WRITE, "the probe cannot write its rounds"),
+                (ACLOperation.READ, "the job cannot read what the probe wrote"),
+            ):
+                word, topic = right.name.capitalize(), f"Topic {name!r}"
+                problem = None if right in granted else _lack(settings.bus_kafka, word, topic, why)
+                yield Inspected(f"right {word} on {topic}", problem)
+    yield Inspected("the probe's topics: there, or may be created", creation_problem(admin, settings.probe))
+    yield from _each("the probe's topics: settings", wrong_settings(admin, settings.probe))
 
 
 def _group_lacks(

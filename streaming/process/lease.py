@@ -220,6 +220,12 @@ class Lease:
         return json.dumps(said).encode()
 
 
+def holder_of_content(content: bytes) -> str | None:
+    """Who holds the lease with this content; None when it was released."""
+    holder, is_released = _parsed(content)
+    return None if is_released else str(holder)
+
+
 def _parsed(content: bytes) -> tuple[Holder, bool]:
     """Holder of a lease, and whether it was released; an object that is no lease has an unknown one."""
     try:

@@ -10,7 +10,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import from_url
 
-from streaming.process.lease import LeaseStore, LeaseStoreError, Stored
+from streaming.process.lease import LeaseStore, LeaseStoreError, Stored, holder_of_content
 from streaming.stores import cause_of
 
 # A lease has some 200 bytes; what is larger is none, and is not read.
@@ -79,6 +79,16 @@ class ObjectLeaseStore(LeaseStore):
         except (BaseError, OSError, ValueError) as error:
             message = f"The lease {self._place} cannot be read or written: {cause_of(error)}."
             raise LeaseStoreError(message) from None
+
+
+def holder_in_store(lake: str, path: str) -> str | None:
+    """Who has a lease, in words; None where it is free. Whether its holder still lives is not known.
+
+    Raises:
+        LeaseStoreError: The store could not be asked.
+    """
+    found = ObjectLeaseStore(lake, path).read()
+    return None if found is None else holder_of_content(found.content)
 
 
 def _version_of(meta: Mapping[str, Any]) -> Hashable:

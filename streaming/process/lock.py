@@ -27,6 +27,7 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.places import open_private, private_folder
 from streaming.process.keeper import HeldElsewhereError, Loss, Wanted, leased
+from streaming.process.lease_store import holder_in_store
 from streaming.stores import on_object_store
 
 JOB, ALERTER, UP, MAINTAINER = "job", "alerter", "evenkeel up", "maintainer"
@@ -77,6 +78,32 @@ def only_one(what: str, lake: str, cluster: str | None, *, wait: bool = True) ->
                 yield check
         except HeldElsewhereError as error:
             raise _refused(what, lake, cluster, str(error)) from None
+
+
+def holder_of(what: str, lake: str, cluster: str | None) -> str | None:
+    """Who holds the lock of one kind of program, or its lease; None when nobody does. Nothing is taken or written.
+
+    Args:
+        what: `JOB`, `ALERTER`, `UP` or `MAINTAINER`.
+        lake: The lake, a folder or an URI.
+        cluster: Name of the cluster; None for a program that works on the whole lake.
+
+    Raises:
+        LeaseStoreError: The lake's store could not be asked.
+    """
+    if on_object_store(lake) and what != UP:
+        return holder_in_store(lake, "/".join(filter(None, ("_locks", cluster, f"{what}.json"))))
+    path = _folder(lake, cluster) / f"{what.replace(' ', '-')}.lock"
+    try:
+        with path.open("r", encoding="utf-8") as file:
+            pid = file.readline(20).strip()
+            # (A shared lock that is let go at once: it fails while the holder has its own.)
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return f"process {pid or 'unknown'}"
+    except OSError:
+        return None
+    return None
 
 
 @contextmanager

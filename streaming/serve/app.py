@@ -57,7 +57,7 @@ def application(model: Model, scrapes: Scrapes, settings: ServeSettings, site: S
         Route("/health", health),
         Route("/metrics", metrics),
         Route("/metrics/{mode}", metrics),
-        *api.routes(model),
+        *api.routes(model, site),
         *(burrow.routes(model) if model.burrow else ()),
     ]
 

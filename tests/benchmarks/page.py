@@ -30,8 +30,13 @@ _ALL = (
     # alerts, cost, clients, clusters, Evenkeel itself
     "alert_states", "alert_history", "deliveries", "targets", "owed", "cost", "cost_causes", "clients", "libraries",
     "clusters", "open_transactions", "rounds_past", "undecoded", "gaps",
+    # drift, load, topics
+    "verdict_steps", "verdict_groups", "verdicts", "load", "topics",
 )  # fmt: skip
-_ONE = ("members", "verdict", "partitions", "lag", "rebalances", "what_if")
+_ONE = (
+    "members", "verdict", "partitions", "lag", "rebalances", "what_if", "load_members", "load_partitions",
+    "topic_groups", "topic_partitions",
+)  # fmt: skip
 
 
 def page(say: Say, size: DaySize | None = None) -> list[Figure]:
@@ -80,8 +85,10 @@ def _panels(lake: PageLake, say: Say) -> list[Figure]:
     newest: datetime = lake.ask("rounds")[0]["round_time"]
     span = {"since": since(lake.past, newest), "most": 12, "step": "minute", "imbalance": lake.thresholds.imbalance}
     worst = lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": span["imbalance"]})[0]
-    everything = {"cluster": None, "group_id": None, "text": "group", "rule": None, "until": newest, **span}
+    everything = {"cluster": None, "group_id": None, "text": "group", "rule": None, "until": newest, "topic": None,
+                  "verdict": None, "each": "yes", **span}  # fmt: skip
     one = {"cluster": worst["cluster"], "group_id": worst["group_id"], **span, "most": 200}
+    one["topic"] = lake.ask("partitions", {key: one[key] for key in ("cluster", "group_id")})[0]["topic"]
     found = []
     for what, names, given in (("all groups", _ALL, everything), ("one group", _ONE, one)):
         for name in names:

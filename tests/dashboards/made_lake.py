@@ -9,6 +9,8 @@ from math import sin
 from pathlib import Path
 from typing import Any
 
+from assignors import Group, Library, Subscription
+from streaming.groups.verdicts import ClientInputs, pack_inputs
 from streaming.tables import ALL_TABLES, DeltaLake, table_named
 
 CLUSTER = "demo"
@@ -40,6 +42,7 @@ class MadeGroup:
         lag: Lag of one partition at a round.
         status: lag_status at a round.
         findings: Its present findings.
+        rate: Records produced per second in one partition; as many are consumed.
         decisions: Rounds of its decisions, counted back from the last, the newest last.
     """
 
@@ -57,6 +60,8 @@ class MadeGroup:
     decisions: tuple[int, ...] = (300, 120)
     drifted_since: int = 120
     unowned: tuple[float | None, float | None] = (0.4, 3.1)
+    rate: Any = lambda partition: 4.0 + partition % 3
+    """Produced per second in one partition."""
 
     def member_id(self, place: int) -> str:
         return f"{self.members[place]}-0c1f{place:02d}e7-6a1b-4d2c-9e8f-{place:012d}"
@@ -153,7 +158,7 @@ class MadeLake:
                 findings=[[name, ms - 180_000, detail] for name, detail in group.findings], topics=len(group.topics),
                 partitions=len(group.places), assigned_partitions=len(actual), lag_total=sum(lags), lag_max=max(lags),
                 lag_read_committed_total=sum(lags), lag_unknown=0, lag_status=group.status(ago), commits=len(lags),
-                imbalance=max(counts) / mean - 1 if mean else None, imbalance_optimal=least,
+                imbalance=max(counts) / mean - 1 if mean else None, imbalance_optimal=least, **_load(group, actual),
             )  # fmt: skip
             if ago > 30:
                 continue  # the page shows only the newest rows of partitions
@@ -167,6 +172,8 @@ class MadeLake:
                     offset_deleted=False, subscribed=True,
                     member_id=None if owner is None else group.member_id(owner),
                     client_id=None if owner is None else group.members[owner], client_host="/10.0.3.17",
+                    produced_per_second=group.rate(partition),
+                    consumed_per_second=group.rate(partition),
                 )  # fmt: skip
         put(
             "rounds", cluster_id="uWx", round=number, round_time=ms, closed_time=ms + 40, interval_ms=INTERVAL_S * 1000,
@@ -212,6 +219,7 @@ class MadeLake:
             matching_library="java:3.5" if verdict == "identical" else None, candidates=4,
             drifted_count=len(self._wrong(group, actual)) if verdict == "drifted" else 0,
             drifted_partitions=self._wrong(group, actual) if verdict == "drifted" else [],
+            inputs=self._inputs(group) if verdict in {"identical", "drifted"} and group.strategy == "range" else None,
         )  # fmt: skip
         self._what_if(put, group, head, {"round": number, "round_time": ms}, moved)
         for place, client in enumerate(group.members):
@@ -227,6 +235,12 @@ class MadeLake:
             )  # fmt: skip
 
     @staticmethod
+    def _inputs(group: MadeGroup) -> bytes | None:
+        members = (Subscription(group.member_id(place), tuple(group.topics)) for place in range(len(group.members)))
+        made = Group(tuple(sorted(members, key=lambda member: member.member_id)), group.topics)
+        return pack_inputs(ClientInputs("range", made, Library("java", (3, 5))))
+
+    @staticmethod
     def _what_if(put: Any, group: MadeGroup, head: dict[str, Any], seen: dict[str, Any], moved: int) -> None:
         """Sticky strategies move the least, roundrobin twice as much as range; other ones have a reason instead."""
         known = {"range": moved, "roundrobin": 2 * moved, "sticky": min(moved, 2), "cooperative-sticky": min(moved, 2)}
@@ -239,6 +253,28 @@ class MadeLake:
                 values = {"partitions_moved": known[strategy], "imbalance": even}
                 values["library"] = library.get(strategy, "java:3.7.1")
             put("what_if", **head, **seen, **best, **values, strategy=strategy, runs=strategy == group.strategy)
+
+
+def _load(group: MadeGroup, actual: Mapping[tuple[str, int], int]) -> dict[str, Any]:
+    """The columns of load in group_health: rates and how evenly they lie on the members."""
+    rates = {place: group.rate(place[1]) for place in group.places}
+    total, members = sum(rates.values()), len(group.members)
+    rated = {"produced_per_second": total, "consumed_per_second": total, "consumed_per_second_behind": 1.5 * total}
+    if not members:
+        return rated
+    carried, best = [0.0] * members, [0.0] * members
+    for place, owner in actual.items():
+        carried[owner] += rates[place]
+    for rate in sorted(rates.values(), reverse=True):
+        best[best.index(min(best))] += rate
+    mean = total / members
+    fair = total / min(members, len(rates))
+    return rated | {
+        "load_imbalance": max(carried) / mean - 1,
+        "load_imbalance_optimal_min": max(max(rates.values()) / mean - 1, 0.0),
+        "load_imbalance_optimal_max": max(best) / mean - 1,
+        "hot_partitions": [[topic, p, rate] for (topic, p), rate in rates.items() if rate > 1.1 * fair],
+    }
 
 
 def _row(table: str, values: Mapping[str, Any]) -> list[Any]:
@@ -263,6 +299,7 @@ def stories() -> Iterator[MadeGroup]:
         "clicks-pile-up",
         members=("clicks-1", "clicks-2", "clicks-3"),
         topics={"clicks": 12},
+        rate=lambda partition: 180.0 + 7 * partition,
         verdict="drifted",
         all_on_first=True,
         drifted_since=45,
@@ -273,6 +310,7 @@ def stories() -> Iterator[MadeGroup]:
         "billing-stuck",
         members=("billing-1", "billing-2"),
         topics={"invoices": 4},
+        rate=lambda partition: 2.4 if partition else 31.0,
         lag=lambda at, partition: 20 + max(0, at - 5_000 - 330) * (60 if partition == 2 else 0) + partition,
         status=lambda ago: "stopped" if ago < 45 else "ok",
         decisions=(350, 200),

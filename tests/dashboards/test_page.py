@@ -18,6 +18,7 @@ from dashboards.boards.every import BOARDS
 from streaming.places import cache_folder
 from tests.dashboards.conftest import PATIENCE_MS
 from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.made_load import add_load
 from tests.serve.running import get, running
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("page"), pytest.mark.turn(2)]
@@ -29,13 +30,19 @@ Look = Callable[..., Page]
 
 AXE = cache_folder() / "scripts" / "axe.min.js"
 
+# With a name and a reason that have no place to break.
+WIDE = MadeGroup("wide", members=tuple(f"consumer-of-wide-{n}" for n in range(16)), topics={"wide-" + "x" * 200: 304},
+                 verdict="unverified", reason="strategy_" + "y" * 300)  # fmt: skip
+
 PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> MadeLake:
-    groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
-    return MadeLake(tmp_path_factory.mktemp("page") / "lake", groups, rounds=130)
+    groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE), WIDE]
+    made = MadeLake(tmp_path_factory.mktemp("page") / "lake", groups, rounds=130)
+    add_load(made)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -264,15 +271,15 @@ def test_the_page_is_light_or_dark_as_the_viewer_has_it_also_while_it_is_open(ad
 def test_on_paper_there_are_the_rows_and_no_controls(address: str, look: Look) -> None:
     page = look(address)
     page.emulate_media(media="print")
-    for control in (".find", ".bar nav", ".foot"):
+    for control in (".find", ".bar nav", ".bar .menu", ".foot"):
         expect(page.locator(control)).not_to_be_visible()
     expect(page.locator(".groups")).to_be_visible()
     assert page.locator(".bar").evaluate("node => getComputedStyle(node).position") == "static"
 
 
-def test_no_board_is_wider_than_a_phone(boards: list[str], look: Look) -> None:
+def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], look: Look) -> None:
     page = look(boards[0], **PHONE)
-    for board in boards:
+    for board in (*boards, *(f"{address}/groups/{WIDE.name}{part}" for part in ("", "/lag", "/load"))):
         page.goto(board)
         expect(page.locator("main .reading")).to_have_count(0)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, board
@@ -281,6 +288,26 @@ def test_no_board_is_wider_than_a_phone(boards: list[str], look: Look) -> None:
     why = page.locator(".groups td.why").first.bounding_box()
     assert why is not None
     assert why["x"] + why["width"] <= 390
+
+
+def test_on_a_phone_the_boards_are_a_sheet_for_the_thumb(address: str, look: Look) -> None:
+    page = look(f"{address}/load", **PHONE)
+    sheet, menu = page.locator("#boards"), page.locator(".menu")
+    expect(menu).to_have_text(re.compile("Load"))
+    expect(sheet).not_to_be_visible()
+    menu.tap()
+    expect(sheet).to_be_visible()
+    boxes = [link.bounding_box() or {} for link in sheet.locator("a").all()]
+    assert len(boxes) == sum(bool(board.word) for board in BOARDS)
+    assert min(box["height"] for box in boxes) >= 44
+    assert max(box["y"] + box["height"] for box in boxes) <= 800
+    assert min(box["y"] for box in boxes) >= 300
+    page.keyboard.press("Escape")
+    expect(sheet).not_to_be_visible()
+    menu.tap()
+    sheet.get_by_text("Topics").tap()
+    expect(page).to_have_url(f"{address}/topics")
+    expect(page.locator("#boards")).not_to_be_visible()
 
 
 def test_axe_finds_nothing_on_any_board_in_light_and_dark(boards: list[str], browser: Any) -> None:

@@ -23,6 +23,7 @@ from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 from tests.dashboards.export.interpolate import interpolated
 from tests.dashboards.made_events import add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.made_load import add_load
 
 # (With other tests that need a Spark session in their own process.)
 pytestmark = [pytest.mark.xdist_group("session"), pytest.mark.turn(6)]
@@ -37,7 +38,7 @@ EVERYTHING = {
     "cluster": None, "group_id": None, "topic": None, "status": None, "verdict": None, "since": SINCE, "most": 20,
     "step": "minute", "imbalance": 0.5, "text": "audit", "at": END, "decision": DECISION, "kind": None, "rule": None,
     "until": END,
-    "minutes": 5, "hours": 4, "by": "seconds",
+    "generation": None, "minutes": 5, "hours": 4, "by": "seconds", "each": "yes",
 }  # fmt: skip
 ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
 STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
@@ -50,11 +51,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
     lake = MadeLake(root, groups, end=END, rounds=130)
     add_events(lake)
-    ms = int(END.timestamp() * 1000)
-    # (Beside topics that groups read, which have no such row.)
-    seen = {"cluster": CLUSTER, "round": 1, "round_time": ms, "event_date": ms // 86_400_000, "ended": False,
-            "partitions": 4, "groups": 0, "readers": [], "read_by_nobody": True}  # fmt: skip
-    lake.add("topics", seen | {"topic": "nobodys"}, seen | {"topic": "payments", "groups": 1, "log_bytes": 5})
+    # (A topic that a group reads, and that the probe does not tell of.)
+    add_load(lake, untold=("refunds",))
     # (A day later all hours are closed. Nothing is joined, see `views`.)
     later = int((END + timedelta(days=2)).timestamp() * 1000)
     list(Maintainer(str(root), limits=Limits(min_files=10**9, quiet_ms=10**15), now=lambda: later).work())
@@ -98,6 +96,8 @@ def _values(query: Query) -> list[dict[str, Any]]:
     """All groups where a query allows it, one group, and one with a hostile name."""
     if "topic" in query.parameters and "(:topic IS NULL" not in query.sql:
         return [ONE | {"topic": "payments"}]
+    if "each" in query.parameters:
+        return [EVERYTHING, EVERYTHING | {"each": "no"}]
     if "group_id" not in query.parameters:
         return [EVERYTHING]
     return [EVERYTHING, ONE] if "(:group_id IS NULL" in query.sql else [ONE, STRANGER]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -173,3 +175,26 @@ def test_anything_passes_and_fits_the_tables(batches: list[list[GroupInput]]) ->
         # As in the job's writer: unpacked into plain lists.
         for table, found in zip(Rows.__struct_fields__, msgspec.msgpack.decode(encode_rows(rows)), strict=True):
             assert to_arrow(table_named(table), found).num_rows == len(found)
+            assert all(map(math.isfinite, _floats(found))), table
+        _has_reasons(rows)
+
+
+def _floats(value: Any) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    for held in value if isinstance(value, list) else ():
+        yield from _floats(held)
+
+
+def _has_reasons(rows: Rows) -> None:
+    """What is NULL has a reason, and only that."""
+    for lag in rows.lag:
+        assert (lag.lag is None) == (lag.reason is not None)
+        bounds = lag.oldest_unread_time_min, lag.oldest_unread_time_max
+        assert (None in bounds) == (lag.oldest_unread_reason is not None)
+    for health in rows.group_health:
+        assert (health.time_behind_seconds_max is None) == (health.time_behind_reason is not None)
+        # A backlog has a place only where something is certainly behind, and then it is behind for at least so long.
+        assert health.time_behind_topic is None or health.time_behind_seconds_min is not None
+    for what_if in rows.what_if:
+        assert (what_if.load_imbalance is None) == (what_if.load_reason is not None)

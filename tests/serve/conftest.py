@@ -15,7 +15,9 @@ from streaming.config import load_settings
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
+from tests.dashboards.made_events import add_events
 from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.made_load import add_load
 from tests.serve.client import Answer, ask
 
 
@@ -69,3 +71,15 @@ def served(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     found.look()
     yield found
     found.quiet_s.clear()
+
+
+@pytest.fixture(scope="session")
+def boards(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Served:
+    """A lake with stories, hostile names, events, load and topics; tests only read, and put `quiet_s` back."""
+    root = tmp_path_factory.mktemp("boards") / "lake"
+    lake = MadeLake(root, [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)], rounds=130)
+    add_events(lake)
+    add_load(lake)
+    found = serve_over(root, lake)
+    found.look()
+    return found

@@ -20,7 +20,7 @@ from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
 from tests.dashboards.made_events import OTHER, TARGET, add_events
-from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.serve.api.test_fuzz import TEXTS
 from tests.serve.conftest import Served
 from tests.serve.test_page import Seen
@@ -46,18 +46,18 @@ PAGES = (
     "/groups/clicks-pile-up/lag?range=6h&by=seconds",
     "/groups/clicks-pile-up/lag?range=7d",
     "/groups/clicks-pile-up/lag?range=1y&by=seconds",
+    "/load",
+    "/load?range=7d&compare=before&hot=member",
+    "/groups/billing-stuck/load",
+    "/groups/billing-stuck/load?range=24h&compare=before",
+    "/groups/billing-stuck/load?range=1y",
+    "/topics",
+    "/topics?read=nobody&sort=size",
+    "/topics/payments",
+    "/topics/nobodys?range=30d",
+    "/drift",
+    "/drift?range=1y&compare=before&verdict=unverified",
 )
-
-
-@pytest.fixture(scope="module")
-def boards(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Served:
-    """A lake with stories, hostile names and events; alerts have a target whose address is a secret."""
-    root = tmp_path_factory.mktemp("boards") / "lake"
-    lake = MadeLake(root, [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)], rounds=130)
-    add_events(lake)
-    found = serve_over(root, lake)
-    found.look()
-    return found
 
 
 def shown(served: Served, target: str) -> str:
@@ -74,7 +74,7 @@ def shown(served: Served, target: str) -> str:
     raise AssertionError(message)
 
 
-def _text(html: str) -> str:
+def text_of(html: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
@@ -107,7 +107,7 @@ def test_what_fires_is_first_and_what_fired_says_for_how_long(boards: Served) ->
 
 
 def test_deliveries_say_what_a_target_took_refused_and_is_still_owed(boards: Served) -> None:
-    text = _text(shown(boards, "/alerts"))
+    text = text_of(shown(boards, "/alerts"))
     owed = text[text.index("Still to be delivered") : text.index(" Deliveries ")]
     # The transitions of d, e, f have no attempt at all; a was refused by the second target only.
     assert owed.count(f" {TARGET} ") == 3
@@ -131,7 +131,7 @@ def test_no_address_of_a_target_is_shown(
 
 
 def test_a_rule_is_shown_with_its_condition_and_the_numbers_of_its_thresholds(boards: Served) -> None:
-    text = _text(shown(boards, "/alerts/imbalance"))
+    text = text_of(shown(boards, "/alerts/imbalance"))
     assert "imbalance - imbalance_optimal &gt; :imbalance" in text
     assert ":imbalance 0.5" in text
     assert "for 6 rounds" in text
@@ -152,7 +152,7 @@ def test_rules_of_a_file_that_cannot_be_read_are_a_sentence_and_the_alerts_stay(
 
 
 def test_cost_adds_up_what_the_decisions_cost(boards: Served) -> None:
-    text = _text(shown(boards, "/cost"))
+    text = text_of(shown(boards, "/cost"))
     everything = {"cluster": None, "group_id": None, "since": datetime(2020, 1, 1, tzinfo=UTC), "most": 10_000}
     decisions = boards.model.lake.ask("rebalances", everything)
     moved = sum(row["partitions_moved"] for row in decisions)
@@ -171,7 +171,7 @@ def test_a_time_before_that_has_no_rows_is_a_dash_and_not_a_zero(boards: Served)
 
 
 def test_roll_ups_that_are_not_written_yet_are_not_taken_for_nothing(boards: Served) -> None:
-    text = _text(shown(boards, "/cost?range=7d"))
+    text = text_of(shown(boards, "/cost?range=7d"))
     assert "which have no decision of this time" in text
     assert f"rebalances {DASH} " in text
     assert "rebalances 0" not in text
@@ -194,14 +194,14 @@ def test_only_a_leader_whose_assignment_is_recomputed_has_a_library(boards: Serv
     assert rows["checkout-1"]["library"] == "java:3.5"
     assert rows["checkout-2"]["library"] is None
     assert rows["audit-1"]["library"] is None  # it leads, but its group has drifted
-    text = _text(shown(boards, "/clients?name=checkout"))
+    text = text_of(shown(boards, "/clients?name=checkout"))
     assert "java:3.5 or later" in text
     assert "unknown" in text[text.index("checkout-2") :]
 
 
 def test_a_client_is_found_by_a_part_of_its_name_and_leads_to_its_groups(boards: Served) -> None:
     text = shown(boards, "/clients?name=INDEXER-3&library=unknown")
-    assert "Client ids and hosts 1 " in _text(text)
+    assert "Client ids and hosts 1 " in text_of(text)
     assert "groups/search-indexer?cluster=" in text
     assert "No client matches" in shown(boards, "/clients?static=yes")
 
@@ -213,14 +213,14 @@ def test_a_cluster_without_new_rounds_is_silent_and_the_other_is_not(boards: Ser
     finally:
         boards.quiet_s.clear()
     rows = dict(re.findall(r'id="cluster-([a-z]+)">(.*?)</tr>', text, re.DOTALL))
-    assert "silent for 60 min" in _text(rows[OTHER])
+    assert "silent for 60 min" in text_of(rows[OTHER])
     assert "silent" not in rows[CLUSTER]
     assert "two\\nlines" in text  # the transactional id that blocks the log
     assert "number of brokers" in text
 
 
 def test_evenkeel_itself_shows_rounds_tables_and_what_was_missed(boards: Served) -> None:
-    text = _text(shown(boards, "/evenkeel"))
+    text = text_of(shown(boards, "/evenkeel"))
     assert "10 s set: 10 s" in text
     assert "No alerter has decided anything about this cluster yet." in text
     assert "It has written no history yet" in text
@@ -269,7 +269,7 @@ def test_sums_over_weeks_and_months_are_those_of_the_decisions(
     served = serve_over(tmp_path / "lake", lake)
     served.look()
     by_range = [shown(served, f"/cost?range={name}") for name in ("24h", "7d", "1y")]
-    [raw, hours, days] = [_text(html[html.index("<dl") :]) for html in by_range]
+    [raw, hours, days] = [text_of(html[html.index("<dl") :]) for html in by_range]
     assert "rebalances 4 " in raw
     assert "member joined who was not there before 4 " in raw
     assert raw == hours == days
@@ -325,7 +325,7 @@ def test_decisions_that_are_left_out_are_said(
 
 
 def test_lag_by_partition_names_the_worst_and_says_what_is_not_known(boards: Served) -> None:
-    text = _text(shown(boards, "/groups/clicks-pile-up/lag?range=6h"))
+    text = text_of(shown(boards, "/groups/clicks-pile-up/lag?range=6h"))
     assert re.search(r"12 partitions; the worst is clicks \d+ with \d+ unread; 9\d % of it is not known", text)
     assert "Seconds behind are not in the history" in shown(boards, "/groups/clicks-pile-up/lag?range=30d&by=seconds")
 
@@ -334,10 +334,12 @@ _PATHS = st.one_of(
     st.sampled_from([page.partition("?")[0] for page in PAGES]),
     TEXTS.map(lambda text: f"/alerts/{text}"),
     TEXTS.map(lambda text: f"/groups/{text}/lag"),
+    TEXTS.map(lambda text: f"/groups/{text}/load"),
+    TEXTS.map(lambda text: f"/topics/{text}"),
 )
 _NAMES = (
     "cluster", "range", "from", "to", "severity", "sort", "most", "compare", "kind", "owner", "group", "name",
-    "library", "type", "static", "part", "by",
+    "library", "type", "static", "part", "by", "hot", "read", "page", "verdict", "q",
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
+from assignors.trace import Given, Kept, Meant, Moved, Undone, notes
 from assignors.work import spend
 
 NEVER_ENDS = "the leader would move the same partitions back and forth forever"
@@ -81,6 +82,8 @@ class Task:
             taken.update(stays)
             current.append(dict.fromkeys(stays))
         unassigned = [partition for partition in partitions if partition not in taken]
+        if (log := notes()) is not None:
+            log.append(Kept([list(ids) for ids in current], racks is not None))
         return cls(current, previous, partitions, unassigned, revocation)
 
 
@@ -112,6 +115,7 @@ class Balance:
             for partition in ids:
                 self.owner[partition] = member
         self.movements = self._no_movements()
+        self.log = notes()
 
     def result(self) -> list[dict[int, None]]:
         """Partitions of each member, in the order in which it received them.
@@ -142,6 +146,8 @@ class Balance:
             self._reassign(unassigned)
         moved = self._reassign(partitions)
         if not initializing and moved and self._score() >= pairwise_differences(before):
+            if self.log is not None:
+                self.log.append(Undone())
             return kept
         return self.current
 
@@ -162,7 +168,7 @@ class Balance:
                 heap = self._heap(row)
             size, rank, member = heap[0]
             heapreplace(heap, (size + 1, rank, member))
-            self._give(partition, member)
+            self._give(partition, member, "least")
 
     def _assign_in_rack(self, partition: int, racks: RackInfo) -> bool:
         """Give a partition to the member with the fewest among those in its racks and those without a rack."""
@@ -172,10 +178,12 @@ class Balance:
         fit = [(sizes[m], ranks[m], m) for m in consumers if racks.fits(m, partition)]
         if not fit:
             return False
-        self._give(partition, min(fit)[2])
+        self._give(partition, min(fit)[2], "least_in_rack")
         return True
 
-    def _give(self, partition: int, member: int) -> None:
+    def _give(self, partition: int, member: int, why: str) -> None:
+        if self.log is not None:
+            self.log.append(Given(why, [partition], [member]))
         self.current[member][partition] = None
         self.owner[partition] = member
         self.sizes[member] += 1
@@ -218,6 +226,7 @@ class Balance:
                     break
                 size = sizes[owner[partition]]
                 target = previous.get(partition) if previous else None
+                why = "previous"
                 if target is None or size <= self._size_of_previous(target, size) + 1:
                     row = self.topic_of[partition]
                     if self.potential.classes[row] != of_class:
@@ -229,6 +238,9 @@ class Balance:
                     if size <= heap[0][0] + 1:
                         continue
                     target = heap[0][2]
+                    why = "balance"
+                if self.log is not None:
+                    self.log.append(Meant(partition, target, why))
                 for member in self._move(partition, target):
                     if of_class >= 0 and member in takers:
                         heappush(heap, (sizes[member], self.ranks[member], member))
@@ -244,6 +256,8 @@ class Balance:
 
     def _transfer(self, moved: int, target: int) -> tuple[int, int]:
         source = self.owner[moved]
+        if self.log is not None:
+            self.log.append(Moved(moved, source, target))
         self.movements.record(moved, source, target)
         del self.current[source][moved]
         self.current[target][moved] = None

@@ -16,6 +16,7 @@ from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
+from assignors.trace import Given, Kept, Moved, Shares, notes
 from assignors.work import spend
 
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
@@ -79,6 +80,8 @@ def constrained(
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
     revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
     kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
+    if (log := notes()) is not None:
+        log += [Shares(indexed.total, members), Kept(list(kept), racks is not None)]
     free = _unassigned(indexed, kept)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     quotas.exact.sort(key=indexed.ranks.__getitem__)
@@ -193,6 +196,8 @@ def _deal_by_racks(
             sizes[member] += 1
             taken.append(partition)
             takers.append(member)
+    if (log := notes()) is not None:
+        log.append(Given("rack", taken, takers))
     if taken:
         placed.append((np.array(taken, dtype=np.int64), np.array(takers, dtype=np.int64)))
     return np.array(left, dtype=np.int64)
@@ -207,6 +212,7 @@ def _deal(free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, 
         raise LeaderWouldFail(_UNFILLED)
     if needed:
         placed.append((free[:needed], _in_turn(under, needs)))
+        _note("share", placed)
     rest = free[needed:]
     if rest.size:
         # Members reach the quota in the order of the turns.
@@ -215,6 +221,13 @@ def _deal(free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, 
         if rest.size > queue.size:
             raise LeaderWouldFail(_NO_MORE)
         placed.append((rest, queue[: rest.size]))
+        _note("extra", placed)
+
+
+def _note(why: str, placed: list[tuple[Ids, Ids]]) -> None:
+    if (log := notes()) is not None:
+        ids, takers = placed[-1]
+        log.append(Given(why, ids.tolist(), takers.tolist()))
 
 
 def _in_turn(members: Ids, needs: Ids) -> Ids:
@@ -304,12 +317,17 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             at_low.append(member)
         if len(mine) == high:
             at_high.append(member)
+    log = notes()
+    if log is not None:
+        log += [Shares(indexed.total, members), Kept([list(mine) for mine in lists], in_racks=False)]
     under.sort(key=indexed.ranks.__getitem__)
     unassigned = deque(np.flatnonzero(free).tolist())
     transfers: dict[int, int] = {}
 
-    def place(partition: int, member: int) -> None:
+    def place(partition: int, member: int, why: str) -> None:
         lists[member].append(partition)
+        if log is not None:
+            log.append(Given(why, [partition], [member]))
         if partition in revoked:
             transfers[partition] = member
 
@@ -319,7 +337,7 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             if not unassigned:
                 still += under[position:]
                 break
-            place(unassigned.popleft(), member)
+            place(unassigned.popleft(), member, "share")
             if len(lists[member]) == low:
                 at_low.append(member)
             else:
@@ -329,12 +347,15 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
         while len(lists[member]) < low:
             if not at_high:
                 raise LeaderWouldFail(_NOTHING_TO_STEAL)
-            stolen = lists[at_high.popleft()].pop(0)
+            owner = at_high.popleft()
+            stolen = lists[owner].pop(0)
             lists[member].append(stolen)
+            if log is not None:
+                log.append(Moved(stolen, owner, member, "share"))
             transfers[stolen] = member
         at_low.append(member)
     for partition in unassigned:
         if not at_low:
             raise LeaderWouldFail(_NOBODY_LEFT)
-        place(partition, at_low.popleft())
+        place(partition, at_low.popleft(), "extra")
     return Dealt([np.array(ids, dtype=np.int64) for ids in lists], transfers)

@@ -11,6 +11,7 @@ from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
+from assignors.trace import Kept, Untold, notes
 from assignors.work import spend
 
 
@@ -37,6 +38,10 @@ def general(
     # (If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.)
     claimed = np.concatenate(claims.owned)
     sound = int(everything.max(initial=-1)) < indexed.total and np.bincount(claimed, minlength=1).max() <= 1
+    if (log := notes()) is not None:
+        log.append(Kept(kept, racks is not None))
+        if not sound:
+            log.append(Untold("members claim partitions that do not exist, or that two of them own"))
     if not sound:
         return Dealt(balance_unsound(indexed, potential, claims, kept, previous, racks, revocation=revocation), None)
     partitions = potential.in_order(indexed)

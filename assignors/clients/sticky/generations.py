@@ -18,6 +18,7 @@ from assignors.clients.sticky.potential import Potential, largest_first, partiti
 from assignors.clients.sticky.user_data import MemberData
 from assignors.exceptions import CannotTell
 from assignors.hash_map import in_hash_order, partition_hash, string_hash, table_size
+from assignors.trace import Began, Believed, notes
 from assignors.work import spend
 
 _Place = tuple[str, int]
@@ -54,6 +55,8 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
     # (Otherwise the order of Java's maps affects only the order of the members' lists, not their contents.)
     owners = _owners(data, in_order=by_size or indexed.listing)
     existing, previous = indexed.existing(owners.newest, owners.before)
+    if (log := notes()) is not None:
+        log += [Began(indexed), Believed(existing, data, "partition")]
     partitions = _spread(indexed, existing, previous) if by_size and owners.newest else potential.in_order(indexed)
     task = Task.keeping(indexed, potential, existing, previous, partitions)
     result = Balance(indexed, potential, task, None).result()

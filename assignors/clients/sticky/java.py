@@ -29,6 +29,7 @@ from assignors.clients.sticky.user_data import MemberData, read_generation, read
 from assignors.exceptions import CannotTell
 from assignors.model import Group, Subscription
 from assignors.strategy import JAVA, Era, PartitionRacks, Release
+from assignors.trace import HeldBack, notes
 from assignors.work import spend
 
 
@@ -238,6 +239,8 @@ def hold_back(indexed: IndexedGroup, dealt: Dealt) -> list[Ids]:
         transfers = _changed_hands(indexed, dealt.lists)
     if not transfers:
         return dealt.lists
+    if (kept := notes()) is not None:
+        kept.append(HeldBack(list(transfers), list(transfers.values())))
     by_member: dict[int, set[int]] = {}
     for partition, member in transfers.items():
         by_member.setdefault(member, set()).add(partition)

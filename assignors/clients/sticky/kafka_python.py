@@ -18,6 +18,7 @@ from assignors.clients.sticky.user_data import MemberData, read_kafka_python
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group
 from assignors.strategy import Era, PartitionRacks
+from assignors.trace import Began, Believed, HeldBack, notes
 from assignors.work import spend
 
 _SEED = "the result depends on the hash seed of the leader's Python process"
@@ -104,13 +105,18 @@ def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
         for number in numbers
     }
     lists = []
+    held_back: list[tuple[int, int]] = []
     for member, ids in enumerate(_dealt(group, indexed, data)):
         given: dict[int, None] = {}
         for partition in ids:
             row, number = indexed.place(partition)
             if owners.get((indexed.topics[row], number), member) == member:
                 given[partition] = None
+            else:
+                held_back.append((partition, member))
         lists.append(given)
+    if held_back and (log := notes()) is not None:
+        log.append(HeldBack(*zip(*held_back, strict=True)))
     return indexed.assignment_of_sets(lists)
 
 
@@ -121,6 +127,8 @@ def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> l
     if group.other_topics_known and any(topic not in indexed.index for topic, _ in newest):
         raise CannotTell(_OTHER_TOPICS)
     existing, previous = indexed.existing(newest, before)
+    if (log := notes()) is not None:
+        log += [Began(indexed), Believed(existing, data, "partition")]
     potential = Potential(indexed, gap=0, counts_topics=False)
     partitions, seeded = potential.in_order(indexed), False
     if newest and not group.other_topics_known and _identical(potential):

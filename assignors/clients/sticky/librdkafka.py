@@ -17,9 +17,11 @@ from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
 from assignors.clients.sticky.racks import rack_info
+from assignors.clients.sticky.user_data import MemberData
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.strategy import Era, PartitionRacks
+from assignors.trace import Began, Believed, GivenBack, HeldBack, notes
 from assignors.work import spend
 
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
@@ -148,6 +150,9 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
     potential = Potential(indexed, gap=0, counts_topics=False)
     results: list[Assignment] = []
     for partitions in _orders(indexed, potential, existing, previous):
+        if (log := notes()) is not None:
+            data = [MemberData(m.owned, -1 if m.generation is None else m.generation) for m in members]
+            log += [Began(indexed), Believed(existing, data, "partition")]
         task = Task.keeping(indexed, potential, existing, previous, partitions, in_racks)
         dealt = algorithm(indexed, potential, task, in_racks).result()
         of_order = result | _adjusted(indexed, members, dealt)
@@ -221,12 +226,19 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
         for number in numbers
     }
     given: list[list[_Place]] = [[] for _ in members]
+    held_back: list[tuple[int, int]] = []
     for member, ids in enumerate(lists):
         for partition in ids:
             row, number = indexed.place(partition)
             owner = owners.pop((indexed.topics[row], number), None)
             if owner is None or owner == member:
                 given[member].append((indexed.topics[row], number))
+            else:
+                held_back.append((partition, member))
+    if (log := notes()) is not None:
+        if held_back:
+            log.append(HeldBack(*zip(*held_back, strict=True)))
+        log.append(GivenBack([(members[owner].member_id, *place) for place, owner in owners.items()]))
     for partition_of_nobody, owner in owners.items():
         given[owner].append(partition_of_nobody)
     return {member.member_id: _by_topic(places) for member, places in zip(members, given, strict=True)}

@@ -13,6 +13,7 @@ import numpy as np
 
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.user_data import MemberData
+from assignors.trace import Began, Believed, notes
 
 DEFAULT_GENERATION = -1
 
@@ -80,6 +81,7 @@ def believe_highest_generation(
     )
     if detect_multi:
         _resolve(claims, lambda *_: 0, forget_claimant=False)
+    _note(indexed, claims, data, "highest")
     return claims
 
 
@@ -105,7 +107,14 @@ def believe_per_partition(
     others = [DEFAULT_GENERATION if g is None else g for g in subscription_generations]
     claims = Claims(indexed.ids_of_each(d.partitions for d in data))
     _resolve(claims, lambda mine, other: generations[mine] - others[other], forget_claimant=forget_claimant)
+    _note(indexed, claims, data, "partition")
     return claims
+
+
+def _note(indexed: IndexedGroup, claims: Claims, data: Sequence[MemberData], by: str) -> None:
+    if (kept := notes()) is not None:
+        kept.append(Began(indexed))
+        kept.append(Believed(claims.owned, data, by, frozenset(claims.multi)))
 
 
 def previous_owners(indexed: IndexedGroup, data: Sequence[MemberData], remembered: int) -> dict[int, int]:

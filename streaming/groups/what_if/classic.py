@@ -32,6 +32,7 @@ from assignors import (
     from_topics,
     imbalance_optimal,
     known_strategies,
+    load_imbalance_optimal,
     parse_library,
     strategy_named,
 )
@@ -68,6 +69,7 @@ class Told:
     reason: str | None = None
     load_imbalance: float | None = None
     load_reason: str | None = None
+    load_optimal: tuple[float, float] | None = None
 
 
 def by_member(owners: Owners) -> Owned:
@@ -163,11 +165,27 @@ def what_if_rows(
         with of_decision():
             load = known_load(state.load, counts)
             told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, load, config))
+            told = with_load_optimal(told, Group(tuple(map(subscription_of, record.members)), counts), load)
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
         told = [Told(runs, runs=True, reason=why_not, load_reason=why_not)]
     return [what_if_row(of, judged, observation, config) for of in told]
+
+
+def with_load_optimal(told: list[Told], group: Group, load: Load | str) -> list[Told]:
+    """The columns with the bounds of the best that any assignment could do, where one was weighed.
+
+    They come last: where they take more than a decision may cost, only they are missing.
+    """
+    if isinstance(load, str) or all(one.load_imbalance is None for one in told):
+        return told
+    found = load_imbalance_optimal(group, load)
+    if found is None:
+        return told
+    # (One of the strategies may have found a better assignment than that of the bound.)
+    best = min(found[1], *(one.load_imbalance for one in told if one.load_imbalance is not None))
+    return [replace(one, load_optimal=(found[0], max(found[0], best))) for one in told]
 
 
 def what_if_row(told: Told, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
@@ -194,6 +212,8 @@ def what_if_row(told: Told, judged: Judged, observation: GroupObservation, confi
         reason=told.reason,
         load_imbalance=told.load_imbalance,
         load_reason=told.load_reason,
+        load_imbalance_optimal_min=told.load_optimal[0] if told.load_optimal is not None else None,
+        load_imbalance_optimal_max=told.load_optimal[1] if told.load_optimal is not None else None,
     )
 
 

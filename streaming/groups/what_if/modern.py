@@ -17,7 +17,7 @@ from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, in_every_o
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
-from streaming.groups.what_if.classic import CROWDED, Told, told_of, too_large, what_if_row
+from streaming.groups.what_if.classic import CROWDED, Told, told_of, too_large, what_if_row, with_load_optimal
 from streaming.records import GroupObservation
 
 _NOT_MEASURED = "the topics of its target are not known, or have no such partitions"
@@ -89,7 +89,7 @@ def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: 
         library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
         measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds, weights)
         told.append(told_of(name, measured, bounds, load, runs=runs, library=library, known_before=True))
-    return told
+    return with_load_optimal(told, group, load)
 
 
 def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | str:

@@ -99,7 +99,7 @@ LISTINGS: Final = (
     Listing("members", "The members of each group, with their partitions.", "api_members", GroupFilter,
             ("cluster", "group_id", "member_id"), ("members",)),
     Listing("topics", "The topics of the cluster: rates, bytes, who reads them, and how far behind these are.",
-            "api_topics", TopicFilter, ("cluster", "topic"), ("topics", "group_health", "lag")),
+            "topics", TopicFilter, ("cluster", "topic"), ("topics", "group_health", "lag")),
     Listing("what-if", "What other strategies would have done at each group's newest decision.", "api_what_if",
             GroupFilter, ("cluster", "group_id", "strategy"), ("what_if",)),
     Listing("advice", "The advice that holds: what to change, why, and what it costs.", "api_advice", AdviceFilter,

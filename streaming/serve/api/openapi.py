@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from streaming.serve.api.explained import ExplainFilter
 from streaming.serve.api.listings import LISTINGS, Filter, Listing
 from streaming.tables import table_named
 
@@ -31,6 +32,7 @@ def document(prefix: str) -> dict[str, Any]:
         "get": _one("group", "One group, with its newest verdict and what other strategies would have done.")
     }
     paths[f"{prefix}/topics/{{topic}}"] = {"get": _one("topic", "One topic, with the lag of each group that reads it.")}
+    paths[f"{prefix}/explain"] = {"get": _explain()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Evenkeel", "version": version("evenkeel"), "description": "Read only. Times are UTC."},
@@ -95,12 +97,28 @@ def _one(what: str, told: str) -> dict[str, Any]:
     }
 
 
+def _explain() -> dict[str, Any]:
+    told = "Who should own what in a group, and why; for drift, what is different. `evenkeel explain` as JSON."
+    return {
+        "operationId": "explain",
+        "summary": told,
+        "parameters": parameters(ExplainFilter),
+        "responses": {
+            "200": {
+                "description": "A line of `evenkeel assign` (the verdict's inputs), with the object `explanation`.",
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            },
+            **_problems("400", "404", "503"),
+        },
+    }
+
+
 def _problems(*statuses: str) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {status: {"description": "A problem.", "content": content} for status in statuses}
 
 
-def parameters(filters: type[Filter]) -> list[dict[str, Any]]:
+def parameters(filters: type[msgspec.Struct]) -> list[dict[str, Any]]:
     """A struct's fields as parameters of a query."""
     schema = msgspec.json.schema(filters)
     (properties,) = [one["properties"] for one in schema["$defs"].values()]

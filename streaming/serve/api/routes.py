@@ -13,8 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dashboards import since
+from dashboards import Site, since
+from streaming.explain import PartitionError
 from streaming.serve.api.cursors import CursorError, read, written
+from streaming.serve.api.explained import ExplainFilter, NoVerdictError, explained
 from streaming.serve.api.listings import LISTINGS, Filter, Listing
 from streaming.serve.api.openapi import document
 from streaming.serve.model import Model, Snapshot
@@ -24,12 +26,14 @@ PREFIX: Final = "/api/v1"
 
 _STARTING = "The tables are still being read: ask again in some seconds."
 
+_READING = "The verdict is still being read: ask again in some seconds."
+
 _KINDS: Final[Mapping[str, type]] = {"partition": int, "decision": int, "record_time": datetime}
 
 # More decisions than a day of any cluster has.
 _ALL: Final = 2**31 - 1
 
-_F = TypeVar("_F", bound=Filter)
+_F = TypeVar("_F", bound=msgspec.Struct)
 
 
 class _Anything(Convertor[str]):
@@ -55,8 +59,8 @@ class _OfOne(Filter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Parameters of one group or topic."""
 
 
-def routes(model: Model) -> list[Route]:
-    """The routes of the API."""
+def routes(model: Model, site: Site) -> list[Route]:
+    """The routes of the API; older rows than those in memory are the site's."""
 
     def in_thread(answer: Callable[[Request, Snapshot], Response]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
@@ -79,6 +83,7 @@ def routes(model: Model) -> list[Route]:
     return [
         Route(f"{PREFIX}/openapi.json", described),
         *(Route(f"{PREFIX}/{one.name}", in_thread(listed(one))) for one in LISTINGS),
+        Route(f"{PREFIX}/explain", in_thread(lambda request, _: _explain(site, request))),
         # (A group's id may contain anything.)
         Route(
             f"{PREFIX}/groups/{{group:anything}}", in_thread(lambda request, snapshot: _group(model, request, snapshot))
@@ -139,13 +144,26 @@ def _group(model: Model, request: Request, snapshot: Snapshot) -> Response:
 def _topic(model: Model, request: Request, snapshot: Snapshot) -> Response:
     topic = request.path_params["topic"]
     asked = _checked(request, _OfOne)
-    found = model.lake.ask("api_topics", {"cluster": asked.cluster, "topic": topic})
+    found = model.lake.ask("topics", {"cluster": asked.cluster, "topic": topic})
     if not found:
         return problem(404, f"There is no topic {quoted(topic)}.")
     if len(found) > 1:
         return problem(400, f"Several clusters have a topic {quoted(topic)}: add ?cluster= and a name.")
     groups = model.lake.ask("api_topic_groups", {"cluster": found[0]["cluster"], "topic": topic})
     return _json({"topic": found[0], "groups": groups, "rounds": _rounds(model, snapshot)})
+
+
+def _explain(site: Site, request: Request) -> Response:
+    asked = _checked(request, ExplainFilter)
+    try:
+        body = explained(site, asked)
+    except PartitionError as error:
+        raise _RefusedError(str(error)) from None
+    except NoVerdictError as error:
+        return problem(error.status, str(error))
+    if body is None:
+        return problem(503, _READING, headers={"Retry-After": "2"})
+    return _json(body)
 
 
 def _checked(request: Request, filters: type[_F]) -> _F:

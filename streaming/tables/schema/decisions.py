@@ -285,6 +285,16 @@ WHAT_IF: Final = Table(
             "max / mean - 1 of the records produced per second in the members' partitions, by the newest window of the rates that had ended when the verdict was reached; NULL with load_reason",
         ),
         Column("load_reason", STRING, "Why load_imbalance is NULL; NULL when it is not"),
+        Column(
+            "load_imbalance_optimal_min",
+            DOUBLE,
+            "No assignment of the decision's partitions to subscribers has a lower load_imbalance; NULL when that is not known for the group, without records, or where it would take too long",
+        ),
+        Column(
+            "load_imbalance_optimal_max",
+            DOUBLE,
+            "There is an assignment with this load_imbalance; the lowest one is exact where it equals load_imbalance_optimal_min",
+        ),
     ),
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),

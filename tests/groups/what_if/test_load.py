@@ -36,13 +36,35 @@ def test_each_strategy_is_weighed_by_what_was_produced_in_the_newest_window() ->
     assert rows["range"].imbalance == rows["roundrobin"].imbalance == 0
 
 
+def best(row: WhatIfRow) -> tuple[float | None, float | None]:
+    return row.load_imbalance_optimal_min, row.load_imbalance_optimal_max
+
+
+def test_beside_them_stands_the_best_that_any_assignment_could_do() -> None:
+    life = Life()
+    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    see(life, RATES, 0, 900)
+    # Two members share 6, 6, 1 and 1: 7 each.
+    assert {best(row) for row in after_a_rebalance(life).values()} == {(0.0, 0.0)}
+
+
+def test_a_partition_that_has_most_of_the_load_bounds_every_strategy() -> None:
+    life = Life()
+    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    see(life, {"x": [9, 1, 1, 1]}, 0, 900)
+    life.take(record_of(9_000, {"x": (0, 1)}, {"x": (2, 3)}, topics=("x",)))
+    rows = life.take(round_at(901, make_topic("x", 4, end=[901 * rate for rate in (9, 1, 1, 1)]))).what_if
+    assert {best(row) for row in rows} == {(0.5, 0.5)}
+    assert min(row.load_imbalance or 9 for row in rows) >= 0.5
+
+
 def test_before_the_first_window_has_ended_the_load_is_not_known() -> None:
     life = Life()
     life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
     see(life, RATES, 0, HEARTBEAT - 60)
     rows = after_a_rebalance(life)
     assert rows["range"].imbalance == 0
-    assert {row.load_imbalance for row in rows.values()} == {None}
+    assert {(row.load_imbalance, *best(row)) for row in rows.values()} == {(None, None, None)}
     assert {row.load_reason for row in rows.values()} == {
         "no window of the rates has ended yet, or its length is not certain"
     }
@@ -81,3 +103,4 @@ def test_assignors_of_the_broker_are_weighed_too() -> None:
     rows = {row.strategy: row for row in life.take(round_at(720, topic, **shown)).what_if if row.round_time == at}
     assert rows["range"].load_imbalance == pytest.approx(12 / 7 - 1)
     assert rows["range"].load_reason is None
+    assert best(rows["range"]) == (0.0, 0.0)

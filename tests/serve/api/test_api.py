@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from assignors.jsonl import assign_line
 from streaming.serve.api import PREFIX
 from streaming.serve.api.listings import LISTINGS, Listing
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
@@ -179,6 +180,7 @@ def test_the_description_has_every_path_and_parameter(served: Served) -> None:
     assert set(document["paths"]) == {f"{PREFIX}/{one.name}" for one in LISTINGS} | {
         f"{PREFIX}/groups/{{group}}",
         f"{PREFIX}/topics/{{topic}}",
+        f"{PREFIX}/explain",
     }
     lag = document["paths"][f"{PREFIX}/lag"]["get"]["parameters"]
     assert [one["name"] for one in lag] == ["cluster", "limit", "cursor", "group", "topic", "status"]
@@ -196,3 +198,19 @@ def test_a_proxy_may_leave_its_path_or_take_it_off(tmp_path: Path, serve_over: C
     for target in ("/keel/", "/", "/keel/metrics", "/metrics", f"/keel{PREFIX}/groups", "/keel/metrics/kminion"):
         assert served.get(target).status == 200
     assert served.get("/keelhaul").status == 404
+
+
+def test_an_explanation_is_a_line_of_assign_with_the_words_beside_it(served: Served) -> None:
+    target = f"{PREFIX}/explain?group=payments-audit"
+    answer = served.get(target)
+    for _ in range(100):
+        if answer.status != 503:
+            break
+        answer = served.get(target)
+    assert answer.status == 200
+    line = answer.json()
+    assert len(assign_line(line)["assignment"]) == 6
+    assert any("30 partitions are assigned" in sentence for sentence in line["explanation"]["sentences"])
+    assert line["explanation"]["drift"][0].startswith("payments 4 was given to ")
+    assert served.get(f"{PREFIX}/explain").status == 400
+    assert served.get(f"{target}&partition=payments").status == 400

@@ -1,0 +1,95 @@
+"""A step of an explanation: facts, a sentence made of them, and a check against the group.
+
+A step never carries a sentence of its own: `text` builds it from the fields, and `enter` checks the same fields while
+it replays the step. `text(place)` says only what concerns one partition.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from assignors.explain.ledger import Ledger, require
+from assignors.explain.words import Place, count, name, places
+
+# A step's own list of lines is cut here: more members than this are counted, not named.
+MOST_LINES = 12
+
+
+class Step(ABC):
+    """One step of a decision.
+
+    Attributes:
+        kind: Its name in JSON.
+    """
+
+    kind: ClassVar[str]
+
+    def text(self, place: Place | None = None) -> str:
+        """The sentence; about one partition only, if one is given (which must be in `about`)."""
+        return self._text(place)
+
+    def enter(self, ledger: Ledger) -> None:
+        """Replay the step.
+
+        Raises:
+            WrongStepError: It contradicts the group or an earlier step.
+        """
+        self._enter(ledger)
+
+    def about(self) -> Iterable[Place]:
+        """Partitions that the step names; none for a step about the whole group."""
+        return self._about()
+
+    @abstractmethod
+    def _text(self, place: Place | None) -> str: ...
+
+    @abstractmethod
+    def _enter(self, ledger: Ledger) -> None: ...
+
+    def _about(self) -> Iterable[Place]:
+        return ()
+
+    def facts(self) -> dict[str, Any]:
+        """The fields, for JSON."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # each is a dataclass
+
+
+def lines(by_member: Mapping[str, Sequence[Place]]) -> str:
+    """Members with their partitions, in order; beyond `MOST_LINES` members only counted."""
+    shown = [f"{name(member)}: {places(mine)}" for member, mine in list(by_member.items())[:MOST_LINES]]
+    left = len(by_member) - MOST_LINES
+    return "; ".join(shown) if left <= 0 else f"{'; '.join(shown)}; and {count(left, 'more member')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Step):
+    """How many partitions each member has in the end.
+
+    Attributes:
+        sizes: By member id.
+        assigned: All of them together.
+    """
+
+    kind = "result"
+    sizes: Mapping[str, int]
+    assigned: int = field(default=0)
+
+    def _text(self, place: Place | None) -> str:
+        del place
+        listed = sorted(self.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
+        shown = ", ".join(f"{name(member)} {size:,}" for member, size in listed[:MOST_LINES])
+        left = len(listed) - MOST_LINES
+        more = (
+            ""
+            if left <= 0
+            else f" and {count(left, 'more member')} with {listed[-1][1]:,} to {listed[MOST_LINES][1]:,}"
+        )
+        verb = "is" if self.assigned == 1 else "are"
+        return f"In the end {count(self.assigned, 'partition')} {verb} assigned: {shown}{more}."
+
+    def _enter(self, ledger: Ledger) -> None:
+        require({m: ledger.size(m) for m in ledger.owned} == dict(self.sizes), "members have other numbers")
+        require(sum(self.sizes.values()) == self.assigned, "the sum is another")

@@ -1,0 +1,69 @@
+"""How steps name members and partitions in a sentence: short, in order, and cut where a list would fill the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+Place = tuple[str, int]
+"""A partition: its topic, and its number."""
+
+# A sentence with more names than this is read by nobody; the rest is counted.
+MOST_NAMES = 8
+
+# Foreign names may be long: an id of Kafka's clients has some 60 characters, which fits.
+_LONGEST_NAME = 80
+
+
+def name(text: str) -> str:
+    """A foreign name within a sentence; an empty one is shown as quotes."""
+    if not text or text.isspace():
+        return repr(text)
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def names(listed: Sequence[str]) -> str:
+    """Names one after the other; beyond `MOST_NAMES` only counted."""
+    shown = ", ".join(map(name, listed[:MOST_NAMES]))
+    left = len(listed) - MOST_NAMES
+    return shown if left <= 0 else f"{shown} and {left:,} more"
+
+
+def numbers(listed: Iterable[int]) -> str:
+    """Numbers with runs joined: 0 to 4 as 0-4."""
+    runs: list[list[int]] = []
+    for number in sorted(set(listed)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = [str(first) if first == last else f"{first}-{last}" for first, last in runs[:MOST_NAMES]]
+    left = len(runs) - MOST_NAMES
+    return ", ".join(shown) if left <= 0 else f"{', '.join(shown)} and {left:,} more ranges"
+
+
+def places(listed: Iterable[Place]) -> str:
+    """Partitions, topic by topic: orders 0-4, 7; payments 2."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in listed:
+        by_topic.setdefault(topic, []).append(number)
+    shown = [f"{name(topic)} {numbers(of_topic)}" for topic, of_topic in list(by_topic.items())[:MOST_NAMES]]
+    left = len(by_topic) - MOST_NAMES
+    return "; ".join(shown) if left <= 0 else f"{'; '.join(shown)} and {left:,} more topics"
+
+
+def count(number: int, what: str) -> str:
+    """A number with its noun: 1 partition, 1,200 partitions."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def grouped(pairs: Iterable[tuple[Place, str]]) -> dict[str, list[Place]]:
+    """Partitions by member, in the order in which the members first occur."""
+    result: dict[str, list[Place]] = {}
+    for place, member in pairs:
+        result.setdefault(member, []).append(place)
+    return result
+
+
+def distinct(listed: Iterable[Hashable]) -> list[Hashable]:
+    """Without repetitions, in order."""
+    return list(dict.fromkeys(listed))

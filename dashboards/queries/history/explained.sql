@@ -1,0 +1,18 @@
+-- Who should own what, and why? The newest verdict on a group, a generation or a decision, with what it used.
+--
+-- Parameters:
+--   :cluster     STRING  the cluster; NULL for all
+--   :group_id    STRING  the group
+--   :generation  INT     its generation or epoch; NULL for any
+--   :decision    BIGINT  number of the decision; NULL for any
+-- Columns: one row per cluster and topic (NULL for Kafka); the columns of drift keep their names.
+SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
+  matching_library, drifted_count, drifted_partitions, inputs
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY cluster, topic ORDER BY round DESC, decision DESC) AS age
+  FROM drift
+  WHERE group_id = :group_id AND (:cluster IS NULL OR cluster = :cluster)
+    AND (:generation IS NULL OR generation = :generation) AND (:decision IS NULL OR decision = :decision)
+) AS known
+WHERE age = 1
+ORDER BY cluster

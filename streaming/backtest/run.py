@@ -1,0 +1,230 @@
+"""`evenkeel backtest`: how often rules would have fired, for whom and for how long, beside today's rules."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from streaming.alerts import Transition, load_rules
+from streaming.backtest.replay import Occurrence, Replay, replay
+from streaming.backtest.suggest import suggest
+from streaming.config import Settings, rules_file
+from streaming.exceptions import SetupError
+from streaming.terminal import printable, visible
+
+_SINCE = re.compile(r"(\d{1,4})\s*(m|h|d|w)")
+_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+
+# Groups that are named in a line of the terminal.
+_MOST_NAMED = 3
+
+
+def read_since(text: str) -> int:
+    """A time as people type it: 30d, 12h; in ms.
+
+    Raises:
+        SetupError: It is not of this form.
+    """
+    found = _SINCE.fullmatch(text.strip())
+    if found is None or not int(found[1]):
+        message = f"--since is a number with m, h, d or w, for example 30d, and not {visible(text[:40])}."
+        raise SetupError(message)
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def print_backtest(
+    settings: Settings,
+    console: Console,
+    rules: Path | None,
+    since: str,
+    *,
+    group: str | None = None,
+    as_json: bool = False,
+    suggests: bool = False,
+) -> None:
+    """Replay rules over the past and print what they would have done.
+
+    Args:
+        settings: All settings.
+        console: Where to print.
+        rules: A rules file to try beside today's; None replays today's alone.
+        since: How far back, as `read_since` takes it.
+        group: Only occurrences of this group.
+        as_json: Print one line of JSON per transition (with `suggests`, per suggestion).
+        suggests: Propose bounds instead.
+
+    Raises:
+        SetupError: There is no round in the time, or an argument is wrong.
+        RulesError: A rule is wrong.
+        LakeUnreadableError: A table cannot be read.
+    """
+    since_ms = read_since(since)
+    if suggests:
+        _suggest(settings, console, since_ms, group, as_json=as_json)
+        return
+    heartbeat = settings.job.heartbeat_ms
+    files = {"today": rules_file() if settings.alerts.rules is None else settings.alerts.rules}
+    if rules is not None:
+        files = {"given": rules, **files}
+    loaded = {which: load_rules(file) for which, file in files.items()}
+    done = {
+        which: replay(settings.lake, settings.cluster, of_file, since_ms, heartbeat)
+        for which, of_file in loaded.items()
+    }
+    first = next(iter(done.values()))
+    if first.last is None:
+        message = (
+            f"There is no round of the cluster {visible(settings.cluster)} in {settings.lake}: name the lake with "
+            "--lake, and the cluster with --cluster."
+        )
+        raise SetupError(message)
+    if as_json:
+        for which, one in done.items():
+            for transition in one.transitions:
+                if group is None or transition.alert.subject.group_id == group:
+                    console.out(json.dumps(_row(which, transition)), highlight=False)
+        return
+    _show(done, console, group, files)
+
+
+def _row(which: str, transition: Transition) -> dict[str, Any]:
+    alert = transition.alert
+    return {
+        "rules": which,
+        "rule": transition.rule,
+        "severity": alert.severity,
+        "group_id": alert.subject.group_id,
+        "topic": alert.subject.topic,
+        "partition": alert.subject.partition,
+        "state": transition.state,
+        "from_state": transition.from_state,
+        "since": _iso(alert.since),
+        "time": _iso(transition.time),
+        "round": transition.round,
+        "value": transition.value,
+        "message": alert.message,
+        "alert_id": alert.alert_id,
+        "transition_id": transition.transition_id,
+    }
+
+
+def _show(done: Mapping[str, Replay], console: Console, group: str | None, files: Mapping[str, Path]) -> None:
+    newest = next(iter(done.values()))
+    assert newest.first is not None  # noqa: S101 - the caller has seen a round
+    assert newest.last is not None  # noqa: S101
+    console.print(
+        f"{newest.rounds:,} rounds, {_moment(newest.first)} to {_moment(newest.last)} UTC; "
+        + ", ".join(f"{which}: {file}" for which, file in files.items()),
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    table = Table(box=None, pad_edge=False)
+    for column in ("rule", "severity"):
+        table.add_column(column)
+    for which in done:
+        table.add_column("fired" if len(done) == 1 else f"fired, {which}", justify="right")
+    for column in ("groups", "still", "median", "longest", "in all"):
+        table.add_column(column, justify="right")
+    table.add_column("most often for")
+    names = list(dict.fromkeys(rule.name for one in done.values() for rule in one.rules))
+    for name in names:
+        of_rule = {which: _of(one, name, group) for which, one in done.items()}
+        table.add_row(*_cells(name, of_rule, done))
+    console.print(table)
+    for which, one in done.items():
+        if one.left_out:
+            names_left = ", ".join(rule.name for rule in one.left_out)
+            console.print(
+                f"Not replayed ({which}): {names_left}. They are judged by the alerter's clock, or once when a row is "
+                "written; the tables do not say at which round that was.",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
+
+
+def _of(done: Replay, name: str, group: str | None) -> list[Occurrence]:
+    return [one for one in done.occurrences if one.rule == name and (group is None or one.group_id == group)]
+
+
+def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping[str, Replay]) -> list[str]:
+    shown = next(iter(of_rule.values()))
+    last = next(iter(done.values())).last or 0
+    rule = next(rule for one in done.values() for rule in one.rules if rule.name == name)
+    fired = [
+        f"{len(found):,}" if any(known.name == name for known in done[which].rules) else "-"
+        for which, found in of_rule.items()
+    ]
+    lengths = [(one.ended or last) - one.fired for one in shown]
+    counts: dict[str, int] = {}
+    for one in shown:
+        counts[one.group_id or "the cluster"] = counts.get(one.group_id or "the cluster", 0) + 1
+    often = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_NAMED]
+    return [
+        name,
+        rule.severity,
+        *fired,
+        f"{len(counts):,}",
+        f"{sum(one.ended is None for one in shown):,}",
+        _length(median(lengths)) if lengths else "-",
+        _length(max(lengths)) if lengths else "-",
+        _length(sum(lengths)) if lengths else "-",
+        printable(", ".join(f"{visible(who)} ({times:,})" for who, times in often)),
+    ]
+
+
+def _suggest(settings: Settings, console: Console, since_ms: int, group: str | None, *, as_json: bool) -> None:
+    found, text = suggest(settings.lake, settings.cluster, since_ms, settings.job.heartbeat_ms, group)
+    if as_json:
+        for one in found:
+            row = {
+                name: getattr(one, name)
+                for name in ("measure", "group_id", "bound", "unit", "largest", "rows", "pages")
+            }
+            console.out(json.dumps(row), highlight=False)
+        return
+    if not found:
+        console.print("No group has enough rows in this time to propose a bound from.", highlight=False)
+        return
+    table = Table(box=None, pad_edge=False)
+    for column, justify in (
+        ("group", "left"),
+        ("measure", "left"),
+        ("bound", "right"),
+        ("largest", "right"),
+        ("pages", "right"),
+    ):
+        table.add_column(column, justify="right" if justify == "right" else "left")
+    for one in found:
+        bound = f"{one.bound:,g} {one.unit}"
+        table.add_row(visible(one.group_id), one.measure, bound, f"{one.largest:,g}", f"{one.pages:,}")
+    console.print(table)
+    console.print(
+        f"{sum(one.pages for one in found):,} pages in all. As rules for alerts.yaml:", highlight=False, soft_wrap=True
+    )
+    console.out(text, highlight=False)
+
+
+def _moment(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M}"
+
+
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()
+
+
+def _length(ms: float) -> str:
+    seconds = ms / 1000
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.0f} s"

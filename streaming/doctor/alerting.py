@@ -1,0 +1,35 @@
+"""Alerts: the rules file, and whether each target's address is one that can be used. Nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streaming.alerts import check_settings, open_targets
+from streaming.config import Settings
+from streaming.doctor.line import Line
+from streaming.exceptions import SetupError
+
+
+def look_at_alerts(settings: Settings) -> Iterator[Line]:
+    """All looks at rules and targets."""
+    told: list[str] = []
+    try:
+        check_settings(settings, told.append)
+    except SetupError as error:
+        yield Line("alerts", "rules and targets", "wrong", str(error))
+        return
+    for said in told:
+        word, colon, rest = said.partition(": ")
+        if colon and word == "targets":
+            continue
+        if colon and word == "rules":
+            yield Line("alerts", "rules", "ok" if rest != "none" else "warn", f"{rest.count(',') + 1} rules: {rest}")
+        else:
+            yield Line("alerts", "rules", "warn", f"{said}.")
+    targets = open_targets(settings)
+    if not targets:
+        text = "none: nobody is told of an alert. Name one in alerts.targets_file (docs/alerts.md)."
+        yield Line("alerts", "targets", "warn", text)
+    for name in targets:
+        text = "its address is of a form that can be used; `evenkeel alert --test` sends a message"
+        yield Line("alerts", f"target {name}", "ok", text)

@@ -1,0 +1,115 @@
+"""The lake: its tables and their release, how fresh they are, who works on it, the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from streaming.catalog import contents, faults
+from streaming.config import Settings, checkpoint_of
+from streaming.doctor.line import Line
+from streaming.exceptions import EvenkeelError, SetupError
+from streaming.process import ALERTER, JOB, MAINTAINER, holder_of
+from streaming.stores import on_object_store
+from streaming.tables import LakeReader, table_named
+
+# Rounds come every ten seconds by default, and a batch may take a minute.
+_FRESH_S: Final = 120.0
+
+
+def look_at_lake(settings: Settings) -> Iterator[Line]:
+    """All looks at the lake."""
+    yield _checkpoint(settings)
+    kind = "store" if on_object_store(settings.lake) else "folder"
+    found = contents(settings.lake)
+    bad = [one for one in faults(found) if one.state == "unreadable"]
+    if bad:
+        for one in bad:
+            yield Line("lake", one.table, "wrong", f"The table cannot be read: {one.reason}.")
+    there = [one for one in found if one.state == "ok"]
+    if not there:
+        if not bad:
+            yield Line("lake", "tables", "ok", f"none yet in the {kind} {settings.lake}: the job creates them")
+        return
+    size = sum(one.size or 0 for one in there) // 2**20
+    yield Line("lake", "tables", "ok", f"{len(there)} in the {kind} {settings.lake}, {size:,} MB")
+    yield from _release({one.table: one.columns or () for one in there})
+    missing = [one.table for one in faults(found) if one.state == "missing"]
+    if missing:
+        text = f"{', '.join(missing)}: deleted, or of a release that has not run yet. The next start creates them."
+        yield Line("lake", "missing tables", "warn", text)
+    if not bad:
+        yield _fresh(settings)
+    yield from _workers(settings)
+
+
+def _release(columns: dict[str, tuple[str, ...]]) -> Iterator[Line]:
+    """Columns that this release does not know, or that an older one has not written."""
+    newer, older = [], []
+    for name, found in columns.items():
+        known = {column.name for column in table_named(name).columns}
+        newer += [f"{name}.{column}" for column in found if column not in known]
+        older += [f"{name}.{column}" for column in known if column not in found]
+    if newer:
+        text = (
+            f"The lake has {len(newer)} columns that this release does not know ({', '.join(newer[:3])}): a newer one "
+            "wrote it. Run that release, or newer; an older one must not write here."
+        )
+        yield Line("lake", "release", "wrong", text)
+    elif older:
+        text = (
+            f"{len(older)} columns are missing ({', '.join(sorted(older)[:3])}): an older release wrote the tables. "
+            "The job adds them at its next start (docs/operations.md)."
+        )
+        yield Line("lake", "release", "warn", text)
+    else:
+        yield Line("lake", "release", "ok", "the tables are those of this release")
+
+
+def _fresh(settings: Settings) -> Line:
+    what = "newest round"
+    try:
+        rows = LakeReader(settings.lake).rows(
+            "SELECT max(round_time) AS newest FROM rounds WHERE cluster = $cluster", {"cluster": settings.cluster}
+        )
+    except EvenkeelError as error:
+        return Line("lake", what, "wrong", str(error))
+    newest = rows[0]["newest"]
+    if newest is None:
+        text = f"none of the cluster {settings.cluster} yet: start probe and job, or correct the setting cluster"
+        return Line("lake", what, "warn", f"{text}.")
+    age = (datetime.now(UTC) - newest).total_seconds()
+    said = f"{newest:%Y-%m-%d %H:%M:%S} UTC, {age:,.0f} s ago"
+    if age > _FRESH_S:
+        lost = settings.probe.retention_ms / 1000
+        text = f"{said}: probe or job do not run. See their logs; {_left(lost - age)}"
+        return Line("lake", what, "warn", text)
+    return Line("lake", what, "ok", said)
+
+
+def _left(seconds: float) -> str:
+    if seconds <= 0:
+        return "rounds are being lost, if the topics keep them only as long as probe.retention_ms says."
+    return f"if the probe runs, rounds are kept for another {seconds / 3600:,.0f} h."
+
+
+def _workers(settings: Settings) -> Iterator[Line]:
+    """Who holds the locks, and on an object store the leases."""
+    for what, cluster in ((JOB, settings.cluster), (ALERTER, settings.cluster), (MAINTAINER, None)):
+        try:
+            holder = holder_of(what, settings.lake, cluster)
+        except EvenkeelError as error:
+            yield Line("lake", f"lease of the {what}", "wrong", str(error))
+            continue
+        if holder is None:
+            yield Line("lake", f"lease of the {what}", "ok", "free: none runs")
+        else:
+            yield Line("lake", f"lease of the {what}", "ok", f"held by {holder}")
+
+
+def _checkpoint(settings: Settings) -> Line:
+    try:
+        return Line("lake", "checkpoint", "ok", f"{checkpoint_of(settings)}")
+    except SetupError as error:
+        return Line("lake", "checkpoint", "wrong", str(error))

@@ -1,0 +1,168 @@
+"""This machine: Java, disk, memory, the server's port, the files with secrets, releases of what Evenkeel rests on."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import shutil
+import socket
+import stat
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+from streaming.config import Settings
+from streaming.doctor.line import Line
+from streaming.exceptions import SetupError
+from streaming.java import find_java, java_release
+from streaming.stores import on_object_store
+
+# What the four processes take together for a cluster of ordinary size (docs/performance.md: 3.1 GB for 20 million
+# records); a machine with less swaps or ends one of them.
+_MEMORY_MB: Final = 4_096
+_MEMORY_LEAST_MB: Final = 1_024
+
+# A month of 1,000 groups is some 12 GB (docs/performance.md); below a gigabyte the next compaction may fail.
+_DISK_MB: Final = 10_240
+_DISK_LEAST_MB: Final = 1_024
+
+_HEALTH_S: Final = 2.0
+
+_PACKAGES: Final = ("kafka-python", "pyspark", "delta-spark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
+
+
+def look_at_machine(settings: Settings) -> Iterator[Line]:
+    """All looks at this machine."""
+    yield _releases()
+    yield _java()
+    yield _memory()
+    yield from _disk(settings)
+    yield _port(settings)
+    yield from _secret_files(settings)
+
+
+def _releases() -> Line:
+    found = [f"evenkeel {version('evenkeel')}", f"Python {platform.python_version()}", platform.platform(terse=True)]
+    for name in _PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return Line("machine", "releases", "ok", ", ".join(found))
+
+
+def _java() -> Line:
+    try:
+        java = find_java()
+        return Line("machine", "Java", "ok", f"{java} is Java {java_release(java)}")
+    except SetupError as error:
+        return Line("machine", "Java", "wrong", str(error))
+
+
+def _memory() -> Line:
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        fields = {line.partition(":")[0]: int(line.split()[1]) // 1024 for line in text.splitlines() if ":" in line}
+        free, whole = fields["MemAvailable"], fields["MemTotal"]
+    except (OSError, ValueError, KeyError, IndexError):
+        return Line("machine", "memory", "ok", "not known on this system")
+    said = f"{free:,} MB of {whole:,} MB are free"
+    if free < _MEMORY_LEAST_MB:
+        return Line(
+            "machine", "memory", "wrong", f"{said}: the job does not start. Free some, or take a larger machine."
+        )
+    if free < _MEMORY_MB:
+        text = (
+            f"{said}, and all processes together take some {_MEMORY_MB:,} MB. (While they run this may be all right.)"
+        )
+        return Line("machine", "memory", "warn", text)
+    return Line("machine", "memory", "ok", said)
+
+
+def _disk(settings: Settings) -> Iterator[Line]:
+    if not on_object_store(settings.lake):
+        yield from _folder("lake's folder", settings.lake)
+    yield from _folder("temporary folder", tempfile.gettempdir())
+
+
+def _folder(what: str, name: str) -> Iterator[Line]:
+    """Whether a folder, or the nearest one above it that is there, can be written and has room."""
+    folder = Path(name).absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            # (A disk that is full gives room for a name, but not for bytes.)
+            file.write(b"\0" * 65_536)
+            file.flush()
+            os.fsync(file.fileno())
+        usage = shutil.disk_usage(folder)
+    except OSError as error:
+        advice = {
+            errno.ENOSPC: "free some space",
+            errno.EDQUOT: "free some space, or raise the quota",
+            errno.EROFS: "it is mounted read-only: mount it for writing, or choose another folder",
+            errno.ENOTDIR: "it is a file: choose another folder",
+        }.get(error.errno or 0, "give this user write access, or choose another folder")
+        yield Line("machine", what, "wrong", f"{folder} cannot be written ({error.strerror}): {advice}.")
+        return
+    free = usage.free // 2**20
+    said = f"{folder} can be written, {free:,} MB of {usage.total // 2**20:,} MB are free"
+    if free < _DISK_LEAST_MB:
+        yield Line("machine", what, "wrong", f"{said}: free some space before it is full.")
+    elif free < _DISK_MB:
+        yield Line("machine", what, "warn", f"{said}: a month of 1,000 groups takes some 12,000 MB.")
+    else:
+        yield Line("machine", what, "ok", said)
+
+
+def _port(settings: Settings) -> Line:
+    address, port = settings.serve.address
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    what = f"server's port {settings.serve.listen}"
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind((address, port))
+        return Line("machine", what, "ok", "free")
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and _is_ours(settings):
+            return Line("machine", what, "ok", "an Evenkeel server answers there")
+        reason = (error.strerror or str(error)).lower()
+        return Line("machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it.")
+
+
+def _is_ours(settings: Settings) -> bool:
+    """Whether a server of ours answers; its /health needs no login."""
+    url = f"http://{settings.serve.listen}/health"
+    try:
+        with urllib.request.urlopen(url, timeout=_HEALTH_S) as answer:
+            return b"newest_round_age_seconds" in answer.read(4_096)
+    except OSError as error:
+        # (503 while it cannot read the lake.)
+        return hasattr(error, "code")
+
+
+def _secret_files(settings: Settings) -> Iterator[Line]:
+    """Files with secrets: there, and readable for nobody else."""
+    files = {"alerts.targets_file": settings.alerts.targets_file}
+    for section, kafka in settings.connections().items():
+        for name in ("sasl_password_file", "ssl_password_file", "proxy_url_file"):
+            files[f"{section}.{name}"] = getattr(kafka, name, None)
+    for name, path in files.items():
+        if path is None:
+            continue
+        try:
+            mode = path.stat().st_mode
+        except OSError as error:
+            yield Line("settings", name, "wrong", f"{path} cannot be read ({error.strerror}): correct {name}.")
+            continue
+        if mode & (stat.S_IRGRP | stat.S_IROTH):
+            text = f"{path} may be read by others: chmod 600 {path}."
+            yield Line("settings", name, "warn", text)
+        else:
+            yield Line("settings", name, "ok", f"{path} is for this user alone")

@@ -1,0 +1,34 @@
+"""An example for the help of each command. `tests/test_examples.py` runs them, or for servers starts to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_MEMBERS: Final = '"members": {"a": {"topics": ["t"]}, "b": {"topics": ["t"]}}'
+_GROUP: Final = '{"strategy": "range", "partitions_per_topic": {"t": 3}, ' + _MEMBERS
+
+EXAMPLES: Final = {
+    "up": "evenkeel up --bootstrap kafka-1:9092 --lake /var/lib/evenkeel/lake",
+    "demo": "evenkeel demo --seconds 180",
+    "run": "evenkeel run --bootstrap kafka-1:9092 --available-now",
+    "submit": "evenkeel submit --master spark://master:7077 --bootstrap kafka-1:9092",
+    "probe": "evenkeel probe --bootstrap kafka-1:9092",
+    "serve": "evenkeel serve --lake lake --listen 127.0.0.1:8090",
+    "alert": "evenkeel alert --check",
+    "maintain": "evenkeel maintain --lake lake --dry-run",
+    "tables": "evenkeel tables --lake lake --ddl duckdb",
+    "advise": "evenkeel advise billing --lake lake --json",
+    "explain": "evenkeel explain billing --lake lake --partition orders/3",
+    "doctor": "evenkeel doctor --lake lake --json",
+    "backtest": "evenkeel backtest --lake lake --cluster demo --since 30d",
+    "export": "evenkeel export grafana --source prometheus",
+    "assign": f"echo '{_GROUP}}}' | evenkeel assign",
+    "what-if": (f'echo \'{_GROUP}, "current": {{"a": [["t", 0], ["t", 1], ["t", 2]]}}}}\' | evenkeel what-if'),
+    "decode": 'echo \'{"key": "0002000167", "value": null}\' | evenkeel decode',
+    "burrow-status": (
+        'echo \'{"window": [{"offset": 10, "timestamp_ms": 1700000000000, "lag": 7}, {"offset": 20, "time'
+        'stamp_ms": 1700000010000, "lag": 8}], "broker_offsets": [29], "current_lag": 9, "now_ms": 17000'
+        '00015000, "allowed_lag": 0}\' | evenkeel burrow-status'
+    ),
+}
+"""By command a line for a shell. The servers (`up`, `demo`, `run`, `submit`, `probe`, `serve`) run on."""

@@ -1,0 +1,120 @@
+"""`evenkeel explain`: the newest verdict on a group, or that on one generation, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+
+from assignors import Strategy
+from assignors.explain import Place
+from streaming.exceptions import SetupError
+from streaming.explain.told import tell
+from streaming.tables import LakeReader
+from streaming.terminal import printable, visible
+
+# Of each cluster the newest verdict, or the newest on the generation that was asked for.
+_VERDICT = """
+SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
+  matching_library, drifted_count, drifted_partitions, inputs
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY cluster, topic ORDER BY round DESC, decision DESC) AS age
+  FROM drift
+  WHERE group_id = $group AND ($cluster IS NULL OR cluster = $cluster)
+    AND ($generation IS NULL OR generation = $generation)
+) AS known
+WHERE age = 1
+ORDER BY cluster
+"""
+
+_NEWEST = """
+SELECT max_by(generation, decision) AS generation, max(decision) AS decision FROM rebalance_churn
+WHERE group_id = $group AND cluster = $cluster
+"""
+
+_KNOWN = "SELECT count(*) AS n FROM group_health WHERE group_id = $group AND ($cluster IS NULL OR cluster = $cluster)"
+
+
+def print_explanation(
+    lake: str,
+    console: Console,
+    group: str,
+    generation: int | None = None,
+    place: Place | None = None,
+    cluster: str | None = None,
+    custom: Mapping[str, Strategy] | None = None,
+    *,
+    as_json: bool = False,
+) -> None:
+    """Print why a group's assignment should be as it is, and for drift what is different.
+
+    Args:
+        lake: Folder or URI.
+        console: Where to print.
+        group: The group's id.
+        generation: Its generation or epoch; None for the newest with a verdict.
+        place: Only this partition.
+        cluster: The cluster, by its name in the tables; None if only one has such a group.
+        custom: Users' own strategies by name.
+        as_json: Print one line of JSON: the verdict's inputs as a line of `evenkeel assign`, with `explanation`.
+
+    Raises:
+        SetupError: There is no such verdict, or several clusters have such a group.
+        LakeUnreadableError: A table cannot be read.
+    """
+    reader = LakeReader(lake)
+    asked = {"group": group, "cluster": cluster}
+    found = reader.rows(_VERDICT, {**asked, "generation": generation})
+    if not found:
+        raise SetupError(_missing(reader, asked, lake, generation))
+    clusters = sorted({row["cluster"] for row in found})
+    if len(clusters) > 1:
+        listed = ", ".join(map(visible, clusters))
+        message = f"Several clusters have a group {visible(group)}: name one with --cluster ({listed})."
+        raise SetupError(message)
+    row = found[0]
+    told = tell(row, place, custom)
+    if as_json:
+        console.out(json.dumps(told.json(row, place), default=_iso), highlight=False)
+        return
+    console.print(
+        f"{visible(row['group_id'])} ({visible(row['cluster'])}), generation {row['generation']}, decision "
+        f"{row['decision']} of {row['record_time']:%Y-%m-%d %H:%M:%S} UTC",
+        style="bold",
+        highlight=False,
+        markup=False,
+    )
+    for sentence in told.sentences:
+        console.print(f"  {printable(sentence)}", highlight=False, markup=False, soft_wrap=True)
+    if told.drift:
+        console.print("What is different", style="bold", highlight=False, markup=False)
+        for sentence in told.drift:
+            console.print(f"  {printable(sentence)}", highlight=False, markup=False, soft_wrap=True)
+    newest = reader.rows(_NEWEST, {"group": group, "cluster": row["cluster"]})[0]
+    if generation is None and newest["decision"] is not None and newest["decision"] > row["decision"]:
+        console.print(
+            f"  A newer decision, of generation {newest['generation']}, has no verdict yet.",
+            highlight=False,
+            markup=False,
+        )
+
+
+def _missing(reader: LakeReader, asked: Mapping[str, Any], lake: str, generation: int | None) -> str:
+    group = visible(asked["group"])
+    if not reader.rows(_KNOWN, asked)[0]["n"]:
+        where = "" if asked["cluster"] is None else f" of the cluster {visible(asked['cluster'])}"
+        return f"The lake {lake} has no group {group}{where}: check the name with `evenkeel tables`, or name --lake."
+    if generation is None:
+        return f"There is no verdict on {group} yet: a round must close after its decision. Ask again in a minute."
+    return f"There is no verdict on generation {generation} of {group}: it is older than the tables, or never was."
+
+
+def _iso(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, frozenset | set):
+        return sorted(value)
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,211 @@
+"""One verdict in words: the steps of its assignment, and for drift what is different and where it begins.
+
+Pure: a row of `drift` in, sentences out. What is recomputed comes from `drift.inputs`, what is actual from
+`drifted_partitions`; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assignors import Assignment, AssignorError, Strategy, TooMuchWork, at_most, known_strategies
+from assignors.explain import Candidate, Explanation, Place, candidates, explain_line
+from assignors.jsonl import BadLine
+from streaming.groups import unpack_inputs
+
+# Units of work (`assignors.work`) for one explanation and for one search of the nearest candidate: one to three seconds
+# at the very most, for somebody who waits. The largest ordinary groups (1,000 members, 10,000 partitions) need a tenth.
+_MOST_WORK = 10_000_000
+
+# Drifted partitions that are told one by one; `drift.drifted_partitions` has all.
+_MOST_DRIFTED = 20
+
+_KNOWN_PREFIXES = ("server-", "rocketmq:")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A verdict in words.
+
+    Attributes:
+        line: What the verdict used, as a line of `evenkeel assign`; None where the row has no inputs.
+        sentences: Why the assignment should be as it is, in order.
+        drift: What is different, in order; empty without drift.
+        nearest: The candidate nearest to the actual assignment, for drift that could be recomputed.
+        tried: Candidates that were compared.
+        explanation: The steps; None without inputs.
+    """
+
+    line: dict[str, Any] | None
+    sentences: tuple[str, ...]
+    drift: tuple[str, ...] = ()
+    nearest: Candidate | None = None
+    tried: int = 0
+    explanation: Explanation | None = None
+
+    def json(self, row: Mapping[str, Any], place: Place | None = None) -> dict[str, Any]:
+        """The line of `evenkeel assign` with the explanation beside it, so that a pipe gives the assignment again."""
+        document = {
+            **{name: row[name] for name in ("cluster", "group_id", "decision", "generation", "verdict", "reason")},
+            "sentences": self.sentences,
+            "drift": self.drift,
+            "nearest": None
+            if self.nearest is None
+            else {
+                "strategy": self.nearest.strategy,
+                "library": self.nearest.library,
+                "differences": len(self.nearest.differences),
+                "tried": self.tried,
+            },
+            "steps": () if self.explanation is None else self.explanation.json(place)["steps"],
+        }
+        return {**(self.line or {}), "explanation": document}
+
+
+def tell(row: Mapping[str, Any], place: Place | None = None, custom: Mapping[str, Strategy] | None = None) -> Told:
+    """Put a verdict into words.
+
+    Args:
+        row: A row of `drift`: verdict, reason, strategy, matching_library, drifted_count, drifted_partitions, inputs.
+        place: Only this partition.
+        custom: Users' own strategies by name; without them such a strategy is not asked.
+    """
+    head = _verdict(row)
+    drift = tuple(_drifted(row, place))
+    packed = row["inputs"]
+    if packed is None:
+        return Told(None, (head, _no_inputs(row)), drift)
+    try:
+        line = json.loads(unpack_inputs(bytes(packed)))
+    except ValueError as error:
+        return Told(None, (head, f"Its inputs cannot be read: {error}."), drift)
+    strategy = line.get("strategy", "")
+    if (
+        strategy not in known_strategies()
+        and not strategy.startswith(_KNOWN_PREFIXES)
+        and strategy not in (custom or {})
+    ):
+        said = (
+            f"{strategy} is a strategy of your own, whose code does not run here: `evenkeel explain` asks it, where it "
+            "is configured."
+        )
+        return Told(line, (head, said), drift)
+    try:
+        with at_most(_MOST_WORK, "an explanation"):
+            explanation = explain_line(line, custom)
+    except (BadLine, AssignorError) as error:
+        return Told(line, (head, f"It cannot be explained: {getattr(error, 'reason', error)}."), drift)
+    told = Told(line, (head, *explanation.sentences(place)), drift, explanation=explanation)
+    if row["verdict"] != "drifted" or explanation.assignment is None:
+        return told
+    return _with_nearest(told, row, custom)
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    verdict, library = row["verdict"], row["matching_library"]
+    if verdict == "identical":
+        return f"The verdict is identical: recomputed as {library}, the assignment is what its strategy gives."
+    if verdict == "drifted":
+        partitions = f"{row['drifted_count']:,} partition{'' if row['drifted_count'] == 1 else 's'}"
+        return f"The verdict is drifted, in {partitions}: {row['reason']}."
+    word = str(verdict).replace("_", " ")
+    return f"The verdict is {word}: {row['reason']}." if row["reason"] else f"The verdict is {word}."
+
+
+def _no_inputs(row: Mapping[str, Any]) -> str:
+    if row["verdict"] == "drifted":
+        return "No strategy had to be asked: no strategy of any library makes such an assignment."
+    if row["verdict"] in ("unverified", "identical"):
+        return (
+            "What the strategy was given is not kept: no strategy was asked, or it is too large for a row of the table."
+        )
+    return "There is nothing to recompute."
+
+
+def _drifted(row: Mapping[str, Any], place: Place | None) -> list[str]:
+    listed: Sequence[Mapping[str, Any]] = row["drifted_partitions"] or ()
+    if place is not None:
+        listed = [one for one in listed if (one["topic"], one["partition"]) == place]
+    said = []
+    for one in listed[:_MOST_DRIFTED]:
+        what = f"{one['topic']} {one['partition']}"
+        actual = ", ".join(one["actual"] or ()) or "nobody"
+        match one["kind"]:
+            case "doubly_assigned":
+                said.append(f"{what} was given to several members at once: {actual}.")
+            case "not_subscribed":
+                said.append(f"{what} was given to {actual}, which does not subscribe to its topic.")
+            case "unassigned":
+                said.append(f"{what} was given to nobody; {one['expected']} should own it.")
+            case _ if one["expected"] is None:
+                said.append(f"{what} was given to {actual} and should have no owner.")
+            case _:
+                said.append(f"{what} was given to {actual}; {one['expected']} should own it.")
+    left = len(listed) - _MOST_DRIFTED
+    if left > 0:
+        said.append(f"{left:,} more partitions are in drift.drifted_partitions.")
+    return said
+
+
+def actual_assignment(expected: Assignment, row: Mapping[str, Any]) -> Assignment:
+    """Who owns what: the expected assignment with the drifted partitions where they really are."""
+    owned = {member: {topic: set(numbers) for topic, numbers in topics.items()} for member, topics in expected.items()}
+    for one in row["drifted_partitions"] or ():
+        for topics in owned.values():
+            topics.get(one["topic"], set()).discard(one["partition"])
+        for member in one["actual"] or ():
+            owned.setdefault(member, {}).setdefault(one["topic"], set()).add(one["partition"])
+    return {
+        member: {topic: tuple(sorted(numbers)) for topic, numbers in topics.items()} for member, topics in owned.items()
+    }
+
+
+def _with_nearest(told: Told, row: Mapping[str, Any], custom: Mapping[str, Strategy] | None) -> Told:
+    line, explanation = told.line, told.explanation
+    if line is None or explanation is None or explanation.assignment is None:
+        return told
+    actual = actual_assignment(explanation.assignment, row)
+    try:
+        with at_most(_MOST_WORK, "the search for the nearest candidate"):
+            found = candidates(line, actual)
+            if not found:
+                return told
+            nearest = found[0]
+            steps = explain_line(nearest.line, custom)
+    except (TooMuchWork, BadLine, AssignorError):
+        said = (*told.drift, "The group is too large to look for the nearest candidate here.")
+        return Told(line, told.sentences, said, explanation=explanation)
+    parts = _where_it_parts(nearest, steps)
+    last = () if parts is None else (parts,)
+    drift = (*told.drift, _nearest(nearest, len(found), line["strategy"]), *last)
+    return Told(line, told.sentences, drift, nearest, len(found), explanation)
+
+
+def _nearest(nearest: Candidate, tried: int, strategy: str) -> str:
+    apart = len(nearest.differences)
+    what = f"{nearest.strategy} of {nearest.library}"
+    if not apart:
+        other = (
+            "another strategy than the group's" if nearest.strategy != strategy else "a library that did not lead it"
+        )
+        return f"{what} gives exactly this assignment: {other}. ({tried} candidates compared.)"
+    partitions = f"{apart:,} partition{'' if apart == 1 else 's'}"
+    return f"The nearest of {tried} candidates is {what}: it differs in {partitions}."
+
+
+def _where_it_parts(nearest: Candidate, steps: Explanation) -> str | None:
+    """The first step of the nearest candidate that decides about a partition whose actual owner is another."""
+    first: tuple[int, Any] | None = None
+    for difference in nearest.differences:
+        index = steps.step_of((difference.topic, difference.partition))
+        if index is not None and (first is None or index < first[0]):
+            first = index, difference
+    if first is None:
+        return None
+    index, difference = first
+    actual = ", ".join(difference.actual) or "nobody"
+    sentence = steps.steps[index].text((difference.topic, difference.partition))
+    return f"They part at step {index + 1}: {sentence} In fact {actual} has it."

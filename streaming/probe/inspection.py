@@ -1,0 +1,256 @@
+"""What `evenkeel doctor` asks of a cluster beside the check at the start: brokers, the log, clocks, retention.
+
+Nothing is written, created or joined. A look that a right or an old release forbids says that it is not known.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kafka import TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaError
+from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from streaming.config import KafkaSettings, Settings
+from streaming.exceptions import EvenkeelError
+from streaming.probe.clients import Connections, open_consumer
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import error_text
+from streaming.probe.preflight import Inspected, More
+from streaming.probe.requests import PartitionRequests
+
+# A broker that can be reached accepts a connection within milliseconds, across continents within a second.
+_CONNECT_S: Final = 3.0
+
+# All requests of one kind together.
+_REQUESTS_S: Final = 15.0
+
+# A record of the log comes within milliseconds; a cluster that needs longer is in trouble.
+_READ_MS: Final = 5_000
+
+# Below this a clock cannot be told from the way of a request, and nothing in Evenkeel notices.
+_CLOCK_MS: Final = 2_000
+
+# Beyond it times on the page are visibly wrong; lag in time of topics with LogAppendTime is off by as much.
+_CLOCK_WRONG_MS: Final = 60_000
+
+# A broker whose newest record is older than this has been idle: its clock is not known.
+_IDLE_MS: Final = 120_000
+
+# A weekend: a job that stands still from Friday evening to Monday morning should lose nothing.
+_DOWNTIME_MS: Final = 48 * 3_600_000
+
+_NEWEST: Final = -3
+"""ListOffsets' timestamp for the record with the newest timestamp (KIP-734, Kafka 3.0)."""
+
+
+def looks_of(settings: Settings) -> More:
+    """The further looks at the clusters of these settings, for `inspect`."""
+
+    def more(section: str, kafka: KafkaSettings, admin: Any) -> Iterator[Inspected]:
+        topics = [settings.job.offsets_topic] if section == "kafka" else []
+        if section == "bus" or settings.bus is None:
+            topics += [settings.probe.rounds_topic, settings.probe.events_topic]
+        answer = _metadata(admin, topics)
+        yield _version(section, admin)
+        yield from _addresses(section, kafka)
+        yield from _brokers(section, kafka, answer)
+        if section == "kafka":
+            yield from _log(settings, answer)
+        yield from _clocks(section, admin, answer)
+        if settings.probe.rounds_topic in topics:
+            yield from _retention(admin, settings)
+
+    return more
+
+
+def _metadata(admin: Any, topics: list[str]) -> Any:
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False
+    )
+    [answer] = Connections(admin).ask([(None, request)], Deadline.after(_REQUESTS_S))
+    return answer
+
+
+def _version(section: str, admin: Any) -> Inspected:
+    found = admin._manager.broker_version_data.broker_version  # noqa: SLF001  (as clients.py does, and why)
+    release = ".".join(map(str, found))
+    return Inspected(f"{section}: release", note=f"the brokers answer requests as Kafka {release} or newer does")
+
+
+def _addresses(section: str, kafka: KafkaSettings) -> Iterator[Inspected]:
+    """Each of the addresses that the settings name: one that is down is not noticed while another is up."""
+    if kafka.has_proxy:
+        return
+    addresses = [address.strip() for address in kafka.bootstrap_servers.split(",")]
+    for address in addresses if len(addresses) > 1 else ():
+        host, _, port = address.rpartition(":")
+        reason = _refuses(host or address, int(port) if port.isdigit() else 9092)
+        if reason is not None:
+            problem = (
+                f"{address} in {section}.bootstrap_servers cannot be reached ({reason}): start that broker, or take "
+                "the address out."
+            )
+            yield Inspected(f"{section}: address {address}", problem, serious=False)
+
+
+def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[Inspected]:
+    """Brokers that are down, by the replicas that they should have; and those whose advertised address is no use."""
+    alive = {broker.node_id: broker for broker in answer.brokers}
+    missing: set[int] = set()
+    leaderless: list[str] = []
+    for topic in answer.topics:
+        for partition in topic.partitions or ():
+            missing.update(node for node in partition.replica_nodes if node not in alive)
+            if partition.leader_id not in alive:
+                leaderless.append(f"{topic.name} {partition.partition_index}")
+    what = f"{section}: brokers"
+    for node in sorted(missing):
+        problem = f"Broker {node} is down or unknown: it should have replicas of our topics or of the log. Start it."
+        yield Inspected(what, problem, serious=False)
+    if leaderless:
+        listed = ", ".join(leaderless[:5]) + (f" and {len(leaderless) - 5} more" if len(leaderless) > 5 else "")
+        yield Inspected(what, f"{len(leaderless)} partitions have no leader ({listed}): start their brokers.")
+    unreachable = 0
+    for node, broker in sorted(alive.items()) if not kafka.has_proxy else ():
+        reason = _refuses(broker.host, broker.port)
+        if reason is not None:
+            unreachable += 1
+            problem = (
+                f"Broker {node} says that it is at {broker.host}:{broker.port}, which cannot be reached from here "
+                f"({reason}): correct its advertised.listeners, or the network's way there."
+            )
+            yield Inspected(what, problem)
+    if not (missing or leaderless or unreachable):
+        yield Inspected(what, note=f"{len(alive)} up, and every one that has replicas")
+
+
+def _refuses(host: str, port: int) -> str | None:
+    try:
+        socket.create_connection((host.strip("[]"), port), _CONNECT_S).close()
+    except (OSError, UnicodeError, OverflowError) as error:
+        return str(getattr(error, "strerror", None) or error).lower()
+    return None
+
+
+def _log(settings: Settings, answer: Any) -> Iterator[Inspected]:
+    """Whether the offsets log can be read: one record of it is."""
+    what = f"{settings.job.offsets_topic}: readable"
+    topic = next((t for t in answer.topics if t.name == settings.job.offsets_topic), None)
+    if topic is None or topic.error_code or not topic.partitions:
+        note = "it is not there yet: it comes with the cluster's first consumer group"
+        yield Inspected(what, note=note)
+        return
+    try:
+        consumer = open_consumer(settings.kafka)
+    except (KafkaError, EvenkeelError) as error:
+        why = error_text(error) if isinstance(error, KafkaError) else str(error)
+        yield Inspected(what, f"The log cannot be read ({why}).")
+        return
+    try:
+        partitions = [TopicPartition(topic.name, p.partition_index) for p in topic.partitions]
+        first, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+        full = [partition for partition in partitions if ends[partition] > first[partition]]
+        if not full:
+            yield Inspected(what, note=f"{len(partitions)} partitions, all empty: no group has committed yet")
+            return
+        consumer.assign(full[:1])
+        consumer.seek(full[0], first[full[0]])
+        read = consumer.poll(timeout_ms=_READ_MS, max_records=1)
+        records = sum(ends[partition] - first[partition] for partition in full)
+        note = f"{len(partitions)} partitions, offsets for {records:,} records"
+        if read:
+            yield Inspected(what, note=note)
+        else:
+            problem = (
+                f"No record of {full[0].topic} {full[0].partition} came within {_READ_MS // 1000} s, although it "
+                "should have some: look at its leader's log, and at quotas."
+            )
+            yield Inspected(what, problem, serious=False)
+    except (KafkaError, AssertionError) as error:
+        why = error_text(error) if isinstance(error, KafkaError) else str(error)
+        yield Inspected(what, f"The log cannot be read ({why}): the job would stop. docs/security.md has the rights.")
+    finally:
+        consumer.close()
+
+
+def _clocks(section: str, admin: Any, answer: Any) -> Iterator[Inspected]:
+    """Brokers' clocks against this machine's, by the newest time that each has given to a record.
+
+    Groups' records and rounds have the time of the broker that appended them. Such a time can lie behind because the
+    broker was idle, but not ahead of a right clock.
+    """
+    what = f"{section}: clocks"
+    connections = Connections(admin)
+    if not connections.knows(ListOffsetsRequest) or connections.version(ListOffsetsRequest) < 7:
+        yield Inspected(what, note="not known: brokers before Kafka 3.0 do not tell their newest time")
+        return
+    newest = _newest_times(connections, answer)
+    now = int(time.time() * 1000)
+    known = {node: at - now for node, at in newest.items() if at > now - _IDLE_MS}
+    if not known:
+        yield Inspected(what, note="not known: no broker has appended a record in the last minutes")
+        return
+    bad = False
+    for node, ahead in sorted(known.items()):
+        if ahead > _CLOCK_MS:
+            bad = True
+            problem = (
+                f"The clock of broker {node} is {ahead / 1000:.1f} s ahead of this machine's: times and lag in time "
+                "are off by as much. Check NTP on both."
+            )
+            yield Inspected(what, problem, serious=ahead > _CLOCK_WRONG_MS)
+    spread = max(known.values()) - min(known.values())
+    if not bad:
+        note = f"no broker is ahead of this machine; {len(known)} of {len(newest)} appended a record lately"
+        yield Inspected(what, note=f"{note}, {spread / 1000:.1f} s apart at the most" if len(known) > 1 else note)
+
+
+def _newest_times(connections: Connections, answer: Any) -> Mapping[int, int]:
+    """The newest timestamp, ms, of the partitions that each broker leads; brokers without one are missing."""
+    leaders = {
+        (topic.name, partition.partition_index): partition.leader_id
+        for topic in answer.topics
+        for partition in topic.partitions or ()
+        if partition.leader_id >= 0
+    }
+    asked = dict.fromkeys(leaders, _NEWEST)
+    found = PartitionRequests(connections).first_from(asked, leaders, Deadline.after(_REQUESTS_S))
+    newest: dict[int, int] = {}
+    for place, record in found.items():
+        if record.timestamp >= 0:
+            newest[leaders[place]] = max(newest.get(leaders[place], 0), record.timestamp)
+    return newest
+
+
+def _retention(admin: Any, settings: Settings) -> Iterator[Inspected]:
+    """How long the job may be down before the probe's topics lose rounds that it has not read."""
+    what = "the probe's topics: retention"
+    names = [settings.probe.rounds_topic, settings.probe.events_topic]
+    there = {topic["name"] for topic in admin.describe_topics(names) if not topic["error_code"]}
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, ["retention.ms"]) for name in names if name in there]
+    if not resources:
+        yield Inspected(what, note="not there yet: the probe creates them at its first start")
+        return
+    found = admin.describe_configs(resources, config_filter="all").get("topic", {})
+    values = {name: entries.get("retention.ms", {}).get("value") for name, entries in found.items()}
+    known = {name: int(value) for name, value in values.items() if value is not None and value.lstrip("-").isdigit()}
+    if not known:
+        yield Inspected(what, note="not known without the right DescribeConfigs on these topics")
+        return
+    name, shortest = min(known.items(), key=lambda pair: pair[1] if pair[1] >= 0 else 2**63)
+    if 0 <= shortest < _DOWNTIME_MS:
+        problem = (
+            f"Topic {name} keeps records for {shortest / 3_600_000:,.1f} h: a job that is down for longer loses "
+            f"rounds. Raise it with kafka-configs --alter --topic {name} --add-config "
+            f"retention.ms={settings.probe.retention_ms}."
+        )
+        yield Inspected(what, problem, serious=False)
+        return
+    hours = "for ever" if shortest < 0 else f"for {shortest / 3_600_000:,.0f} h"
+    yield Inspected(what, note=f"records are kept {hours}: the job may be down as long")

@@ -1,0 +1,58 @@
+"""A verdict in words, as `evenkeel explain --json` prints it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from dashboards import Site
+from streaming.explain import read_partition, tell
+from streaming.serve.problems import quoted
+
+
+class ExplainFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of an explanation."""
+
+    group: Annotated[str, Meta(description="The group's id.")]
+    cluster: Annotated[str | None, Meta(description="The cluster, by its configured name.")] = None
+    generation: Annotated[
+        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
+        Meta(description="A generation or epoch; otherwise the newest verdict."),
+    ] = None
+    decision: Annotated[
+        Annotated[int, Meta(ge=0, le=2**63 - 1)] | None, Meta(description="Number of a decision; otherwise the newest.")
+    ] = None
+    partition: Annotated[str | None, Meta(description="Only this partition, as TOPIC/NUMBER.")] = None
+
+
+class NoVerdictError(Exception):
+    """There is no verdict, or more than one; the text is a sentence.
+
+    Attributes:
+        status: HTTP status.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def explained(site: Site, asked: ExplainFilter) -> dict[str, Any] | None:
+    """The document; None while the verdict is still being read.
+
+    Raises:
+        PartitionError: `partition` is not of its form.
+        NoVerdictError: There is no such verdict, or several clusters have such a group.
+        EvenkeelError: The lake cannot be read.
+    """
+    place = None if asked.partition is None else read_partition(asked.partition)
+    found = site.verdicts(asked.group, asked.cluster, asked.generation, asked.decision)
+    if found is None:
+        return None
+    if not found:
+        raise NoVerdictError(404, f"There is no such verdict on a group {quoted(asked.group)}.")
+    if len({row["cluster"] for row in found}) > 1:
+        raise NoVerdictError(400, f"Several clusters have a group {quoted(asked.group)}: add &cluster= and a name.")
+    return tell(found[0], place).json(found[0], place)

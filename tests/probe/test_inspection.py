@@ -1,0 +1,126 @@
+"""What the doctor asks of a cluster, against real brokers: rights one by one, brokers, the log, clocks, retention."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from streaming.config import KafkaSettings, Settings
+from streaming.probe import Inspected, Probe, inspect, inspection, looks_of
+from tests.ports import free_port
+from tests.probe.secured import Secured
+from tests.probe.test_preflight import RIGHTS
+from tests.probe.witness import Cluster
+
+pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
+
+
+@pytest.fixture
+def secured(secured_broker: Secured) -> Iterator[Secured]:
+    yield secured_broker
+    secured_broker.revoke_all()
+
+
+def looked(settings: Settings) -> dict[str, list[Inspected]]:
+    found: dict[str, list[Inspected]] = {}
+    for one in inspect(settings, looks_of(settings)):
+        found.setdefault(one.what, []).append(one)
+    return found
+
+
+def looked_until(
+    settings: Settings, wanted: Callable[[dict[str, list[Inspected]]], bool]
+) -> dict[str, list[Inspected]]:
+    deadline = time.monotonic() + 60  # ACLs reach the broker a moment after they are acknowledged
+    while True:
+        found = looked(settings)
+        if wanted(found) or time.monotonic() > deadline:
+            return found
+
+
+def problems(found: dict[str, list[Inspected]]) -> list[str]:
+    return [one.problem for ones in found.values() for one in ones if one.problem is not None]
+
+
+@pytest.mark.kafka
+def test_each_right_has_a_line_of_its_own(secured: Secured) -> None:
+    settings = secured.settings()
+    secured.grant(*(right for place, right in enumerate(RIGHTS) if place != 1))
+    found = looked_until(settings, lambda found: len(problems(found)) == 1)
+    [problem] = [one.problem for one in found["right Describe on groups"]]
+    assert problem is not None
+    assert "lacks the right Describe on Group '*'" in problem
+    assert found["right Read on Topic '__consumer_offsets'"][0].problem is None
+    assert found["right Describe on topics"][0].problem is None
+    secured.grant(RIGHTS[1])
+    assert problems(looked_until(settings, lambda found: not problems(found))) == []
+
+
+@pytest.mark.kafka
+def test_without_the_right_to_read_the_log_it_is_said_twice_by_name_and_by_trying(secured: Secured) -> None:
+    secured.grant(*RIGHTS[1:])
+    found = looked_until(secured.settings(), lambda found: len(problems(found)) >= 1)
+    assert "lacks the right Read on Topic '__consumer_offsets'" in problems(found)[0]
+
+
+@pytest.mark.kafka
+def test_a_wrong_password_is_one_line_without_it(secured: Secured) -> None:
+    found = looked(secured.settings(password="wrong-one"))
+    assert list(found) == ["kafka: connection"]
+    assert "refused the user 'evenkeel'" in problems(found)[0]
+    assert "wrong-one" not in problems(found)[0]
+
+
+@pytest.mark.kafka
+def test_a_cluster_with_rounds_is_well(cluster: Cluster, settings: Settings) -> None:
+    with Probe(settings) as probe:
+        probe.round()
+    found = looked(settings)
+    assert problems(found) == []
+    assert found["kafka: brokers"][0].note.startswith("1 up")
+    assert "as Kafka 4" in found["kafka: release"][0].note
+    assert "partitions, offsets for" in found["__consumer_offsets: readable"][0].note
+    assert found["kafka: clocks"][0].note.startswith("no broker is ahead of this machine; 1 of 1")
+    assert found["the probe's topics: retention"][0].note == "records are kept for 72 h: the job may be down as long"
+
+
+@pytest.mark.kafka
+def test_a_clock_that_is_ahead_is_told_by_its_broker(
+    cluster: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Probe(settings) as probe:
+        probe.round()
+    monkeypatch.setattr(inspection, "time", SimpleNamespace(time=lambda: time.time() - 30))
+    [told] = looked(settings)["kafka: clocks"]
+    assert told.problem is not None
+    assert "ahead of this machine's" in told.problem
+    assert not told.serious
+
+
+@pytest.mark.kafka
+def test_an_address_that_is_down_is_told_while_another_one_is_up(bootstrap: str, settings: Settings) -> None:
+    down = f"127.0.0.1:{free_port()}"
+    kafka = KafkaSettings(bootstrap_servers=f"{down},{bootstrap}")
+    found = looked(settings.model_copy(update={"kafka": kafka}))
+    [told] = found[f"kafka: address {down}"]
+    assert not told.serious
+    assert "connection refused" in (told.problem or "")
+
+
+def test_brokers_that_are_down_and_partitions_without_a_leader_are_told() -> None:
+    def partition(number: int, leader: int, replicas: list[int]) -> SimpleNamespace:
+        return SimpleNamespace(partition_index=number, leader_id=leader, replica_nodes=replicas)
+
+    topic = SimpleNamespace(
+        name="__consumer_offsets", partitions=[partition(0, 1, [1, 2]), partition(1, -1, [2, 3])]
+    )  # fmt: skip
+    answer = SimpleNamespace(brokers=[], topics=[topic])
+    told = list(inspection._brokers("kafka", KafkaSettings(), answer))
+    assert [one.problem.split(":")[0] for one in told if one.problem] == [
+        "Broker 1 is down or unknown", "Broker 2 is down or unknown", "Broker 3 is down or unknown",
+        "2 partitions have no leader (__consumer_offsets 0, __consumer_offsets 1)",
+    ]  # fmt: skip
+    assert [one.serious for one in told] == [False, False, False, True]
