@@ -14,6 +14,9 @@ import msgspec
 LOG: Final = "log"
 """`source` of rows that come from the offsets log."""
 
+ROCKETMQ: Final = "rocketmq"
+"""`source` of rows that come from asking RocketMQ's brokers, name servers and clients."""
+
 
 class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
     """One partition whose owner is not the expected one."""
@@ -93,7 +96,7 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     revision: int
     kind: str
     incarnation: int
-    generation: int
+    generation: int | None
     previous_generation: int | None
     generations_skipped: int | None
     follows: int | None
@@ -117,6 +120,8 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     records_delayed_min: int | None = None
     records_delayed_max: int | None = None
     records_delayed_reason: str | None = None
+    decided_time_min: int | None = None
+    decided_time_max: int | None = None
 
 
 class DriftRow(msgspec.Struct, frozen=True, array_like=True):
@@ -131,7 +136,7 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     event_date: int
     topic: str | None
     incarnation: int
-    generation: int
+    generation: int | None
     round: int
     round_time: int
     strategy: str | None
@@ -169,7 +174,7 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ahead_by: int | None
     lag_status: str
     reason: str | None
-    commits: int
+    commits: int | None
     last_commit_time: int | None
     rewound_by: int
     offset_deleted: bool
@@ -220,7 +225,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     lag_max: int | None
     lag_unknown: int
     lag_status: str
-    commits: int
+    commits: int | None
     imbalance: float | None
     imbalance_optimal: float | None
     time_behind_seconds_min: float | None
@@ -258,12 +263,12 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     event_date: int
     ended: bool
     incarnation: int
-    generation: int
+    generation: int | None
     group_instance_id: str | None
     client_id: str
     client_host: str
     rack: str | None
-    leader: bool
+    leader: bool | None
     subscription: tuple[str, ...] | None
     partition_count: int | None
     partitions: tuple[TopicAssignment, ...] | None
@@ -403,7 +408,7 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     record_time: int
     event_date: int
     incarnation: int
-    generation: int
+    generation: int | None
     round: int
     round_time: int
     strategy: str
@@ -416,6 +421,41 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     reason: str | None
     load_imbalance: float | None
     load_reason: str | None
+
+
+class BrokerClient(msgspec.Struct, frozen=True, array_like=True):
+    """One connection on a broker's list of a group's clients."""
+
+    client_id: str
+    address: str | None
+    language: str | None
+    version: str | None
+
+
+class BrokerMembersRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `broker_members`."""
+
+    cluster: str
+    group_id: str
+    broker: str
+    broker_id: int
+    address: str
+    round: int
+    round_time: int
+    event_date: int
+    ended: bool
+    answer: str
+    reason: str | None
+    connections: int | None
+    clients: tuple[BrokerClient, ...] | None
+    missing: tuple[str, ...] | None
+    duplicated: tuple[str, ...] | None
+    consume_type: str | None
+    message_model: str | None
+    consume_from: str | None
+    subscription: tuple[str, ...] | None
+    broker_version: str | None
+    consume_enabled: bool | None
 
 
 class Rows(msgspec.Struct, array_like=True):
@@ -436,6 +476,7 @@ class Rows(msgspec.Struct, array_like=True):
     open_transactions: list[OpenTransactionRow] = []
     member_load: list[MemberLoadRow] = []
     topics: list[TopicRow] = []
+    broker_members: list[BrokerMembersRow] = []
 
     def __bool__(self) -> bool:
         """Whether any table has rows."""

@@ -170,13 +170,15 @@ def what_if_rows(
     return [what_if_row(of, judged, observation, config) for of in told]
 
 
-def what_if_row(told: Told, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
+def what_if_row(
+    told: Told, judged: Judged, observation: GroupObservation, config: GroupConfig, source: str = LOG
+) -> WhatIfRow:
     """The row of `what_if` for one strategy at one decision."""
     return WhatIfRow(
         cluster=config.cluster,
         group_id=judged.group,
         decision=judged.decision,
-        source=LOG,
+        source=source,
         log_partition=partition_column(judged.log_partition),
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),

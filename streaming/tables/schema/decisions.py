@@ -130,6 +130,16 @@ REBALANCE_CHURN: Final = Table(
             STRING,
             "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (partitions are not with their next owner yet; in a cooperative rebalance the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (it may be eager or not), high_watermark_unknown (at the next round), other_log (the topic was created again, or the commit lay beyond its end). NULL where it is known, without a rebalance, and in rows of older releases",
         ),
+        Column(
+            "decided_time_min",
+            TIMESTAMP,
+            "Of a decision that was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
+        ),
+        Column(
+            "decided_time_max",
+            TIMESTAMP,
+            "Of the same: made before this time, when the round that showed it was closed, UTC. NULL for source log",
+        ),
     ),
     key=("cluster", "group_id", "decision"),
     newest_by=("revision",),
