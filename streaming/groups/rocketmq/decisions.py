@@ -175,7 +175,14 @@ SILENT: Final = "not_answering "
 
 
 def _silent(mine: RocketMQState) -> tuple[str, ...]:
-    return tuple(sorted(name.removeprefix(SILENT) for name in mine.watched if name.startswith(SILENT)))
+    # (One that has just ended is on lists for a moment, too.)
+    return tuple(
+        sorted(
+            name.removeprefix(SILENT)
+            for name, watched in mine.watched.items()
+            if name.startswith(SILENT) and watched.rounds > 1
+        )
+    )
 
 
 def _moves(
