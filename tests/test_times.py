@@ -55,8 +55,12 @@ def untimed(rows: Rows) -> dict[str, list[Any]]:
     return found | {table: _moved(found[table]) for table in ("lag", "group_health")}
 
 
-# Since when something is unread is a time of rounds, too.
-_TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_", "loses_data_")
+# Since when something is unread is a time of rounds, too, and so is a pace.
+_TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_", "loses_data_", "drain_seconds")
+
+# Several racks may have been seen around a decision: which one is tried first depends on times of rounds. So does which
+# of several reasons is told why none could be computed.
+_TRIED_FIRST = "with the newest partition counts: "
 
 
 def _moved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -78,8 +82,9 @@ def _untimed(row: dict[str, Any]) -> dict[str, Any]:
     if "findings" in row:
         row["findings"] = [(found.finding, found.detail) for found in row["findings"]]
     if row.get("inputs") is not None:
-        # Several racks may have been seen around a decision: which one is tried first depends on times of rounds.
         row["inputs"] = {**json.loads(unpack_inputs(row["inputs"])), "partition_racks": None}
+    for reason in row.keys() & {"reason", "verdict_reason"}:
+        row[reason] = row[reason] and row[reason].removeprefix(_TRIED_FIRST)
     if row.get("ended"):
         row.pop("record_time", None)  # the round's time, for members whose group is gone
     return row

@@ -114,14 +114,19 @@ def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
     return "", f"It lives: {age(behind)} before the newest round it wrote down how far it had decided."
 
 
-def maintained(written: datetime | None, newest: datetime | None) -> tuple[str, str]:
+def maintained(written: datetime | None, newest: datetime | None, oldest: datetime | None = None) -> tuple[str, str]:
     """Whether the maintenance works, as a style and a sentence.
 
     Args:
         written: When roll-ups were last written; None for never.
         newest: The newest round with a group; None without one.
+        oldest: The oldest round with a group that the lake keeps; None without one.
     """
     if written is None:
+        watched = timedelta(0) if newest is None or oldest is None else newest - oldest
+        if watched > _MAINTAINED_WITHIN:
+            what = f"In {age(watched)} of rounds it has never written history"
+            return "bad", f"{what}: see the job's log, or run evenkeel maintain."
         return "unsure", "It has written no history yet: the first comes when the first hour of rounds is over."
     since = timedelta(0) if newest is None else max(timedelta(0), newest - written)
     if since > _MAINTAINED_WITHIN:
@@ -220,7 +225,8 @@ def _maintenance(tables: Sequence[Contents] | None, newest: Sequence[Row]) -> di
     written = [one.newest_commit for one in tables if one.table in _ROLLUPS and one.rows and one.newest_commit]
     # (An hour without rounds, or without groups, has nothing to be written.)
     busy = [row["round_time"] for row in newest if row["groups"]]
-    style, sentence = maintained(max(written, default=None), max(busy, default=None))
+    oldest = next((one.oldest_round_time for one in tables if one.table == "group_health"), None)
+    style, sentence = maintained(max(written, default=None), max(busy, default=None), oldest)
     return {"style": style, "sentence": sentence}
 
 

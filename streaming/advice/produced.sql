@@ -1,9 +1,10 @@
 -- What was produced to the partitions that a group reads, and the partition that got most.
 --
 -- A topic that the group has left keeps its committed offsets for days, so topics count that the members of the newest
--- decision subscribe to or own. Where the period has no decision, or one of them cannot be decoded, all count.
+-- decision subscribe to or own. Where the period has no decision, or one of them cannot be decoded, all count, but only a
+-- partition is told that a member certainly owned at the day's last row of group_health: one that it calls hot.
 --
--- Reads: partition_hourly and members of the period.
+-- Reads: partition_hourly and members of the period, group_health of its last day.
 -- Parameters: $cluster, $part, $parts (which part of the groups)
 WITH
 newest AS (
@@ -17,17 +18,24 @@ subscribed AS (
   WHERE cluster = $cluster AND NOT ended
   GROUP BY group_id
 ),
+owned AS (
+  SELECT group_id, arg_max(list_transform(hot_partitions, lambda h: h.topic || '-' || h.partition), round) AS hot
+  FROM group_health
+  WHERE cluster = $cluster AND hash(group_id) % $parts = $part
+  GROUP BY group_id
+),
 sums AS (
-  SELECT group_id, topic, partition, sum(high_watermark_growth)::BIGINT AS records,
+  SELECT group_id, topic, partition, known IS TRUE OR list_contains(hot, topic || '-' || partition) AS certain, sum(high_watermark_growth)::BIGINT AS records,
     count(*) FILTER (high_watermark_growth > 0) AS hours
-  FROM partition_hourly LEFT JOIN subscribed USING (group_id)
+  FROM partition_hourly LEFT JOIN subscribed USING (group_id) LEFT JOIN owned USING (group_id)
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND high_watermark_growth > 0
     AND (known IS NOT TRUE OR list_contains(topics, topic))
   GROUP BY ALL
 ),
+summed AS (SELECT *, sum(records) OVER (PARTITION BY group_id)::BIGINT AS total FROM sums),
 ranked AS (
-  SELECT *, sum(records) OVER (PARTITION BY group_id)::BIGINT AS total,
-    row_number() OVER (PARTITION BY group_id ORDER BY records DESC, topic, partition) AS place
-  FROM sums
+  SELECT *, row_number() OVER (PARTITION BY group_id ORDER BY records DESC, topic, partition) AS place
+  FROM summed
+  WHERE certain
 )
 SELECT group_id, total, topic, partition, records AS most, hours FROM ranked WHERE place = 1

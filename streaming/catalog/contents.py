@@ -46,7 +46,9 @@ class Contents:
         newest_day: Last `event_date`, likewise.
         version: Newest version of the Delta table.
         newest_commit: When that was committed, by the writer's clock, UTC; None where the log does not say.
-        newest_round_time: Newest `round_time`, of whatever cluster, UTC; None where there is no row with one.
+        oldest_round_time: Oldest `round_time` that is kept, of whatever cluster, UTC; None where there is no row with
+            one.
+        newest_round_time: Newest `round_time`, likewise.
     """
 
     table: str
@@ -60,6 +62,7 @@ class Contents:
     newest_day: date | None = None
     version: int | None = None
     newest_commit: datetime | None = None
+    oldest_round_time: datetime | None = None
     newest_round_time: datetime | None = None
 
 
@@ -124,6 +127,7 @@ def _described(table: Table, opened: DeltaTable, uri: str) -> Contents:
         newest_day=newest,
         version=opened.version(),
         newest_commit=_committed(opened),
+        oldest_round_time=_aware(_extreme(actions, "min.round_time", "min")),
         newest_round_time=_aware(_extreme(actions, "max.round_time")),
     )
 

@@ -24,7 +24,7 @@ from streaming.groups.rocketmq.state import RocketMQState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 4
+STATE_VERSION: Final = 5
 """Version of the state, for groups and for the reserved keys."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
@@ -204,6 +204,15 @@ def _with_longer_health(payload: bytes) -> bytes:
     return _ENCODER.encode(fields)
 
 
+def _without_lag_sums(payload: bytes) -> bytes:
+    """Version 4 of a group's state: sums of the lag have the time of the rounds, where they had elapsed time."""
+    fields: list[Any] = msgspec.msgpack.decode(payload)
+    place = GroupState.__struct_fields__.index("lag_sums")
+    if len(fields) > place:
+        fields[place] = []
+    return _ENCODER.encode(fields)
+
+
 # (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
 # not changed, that function returns its argument.
 _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
@@ -216,10 +225,17 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("GroupState", 2): _unchanged,
     ("RoundsState", 2): _unchanged,
     ("UnreadableState", 2): _unchanged,
-    # Version 4 appends what only RocketMQ's groups have.
-    ("GroupState", 3): _unchanged,
+    # (States of topics are newer than version 3: only builds between the releases wrote some with that number.)
+    ("GroupState", 3): _without_lag_sums,
     ("RoundsState", 3): _unchanged,
     ("UnreadableState", 3): _unchanged,
+    ("ClusterTopicState", 3): _unchanged,
+    # Version 5 appends what only RocketMQ's groups have, and the interval in which a decision was made to the churn
+    # rows of open costs.
+    ("GroupState", 4): _unchanged,
+    ("RoundsState", 4): _unchanged,
+    ("UnreadableState", 4): _unchanged,
+    ("ClusterTopicState", 4): _unchanged,
 }
 
 

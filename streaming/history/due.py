@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
-DEFINITION: Final = 3
+DEFINITION: Final = 4
 """Version of the definitions: what was computed by an older one is computed again, as far as its rows are kept."""
 
 HOUR: Final = timedelta(hours=1)

@@ -27,8 +27,8 @@ from streaming.groups import (
 )
 from streaming.job.arrow_state import ArrowState, install
 from streaming.log_health import (
+    ClusterTopicState,
     RoundsState,
-    TopicState,
     UnreadableState,
     advance_partition,
     advance_rounds,
@@ -91,7 +91,7 @@ def advance_key(
     topic = topic_of(key)
     if topic is not None:
         observations = [item for payload in payloads for item in decode_cluster_topics(payload)]
-        before = decode_reserved(state, TopicState) if state else None
+        before = decode_reserved(state, ClusterTopicState) if state else None
         followed, rows = advance_topic(before, topic, observations, config.cluster)
         return (encode_reserved(followed) if followed is not None else None), rows
     if key == ROUNDS_KEY:

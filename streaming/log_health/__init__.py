@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from streaming.log_health.quarantine import UnreadableState, advance_partition
 from streaming.log_health.rounds import RoundsState, advance_rounds
-from streaming.log_health.topics import TopicState, advance_topic
+from streaming.log_health.topics import ClusterTopicState, advance_topic
 
 __all__ = [
+    "ClusterTopicState",
     "RoundsState",
-    "TopicState",
     "UnreadableState",
     "advance_partition",
     "advance_rounds",

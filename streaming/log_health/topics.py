@@ -22,7 +22,7 @@ _CLOCKS_PERCENT: Final = 1
 _UNKNOWN: Final = -1
 
 
-class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+class ClusterTopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What the next look at a topic is compared with.
 
     Attributes:
@@ -36,8 +36,8 @@ class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 def advance_topic(
-    state: TopicState | None, topic: str, looks: Sequence[ClusterTopicObservation], cluster: str
-) -> tuple[TopicState | None, Rows]:
+    state: ClusterTopicState | None, topic: str, looks: Sequence[ClusterTopicObservation], cluster: str
+) -> tuple[ClusterTopicState | None, Rows]:
     """Write a row of `topics` per look at a topic, and a closing row when it is gone.
 
     Args:
@@ -63,7 +63,7 @@ def advance_topic(
         if nobody is not None:
             since = (look.time if since is None else since) if nobody else None
         rows.topics.append(_row(topic, before, look, since if nobody else None, cluster))
-        state = TopicState(look, since)
+        state = ClusterTopicState(look, since)
     return state, rows
 
 

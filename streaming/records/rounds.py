@@ -155,7 +155,7 @@ class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
     unread: dict[int, UnreadTimestamp] = {}
 
 
-class ClusterTopicObservation(msgspec.Struct, frozen=True, array_like=True):
+class ClusterTopicObservation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A topic of the cluster in one round, whether or not a group reads it.
 
     Attributes:

@@ -131,7 +131,7 @@ def test_strategies_and_hot_partitions_are_found_in_their_tables() -> None:
         for hour in range(24)
         for partition, growth in ((0, 1_000), (1, 100), (2, 100))
     ]
-    found = told(what_if=what_if, partition_hourly=produced)
+    found = told(what_if=what_if, partition_hourly=produced, members=[joined(0, "a", ["t"]), joined(0, "b", ["t"])])
     assert sorted(kind for _, kind in found) == ["hot_partition", "strategy"]
     assert found["g", "strategy"]["saved"] == 15
     assert "t-0 got 24,000 of 28,800 records in 24 hours, 83.3 %" in found["g", "hot_partition"]["evidence"]
@@ -152,9 +152,29 @@ def joined(minute: int, member: str, subscription: list[str] | None) -> dict[str
 def test_a_topic_that_the_group_has_left_is_no_hot_partition() -> None:
     left = [joined(0, "a", ["t"]), joined(5, "a", ["other"]), joined(5, "b", ["other"])]
     assert told(partition_hourly=hot("t"), members=left) == {}
-    # One member still wants it, or nobody can tell whether one does.
-    for stays in (joined(5, "c", ["t"]), joined(5, "c", None)):
-        assert list(told(partition_hourly=hot("t"), members=[*left, stays])) == [("g", "hot_partition")]
+    # One member still wants it.
+    assert list(told(partition_hourly=hot("t"), members=[*left, joined(5, "c", ["t"])])) == [("g", "hot_partition")]
+
+
+@pytest.mark.parametrize("members", [[], [joined(5, "a", ["t"]), joined(5, "b", None)]])
+def test_where_nobody_knows_the_subscriptions_only_a_partition_that_a_member_certainly_owns_is_called_hot(
+    members: list[dict[str, Any]],
+) -> None:
+    def with_health(*names: str) -> list[tuple[str, str]]:
+        base = {
+            "group_type": "classic",
+            "protocol_type": "consumer",
+            "strategy": "range",
+            "partitions": 8,
+            "members": 4,
+        }
+        before, now = [("t", 0, 5.0)], [(name, 0, 5.0) for name in names]
+        health = [row(round=8, hot_partitions=before, **base), row(round=9, hot_partitions=now, **base)]
+        return list(told(partition_hourly=hot("t"), members=members, group_health=health))
+
+    assert with_health() == []
+    assert with_health("other") == []
+    assert with_health("other", "t") == [("g", "hot_partition")]
 
 
 def test_a_decision_that_was_judged_again_counts_once_with_what_was_found_last() -> None:

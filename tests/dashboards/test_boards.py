@@ -69,10 +69,17 @@ def test_an_alerter_whose_place_is_ten_minutes_old_lives() -> None:
 
 
 def test_a_maintenance_that_has_written_nothing_for_hours_is_bad_and_an_empty_history_is_not() -> None:
-    assert maintained(None, NOW)[0] == "unsure"
+    assert maintained(None, NOW, NOW - timedelta(minutes=50))[0] == "unsure"
     assert maintained(NOW - timedelta(hours=1), NOW)[0] == ""
     assert maintained(NOW - timedelta(hours=4), NOW)[0] == "bad"
     assert maintained(NOW + timedelta(hours=1), NOW)[0] == ""
+
+
+def test_a_maintenance_that_has_never_written_is_bad_once_there_are_hours_of_rounds() -> None:
+    style, sentence = maintained(None, NOW, NOW - timedelta(days=3))
+    assert style == "bad"
+    assert "In 3 days of rounds it has never written history" in sentence
+    assert maintained(None, None)[0] == "unsure"
 
 
 def test_a_maintenance_has_nothing_to_do_while_there_are_no_rounds() -> None:

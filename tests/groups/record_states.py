@@ -19,7 +19,7 @@ import msgspec
 
 from streaming.groups import encode_state
 from streaming.groups.state import STATE_VERSION, GroupState
-from streaming.log_health import RoundsState, UnreadableState
+from streaming.log_health import ClusterTopicState, RoundsState, UnreadableState
 from streaming.records import (
     STREAMS,
     Compacted,
@@ -57,8 +57,8 @@ _DATA = Path(__file__).parent / "data"
 GOLDEN: Final = _DATA / f"state_v{STATE_VERSION}.json"
 SHAPES: Final = _DATA / "state_shapes.json"
 
-KINDS: Final = (GroupState, RoundsState, UnreadableState)
-"""All packed state types: of a group, of the rounds, of a log partition."""
+KINDS: Final = (GroupState, RoundsState, UnreadableState, ClusterTopicState)
+"""All packed state types: of a group, of the rounds, of a log partition, of a topic of the cluster."""
 
 RACKS = (("r1", "r2"), ("r2",)) * 2
 

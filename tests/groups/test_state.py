@@ -62,6 +62,9 @@ def structs_in(value: Any) -> Iterator[msgspec.Struct]:
 @pytest.mark.parametrize(("version", "name"), EACH)
 def test_each_field_of_a_state_of_each_version_is_where_it_was(version: int, name: str) -> None:
     holds = dict(GOLDEN[version][name]["holds"])
+    if version < 4:
+        # Version 4 begins to sum up the lag anew, by the time of the rounds.
+        holds.pop("lag_sums", None)
     if version == 1 and "health" in holds:
         # Version 2 knows more columns of the last row of `group_health`.
         row = msgspec.msgpack.decode(base64.b64decode(holds["health"]))

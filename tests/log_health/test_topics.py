@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from streaming.groups import TopicRow, decode_reserved, encode_reserved
-from streaming.log_health import TopicState, advance_topic
+from streaming.log_health import ClusterTopicState, advance_topic
 from streaming.records import ClusterTopicObservation, decode_cluster_topics, encode_cluster_topics
 
 START = 1_767_225_600_000
@@ -46,7 +46,7 @@ def rows_of(*batches: list[ClusterTopicObservation]) -> list[TopicRow]:
     stored: tuple[int, bytes] | None = None
     found: list[TopicRow] = []
     for batch in batches:
-        state = decode_reserved(stored, TopicState) if stored is not None else None
+        state = decode_reserved(stored, ClusterTopicState) if stored is not None else None
         state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_cluster_topics(batch)), "prod")
         stored = encode_reserved(state) if state is not None else None
         found += rows.topics

@@ -235,15 +235,18 @@ def _findings_of(
     found = list(_log_findings(observation))
     record = state.live_record()
     found.extend(stuck_rebalance(state, record, observation))
-    if record is not None:
-        found.extend(_membership_findings(state, record, observation, config))
+    judged = _membership_findings(state, record, observation, config) if record is not None else []
     lacking = left_out(state, observation, config)
-    found.extend(lacking)
+    judged.extend(lacking)
     behind = reconciling(state)
+    if behind is None and not lacking:
+        judged.extend(idle_modern_members(state, observation))
+    if observation.held_since is not None:
+        # There may be records that nobody can read yet: what was found before them stays, and nothing new is found.
+        judged = [one for one in judged if (one.kept_as or one.name) in state.findings]
+    found.extend(judged)
     if behind is not None:
         found.append(behind)
-    elif not lacking:
-        found.extend(idle_modern_members(state, observation))
     found.extend(never_committed(state, observation))
     if (raging := storm(state.rebalances, now)) is not None:
         found.append(raging)
@@ -299,6 +302,8 @@ def _membership_findings(
     if unseen:
         found.append(Found("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
 
+    # While the offsets log is blocked, there may be a newer generation: nothing becomes graver than it was.
+    may_worsen = observation.held_since is None or "unassigned" in state.findings
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
     counts = leader_counts(record)
@@ -316,9 +321,9 @@ def _membership_findings(
         grown_at = _grown_at(state, topic, known_to_leader, record) if seen.partitions > known_to_leader else None
         if grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
-            late = now - grown_at >= config.metadata_grace_ms
+            late = may_worsen and now - grown_at >= config.metadata_grace_ms
             (orphaned if late else stale).append((grown_at, text))
-        if settled and len(of_topic) < known_to_leader:
+        if settled and may_worsen and len(of_topic) < known_to_leader:
             known = range(min(known_to_leader, seen.partitions))
             holes = sum(1 for p in known if p not in of_topic and p not in moving)
             if holes:
@@ -329,7 +334,7 @@ def _membership_findings(
     count = sum(map(len, partitions_pending_handover.values()))
     if count and state.classic.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
-        if now - state.classic.transfer.time <= rebalance_timeout(record):
+        if not may_worsen or now - state.classic.transfer.time <= rebalance_timeout(record):
             found.append(Found("partitions_pending_handover", state.classic.transfer.time, detail))
         else:
             orphaned.append((state.classic.transfer.time, detail))

@@ -41,10 +41,12 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
     group = state.modern.group
     if group is None or group.group_type != CONSUMER or not group.members:
         return []
-    # While the offsets log is blocked, nobody can tell whether there is a new target. Where compaction may have removed
-    # the end of a member, a target must show first who is still there.
-    if observation.held_since is not None or not group.exact:
+    # Where compaction may have removed the end of a member, a target must show first who is still there.
+    if not group.exact:
         return []
+    # While the offsets log is blocked, nobody can tell whether there is a new target: what was found before stays as it
+    # was (the caller leaves out what is new).
+    may_worsen = observation.held_since is None or "unassigned" in state.findings
     now, grace = state.clock.now, config.metadata_grace_ms
     made = group.decided.record if group.decided is not None else -1
     is_current = group.decided is not None and group.decided.epoch == group.epoch
@@ -81,9 +83,9 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
         since = state.findings.get(kept_as, now)
         counts = counts if counts is not None else _known(group)
         known = min(count, counts.get(topic_id, 0))
-        late = now - since >= grace
+        late = may_worsen and now - since >= grace
         if owned < known and group.decided is not None:
-            settled = is_current and now - group.decided.record_time > _rebalance_timeout(group)
+            settled = may_worsen and is_current and now - group.decided.record_time > _rebalance_timeout(group)
             if settled or late:
                 since_then = group.decided.record_time if is_current else since
                 orphaned.append((since_then, f"{topic[:200]} ({known - owned} partitions)"))

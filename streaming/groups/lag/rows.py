@@ -11,7 +11,7 @@ from streaming.groups.context import Context
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.data_loss import DataLoss
-from streaming.groups.lag.drain import drained
+from streaming.groups.lag.drain import drained, shifted
 from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
@@ -199,9 +199,13 @@ class _Round:
         elif totals.is_cut:
             # The lag shrinks because records are deleted, not because the group reads them.
             state.lag_sums = []
-        elif totals.total is not None and totals.unread_reason != oldest_unread.UNCERTAIN_TIME:
+        elif (
+            totals.total is not None
+            and totals.unread_reason != oldest_unread.UNCERTAIN_TIME
+            and state.clock.other is None
+        ):
             state.lag_sums, totals.drain_seconds = drained(
-                state.lag_sums, totals.places, self._observation.elapsed_time, min(totals.total, _MOST)
+                state.lag_sums, totals.places, state.clock.now, min(totals.total, _MOST)
             )
 
     def _topic(self, topic: str, seen: TopicObservation | None) -> None:
@@ -378,6 +382,7 @@ def move_unread(state: GroupState, by: int) -> None:
         state.round_opened = max(0, state.round_opened + by)
     if state.round_closed >= 0:
         state.round_closed = max(0, state.round_closed + by)
+    state.lag_sums = shifted(state.lag_sums, by)
     for partitions in state.partitions.values():
         for known in partitions.values():
             if known.marks:

@@ -94,6 +94,39 @@ def test_a_held_log_is_told_since_the_probe_saw_it() -> None:
     assert found(life) == []
 
 
+BLOCKED = {"held_since": START + 12 * SECOND}
+
+
+def test_while_the_log_is_blocked_nothing_new_is_found_about_a_membership_that_may_have_changed() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
+    life.take(make_observation(20, make_topic("x", 4), make_topic("y", 1), **BLOCKED))
+    life.take(make_observation(2_000, make_topic("x", 4), **BLOCKED))
+    assert found(life) == [("offsets_blocked", 12)]
+    # The record that nobody could read: the group had rebalanced long ago.
+    life.take(make_record(30, even("x", 4, "a", "b"), generation=2), make_observation(2_010, make_topic("x", 4)))
+    assert found(life) == []
+
+
+def test_what_was_found_before_the_log_was_blocked_stays_as_it_was() -> None:
+    life = grown()
+    assert found(life) == [("stale_metadata", 50)]
+    life.take(make_observation(2_000, make_topic("x", 4), **BLOCKED))
+    assert found(life) == [("offsets_blocked", 12), ("stale_metadata", 50)]
+    life.take(make_observation(2_010, make_topic("x", 4)))
+    assert found(life) == [("unassigned", 50)]
+    life.take(make_observation(2_020, make_topic("x", 4), **BLOCKED))
+    assert found(life) == [("offsets_blocked", 12), ("unassigned", 50)]
+
+
+def test_a_transfer_does_not_become_a_lack_of_owners_while_the_log_is_blocked() -> None:
+    life = partitions_pending_handover()
+    life.take(make_observation(15 + 400, make_topic("x", 3), **BLOCKED))
+    assert found(life) == [("offsets_blocked", 12), ("partitions_pending_handover", 15)]
+    life.take(make_observation(15 + 410, make_topic("x", 3)))
+    assert found(life) == [("unassigned", 15)]
+
+
 def cooperative(record: int, generation: int, **partitions: tuple[int, ...]) -> GroupInput:
     members = [make_member(name, ("x",), {"x": owned} if owned else {}) for name, owned in partitions.items()]
     return make_record(record, members, generation=generation, protocol="cooperative-sticky")

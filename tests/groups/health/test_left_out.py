@@ -190,6 +190,17 @@ def test_while_the_log_is_blocked_nobody_knows_whether_there_is_a_new_target() -
     assert [name for name, _ in found(life)] == ["offsets_blocked"]
 
 
+def test_what_a_target_lacked_before_the_log_was_blocked_it_lacks_still() -> None:
+    life = assigned(shows(20, orders=6), shows(30, orders=6))
+    assert [name for name, _ in found(life)] == ["stale_metadata"]
+    topic = make_topic("orders", 6, topic_id=TOPIC_ID)
+    blocked = {"state": None, "group_type": "consumer", "held_since": START + 35 * SECOND}
+    life.take(make_observation(40, topic, **blocked), make_observation(2_000, topic, **blocked))
+    assert [name for name, _ in found(life)] == ["offsets_blocked", "stale_metadata"]
+    life.take(shows(2_010, orders=6))
+    assert [name for name, _ in found(life)] == ["unassigned"]
+
+
 def test_after_compaction_has_removed_records_a_target_shows_first_who_is_still_there() -> None:
     life = assigned(shows(15, orders=4))
     life.take(Compacted(16, 20), shows(30, orders=6), shows(40, orders=6), shows(2_000, orders=6))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streaming.groups.lag.drain import drained
+from streaming.groups.lag.drain import drained, shifted
 from tests.groups.build import (
     SECOND,
     START,
@@ -91,8 +91,8 @@ def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
 
 def test_samples_are_few() -> None:
     samples: list[int] = []
-    for elapsed in range(0, 86_400_000, 10_000):
-        samples, _ = drained(samples, 1, elapsed, 10**9 - elapsed)
+    for now in range(0, 86_400_000, 10_000):
+        samples, _ = drained(samples, 1, now, 10**9 - now)
         assert len(samples) <= 1 + 2 * 12
 
 
@@ -119,3 +119,39 @@ def test_sums_of_as_many_other_partitions_are_not_compared() -> None:
     subscribed(10, "x", 1)
     subscribed(100, "y", 2)
     assert life.rows.group_health[-1].drain_seconds is None
+
+
+def read_through_an_outage(*seconds: int) -> list[float | None]:
+    """`drain_seconds` after each of these rounds of a group that reads 20 records a second of 100,000; none arrive.
+
+    Elapsed time goes on by three intervals at the most, as in the source.
+    """
+    life, found = Life(), []
+    before = elapsed = 0
+    for second in seconds:
+        elapsed, before = elapsed + min(second - before, 30), second
+        topic = make_topic("x", 1, end=100_000)
+        life.take(make_commit(second, 20 * second, topic="x"))
+        life.take(make_observation(second + 1, topic, time=START + second * SECOND, elapsed=elapsed * SECOND))
+        found.append(life.rows.group_health[-1].drain_seconds)
+    return found
+
+
+def test_what_was_read_while_no_round_came_was_not_read_in_three_intervals() -> None:
+    # After 80 s without a round, at 20 records a second: 100,000 less 20 for each second, over 20.
+    assert read_through_an_outage(10, 20, 100, 110)[2:] == [4_900.0, 4_890.0]
+
+
+def test_a_pace_across_minutes_without_a_round_is_that_of_these_minutes() -> None:
+    # (The first round after them cannot tell an outage from a wrong clock.)
+    assert read_through_an_outage(10, 20, 320, 330, 340)[2:] == [None, 4_670.0, 4_660.0]
+
+
+def test_after_more_than_ten_minutes_without_a_round_a_pace_is_found_anew() -> None:
+    found = read_through_an_outage(10, 20, 30, 40, 50, *range(1_000, 1_060, 10))
+    assert found[:5] == [None, None, None, 4_960.0, 4_950.0]
+    assert found[5:] == [None, None, None, None, 3_960.0, 3_950.0]
+
+
+def test_samples_keep_their_distance_when_all_times_were_wrong() -> None:
+    assert shifted([7, 1_000, 50, 61_000, 40], 86_400_000) == [7, 86_401_000, 50, 86_461_000, 40]
