@@ -8,7 +8,8 @@ seen in a healthy group:
   told before an owner is wrong, because the next rebalance, up to 20 s later, decides by them.
 - Routes: a broker registers with each name server every 30 s.
 - Client ids twice on a list: a broker keeps a broken connection for up to 120 s, so the text says which it can be.
-- Owners: a route reaches a client within 30 s, its next rebalance comes within 20 s.
+- Owners: a route reaches a client within 30 s, its next rebalance comes within 20 s. Where views change again before,
+  this begins again, so then it takes `RESTLESS_MS`.
 
 Everything is watched under a name of its own (`RocketMQState.watched`), in elapsed time, and forgotten at the first
 round that does not show it. Owners that flip at each rebalance, because each decides by another view, are told by the
@@ -51,6 +52,12 @@ SILENT_MS: Final = 15_000
 """A question waits 10 s for a client (`CONSUME_MSG_TIMEOUT`), so a second one has been asked."""
 
 OWNERS_MS: Final = SETTLED_MS
+
+CALM_MS: Final = 50_000
+"""Owners are blamed after `OWNERS_MS` only if no list and no route has changed for a poll of the route and a cycle."""
+
+RESTLESS_MS: Final = 150_000
+"""Where lists and routes keep changing, owners are wrong for longer: several changes may follow each other."""
 
 BROKEN_CONNECTION_MS: Final = 150_000
 """`channelExpiredTimeout` (120 s), and what the broker's scan and rounds take: by then a broken one is gone."""
@@ -123,7 +130,8 @@ def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[Found
     found += _subscriptions(watch, views, now)
     found += _silent(watch, views, now)
     if clustering:
-        owners = _Owners(watch, views, now)
+        is_calm = elapsed - mine.calm_since >= CALM_MS
+        owners = _Owners(watch, views, now, OWNERS_MS if is_calm else RESTLESS_MS)
         found += owners.findings()
         found += _split(mine, watch, owners, [one for one in differing if one.shown], now)
         found += _unlocked(watch, views, now)
@@ -277,13 +285,18 @@ def _idle(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
 class _Owners:
     """Queues that have several owners or none at this round, and since when."""
 
-    def __init__(self, watch: _Watch, views: Views, now: int) -> None:
-        self._watch, self._views, self._now = watch, views, now
+    def __init__(self, watch: _Watch, views: Views, now: int, least: int) -> None:
+        self._watch, self._views, self._now, self._least = watch, views, now, least
         self.doubly: list[tuple[str, Queue]] = []
         self.nobody: list[tuple[str, Queue]] = []
         for topic in views.judged_topics:
             if not views.is_mapped(topic):
                 self._topic(topic)
+
+    @property
+    def least(self) -> int:
+        """For how long an owner must have been wrong, ms."""
+        return self._least
 
     @property
     def is_wrong(self) -> bool:
@@ -317,10 +330,10 @@ class _Owners:
                 break
             longest = self._watch.see(f"{name} {topic}@{broker} {number}")
             lasted = max(lasted, longest)
-            if longest >= OWNERS_MS:
+            if longest >= self._least:
                 lasting.append((topic, (broker, number)))
         if queues:
-            yield _found(name, lasted, OWNERS_MS, detail(lasting), self._now)
+            yield _found(name, lasted, self._least, detail(lasting), self._now)
 
     def _doubly_detail(self, queues: Sequence[tuple[str, Queue]]) -> str:
         texts = [
@@ -369,7 +382,7 @@ def _split(
     if not differing:
         return
     since = min(one.since for one in differing)
-    lasting = watch.longest((f"{DOUBLY_HELD} ", f"{HELD_BY_NOBODY} ")) >= OWNERS_MS
+    lasting = watch.longest((f"{DOUBLY_HELD} ", f"{HELD_BY_NOBODY} ")) >= owners.least
     flipping = now - since >= OWNERS_MS and mine.wrong.bit_count() >= _FLIPS
     if lasting or flipping:
         wrong = [*(f"{_text(*of)} twice" for of in owners.doubly), *(f"{_text(*of)} by nobody" for of in owners.nobody)]

@@ -82,18 +82,24 @@ def close_rocketmq_group(state: GroupState, seen: RocketMQObservation, context: 
 def _see_views(mine: RocketMQState, views: Views) -> None:
     """Note since when nothing has changed that clients decide by, nor what they hold."""
     elapsed = views.observation.elapsed_time
+    by = (
+        {topic: sorted(of.items()) for topic, of in sorted(views.queues_by_server.items())},
+        sorted(views.lists.items()),
+    )
+    calm = crc32(msgspec.msgpack.encode(by))
+    if calm != mine.calm or not 0 <= mine.calm_since <= elapsed:
+        mine.calm, mine.calm_since = calm, elapsed
     stands_for = crc32(
         msgspec.msgpack.encode(
             (
-                {topic: sorted(of.items()) for topic, of in sorted(views.queues_by_server.items())},
-                sorted(views.lists.items()),
+                calm,
                 [(client, runs.name) for client, runs in sorted(views.runs.items())],
                 [(client, sorted(views.subscribed_by(client) or ())) for client in views.clients],
                 [(client, sorted((views.held[client] or {}).items())) for client in views.clients],
             )
         )
     )
-    if stands_for != mine.views or mine.views_since < 0 or mine.views_since > elapsed:
+    if stands_for != mine.views or not 0 <= mine.views_since <= elapsed:
         mine.views, mine.views_since = stands_for, elapsed
 
 

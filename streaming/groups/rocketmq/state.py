@@ -110,6 +110,8 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
         unjudged: The newest decision, while it waits for its verdict; None once it is judged.
         views: A number that changes whenever something does that clients decide by.
         views_since: Elapsed time at the first round with these views and owners, ms; -1 before the first.
+        calm: A number that changes whenever a list or a route does.
+        calm_since: Elapsed time at the first round with these lists and routes, ms; -1 before the first.
         standing: The verdict that `group_health` shows; None before the first decision.
         watched: What findings are about, by a name of its own.
         wrong: The newest rounds in which a queue had two owners or none, a bit each, the newest lowest.
@@ -124,6 +126,8 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     unjudged: Unjudged | None = None
     views: int = 0
     views_since: int = -1
+    calm: int = 0
+    calm_since: int = -1
     standing: StandingVerdict | None = None
     watched: dict[str, Watched] = {}
     wrong: int = 0

@@ -2,7 +2,7 @@
 
 Every client has a route of its own, polled every 30 s from one name server, and asks a random broker of it for the list
 of members. Messages between them take up to a second. Rounds look every 10 s and take half a second for it, so they see
-clients at different moments. From `RebalanceService`, `MQClientInstance` and `ConsumerManager` (5.5.0), docs/rocketmq.md.
+clients at different moments. After `RebalanceService`, `MQClientInstance` and `ConsumerManager` (5.5.0).
 """
 
 from __future__ import annotations

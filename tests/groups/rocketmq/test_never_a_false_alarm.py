@@ -95,7 +95,7 @@ def mixed(life: Simulation) -> None:
 def lost(life: Simulation) -> None:
     name = one(life)
     life.cut.add((name, "broker-b"))
-    life._off(name, "broker-b")  # noqa: SLF001 - the broker's side of a cut connection
+    life._off(name, "broker-b")
 
 
 def twice(life: Simulation) -> None:
