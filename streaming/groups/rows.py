@@ -440,6 +440,7 @@ class BrokerMembersRow(msgspec.Struct, frozen=True, array_like=True):
     broker: str
     broker_id: int
     address: str
+    source: str
     round: int
     round_time: int
     event_date: int

@@ -12,7 +12,7 @@ from streaming.groups.context import Context
 from streaming.groups.rocketmq.places import is_retry
 from streaming.groups.rocketmq.state import ListRow, RocketMQState
 from streaming.groups.rocketmq.views import Views
-from streaming.groups.rows import BrokerClient, BrokerMembersRow
+from streaming.groups.rows import ROCKETMQ, BrokerClient, BrokerMembersRow
 from streaming.records import NONE, OK, BrokerSeen, GroupObservation
 from streaming.times import day_of
 
@@ -67,6 +67,7 @@ def _row(
         broker=seen.name,
         broker_id=seen.broker_id,
         address=seen.address,
+        source=ROCKETMQ,
         round=observation.round,
         round_time=observation.time,
         event_date=day_of(observation.time),
