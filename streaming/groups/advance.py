@@ -38,6 +38,7 @@ from streaming.records import (
     GroupObservation,
     MembershipRecord,
     MembershipTombstone,
+    RocketMQObservation,
     in_order,
     merge_windows,
 )
@@ -95,6 +96,8 @@ def advance(
             churn.end_membership(state, item, context)
         elif isinstance(item, Compacted):
             compaction.take_in(state, item)
+        elif isinstance(item, RocketMQObservation):
+            pass
         else:
             modern.follow(state, item, context)
     if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):

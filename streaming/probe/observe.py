@@ -426,7 +426,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             topics[event.group] = set()
         elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
-        elif event.group in topics:
+        elif isinstance(event, TopicEvent) and event.group in topics:
             topics[event.group].add(event.topic)
     since: dict[int, int] = {}
     for event in events:
@@ -438,7 +438,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
                 since[event.log_partition] = event.held_since
         elif isinstance(event, TopicEvent):
             topics.setdefault(event.group, set()).add(event.topic)
-        else:
+        elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
     recalled = {group: frozenset(names) for group, names in topics.items()}
     return Memory(recalled, recalled_holds(closed, since), turns=Turns(told=told))

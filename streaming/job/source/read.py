@@ -28,6 +28,7 @@ from streaming.records import (
     Member,
     MembershipRecord,
     PartitionInput,
+    RocketMQObservation,
     TopicObservation,
     encode_cluster_topics,
     encode_inputs,
@@ -286,7 +287,18 @@ def _input_size(item: GroupInput) -> int:
         return 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
     if isinstance(item, MembershipRecord):
         return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
+    if isinstance(item, RocketMQObservation):
+        return _rocketmq_size(item)
     return 100
+
+
+def _rocketmq_size(item: RocketMQObservation) -> int:
+    brokers = sum(200 + sum(40 + len(client) for client in broker.clients) for broker in item.brokers)
+    channels = sum(100 * len(broker.channels or ()) for broker in item.brokers)
+    members = sum(300 + 80 * len(member.queues or ()) + 80 * len(member.subscriptions or ()) for member in item.members)
+    topics = sum(100 + sum(60 + 45 * len(queues.max) for queues in topic.queues) for topic in item.topics)
+    routes = sum(60 * (1 + len(route.brokers)) for topic in item.topics for route in topic.routes)
+    return 200 + brokers + channels + members + topics + routes
 
 
 def _topic_size(topic: TopicObservation) -> int:

@@ -29,6 +29,7 @@ from typing import Final
 
 import msgspec
 
+from streaming.events.rocketmq import RocketMQGroupEvent, wrong_rocketmq_group
 from streaming.terminal import visible
 
 EVENTS_VERSION: Final = 1
@@ -324,7 +325,7 @@ class ClusterTopicEvent(msgspec.Struct, frozen=True, tag="cluster_topic", tag_fi
     gone: str | None = None
 
 
-Event = GroupEvent | TopicEvent | GroupGone | ClusterTopicEvent
+Event = GroupEvent | TopicEvent | GroupGone | ClusterTopicEvent | RocketMQGroupEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +372,7 @@ All of them are a query over `lag_current`."""
 LONGEST_READER: Final = 1_000
 """Characters of a group that an event names; an id can have 32 KB. A longer one is cut."""
 
-_TYPES = {"opened", "closed", "group", "topic", "gone", "cluster_topic"}
+_TYPES = {"opened", "closed", "group", "topic", "gone", "cluster_topic", "rocketmq_group"}
 
 # Characters of a name in a reason; an id can have 32 KB.
 _LONGEST_NAME = 100
@@ -397,6 +398,9 @@ def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
         return Rejected(reason) if reason else _with_possible_extras(event)
     if isinstance(event, ClusterTopicEvent):
         reason = _wrong_cluster_topic(event)
+        return Rejected(reason) if reason else event
+    if isinstance(event, RocketMQGroupEvent):
+        reason = wrong_rocketmq_group(event)
         return Rejected(reason) if reason else event
     if isinstance(event, (GroupEvent, GroupGone)):
         if not 0 <= event.log_partition < MAX_PARTITIONS:
