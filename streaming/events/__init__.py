@@ -15,8 +15,10 @@ from streaming.events.rocketmq import (
     RocketMQGroupEvent,
 )
 from streaming.events.schema import (
+    ADMIN,
     EVENTS_VERSION,
     FIRST_TIMESTAMP_MS,
+    LOG,
     LONGEST_READER,
     MAX_PARTITIONS,
     MAX_RECORD_BYTES,
@@ -31,6 +33,9 @@ from streaming.events.schema import (
     Round,
     RoundClosed,
     RoundOpened,
+    RoundSeen,
+    SeenGroupEvent,
+    SeenGroupGone,
     TopicEvent,
     UnknownType,
     UnreadTimestamp,
@@ -41,8 +46,10 @@ from streaming.events.schema import (
 )
 
 __all__ = [
+    "ADMIN",
     "EVENTS_VERSION",
     "FIRST_TIMESTAMP_MS",
+    "LOG",
     "LONGEST_CLIENT",
     "LONGEST_EXPRESSION",
     "LONGEST_NAME",
@@ -67,6 +74,9 @@ __all__ = [
     "Round",
     "RoundClosed",
     "RoundOpened",
+    "RoundSeen",
+    "SeenGroupEvent",
+    "SeenGroupGone",
     "TopicEvent",
     "UnknownType",
     "UnreadTimestamp",

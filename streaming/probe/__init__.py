@@ -5,12 +5,15 @@ from __future__ import annotations
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
 from streaming.probe.preflight import check
 from streaming.probe.run import Probe, main
+from streaming.probe.source import Source, source_of
 
 __all__ = [
     "NoOffsetsLogError",
     "Probe",
     "RoundAbandonedError",
+    "Source",
     "StopRequestedError",
     "check",
     "main",
+    "source_of",
 ]

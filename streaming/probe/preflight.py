@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,15 @@ from kafka.errors import (
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
-from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
+from streaming.events import LOG
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
+from streaming.probe.rights import topic_rights
 from streaming.probe.topics import creation_problem, wrong_settings
 
 _CONNECT_S = 5.0
@@ -134,8 +135,8 @@ def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
     connections = Connections(admin)
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
-    rights = _topic_rights(admin, [settings.job.offsets_topic])
-    if ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ}):
+    rights = topic_rights(admin, [settings.job.offsets_topic]) or {}
+    if settings.offsets_log == LOG and ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ}):
         log = f"Topic {settings.job.offsets_topic!r}"
         yield _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
     yield from _group_lacks(groups, topics, settings, deadline)
@@ -144,7 +145,7 @@ def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
 
 def _bus_lacks(admin: Any, settings: Settings) -> Iterator[str]:
     """What is missing on the cluster with the probe's two topics."""
-    rights = _topic_rights(admin, [settings.probe.rounds_topic, settings.probe.events_topic])
+    rights = topic_rights(admin, [settings.probe.rounds_topic, settings.probe.events_topic]) or {}
     for name in (settings.probe.rounds_topic, settings.probe.events_topic):
         granted = rights.get(name)
         if granted:  # it exists, and we may describe it
@@ -155,27 +156,6 @@ def _bus_lacks(admin: Any, settings: Settings) -> Iterator[str]:
     if problem := creation_problem(admin, settings.probe):
         yield problem
     yield from wrong_settings(admin, settings.probe)
-
-
-def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
-    """This client's rights on topics; a topic that does not exist is missing, one it may not see has no rights."""
-    request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=True,
-        min_version=4,
-    )
-    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as clients.py does, and why)
-    if answer.API_VERSION < 8:
-        return {}  # before Kafka 2.3 (KIP-430) only an attempt shows it
-    return {
-        topic.name: {ACLOperation(right) for right in topic.authorized_operations or () if right in _OPERATIONS}
-        for topic in answer.topics
-        if topic.error_code in (0, 29)
-    }
-
-
-_OPERATIONS = {operation.value for operation in ACLOperation}
 
 
 def _group_lacks(
