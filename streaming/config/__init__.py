@@ -5,6 +5,7 @@ from __future__ import annotations
 from streaming.config.checkpoint import checkpoint_of, needs_delta, needs_s3a
 from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
+from streaming.config.rocketmq import ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy
 from streaming.config.settings import (
     Filters,
     JobSettings,
@@ -20,12 +21,15 @@ from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_fi
 
 __all__ = [
     "KAFKA_SECRETS",
+    "ROCKETMQ_SECRETS",
     "SHIPPED_RULES",
     "Filters",
     "JobSettings",
     "KafkaSettings",
     "Owner",
     "ProbeSettings",
+    "RocketMQSettings",
+    "RocketMQStrategy",
     "ServeSettings",
     "Settings",
     "Thresholds",

@@ -45,6 +45,9 @@ LOG: Final = "log"
 ADMIN: Final = "admin"
 """Source of groups that are only asked for, by Kafka's requests about groups."""
 
+ROCKETMQ: Final = "rocketmq"
+"""Source of RocketMQ's groups."""
+
 # Kafka's controller refuses topics far below this. A larger count comes from a broken or hostile record, and would make
 # the core allocate for partitions that cannot exist.
 MAX_PARTITIONS: Final = 1_000_000
@@ -143,7 +146,6 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     size: int = 0
     topics_since: int | None = None
     offsets_retention_minutes: int | None = None
-
 
     @property
     def source(self) -> str:

@@ -28,6 +28,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rights import topic_rights
+from streaming.probe.rocketmq.preflight import cluster_problems
 from streaming.probe.topics import creation_problem, wrong_settings
 
 _CONNECT_S = 5.0
@@ -56,6 +57,11 @@ class Problem:
 
 def check(settings: Settings) -> list[Problem]:
     """Try what the probe and the job will do, and return what will not work; empty when all is well."""
+    if settings.rocketmq is not None:
+        found = [Problem(sentence) for sentence in cluster_problems(settings)]
+        if settings.bus is not None:
+            found += _checked("bus", settings.bus, lambda admin: _bus_lacks(admin, settings))
+        return found
 
     def watched(admin: Any) -> Iterator[str]:
         yield from _watched_lacks(admin, settings)
@@ -136,7 +142,9 @@ def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
     rights = topic_rights(admin, [settings.job.offsets_topic]) or {}
-    if settings.offsets_log == LOG and ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ}):
+    if settings.offsets_log == LOG and ACLOperation.READ not in rights.get(
+        settings.job.offsets_topic, {ACLOperation.READ}
+    ):
         log = f"Topic {settings.job.offsets_topic!r}"
         yield _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
     yield from _group_lacks(groups, topics, settings, deadline)
