@@ -58,6 +58,7 @@ ROOMS = {
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
     ),
     "streaming.records": room("msgspec"),
+    "streaming.rocketmq": room("msgspec"),
     "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
@@ -69,9 +70,9 @@ ROOMS = {
         "streaming.exceptions streaming.lifecycle streaming.stores streaming.times",
     ),
     "streaming.probe": room(
-        "kafka tenacity",
+        "kafka msgspec tenacity",
         "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
-        "streaming.record_batches streaming.terminal",
+        "streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
@@ -124,15 +125,16 @@ ROOMS = {
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
-        "streaming.tables streaming.up",
+        "assignors streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log "
+        "streaming.process streaming.rocketmq streaming.tables streaming.up",
         "streaming.demo.run",
     ),
     "streaming.cli": room(
         "msgspec rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.burrow streaming.catalog streaming.cluster "
         "streaming.config streaming.demo streaming.exceptions streaming.groups streaming.job streaming.maintain "
-        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.offsets_log streaming.probe streaming.process streaming.rocketmq streaming.serve streaming.terminal "
+        "streaming.up",
     ),
 }
 
@@ -143,6 +145,7 @@ PURE = (
     "streaming.groups",
     "streaming.log_health",
     "streaming.offsets_log",
+    "streaming.rocketmq",
 )
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 
