@@ -9,6 +9,7 @@ from streaming.config.rocketmq import ROCKETMQ_SECRETS, RocketMQSettings, Rocket
 from streaming.config.settings import (
     Filters,
     JobSettings,
+    OffsetsLog,
     Owner,
     ProbeSettings,
     ServeSettings,
@@ -26,6 +27,7 @@ __all__ = [
     "Filters",
     "JobSettings",
     "KafkaSettings",
+    "OffsetsLog",
     "Owner",
     "ProbeSettings",
     "RocketMQSettings",

@@ -375,8 +375,12 @@ class KafkaCluster:
         )
         self._warn_of_forbidden("Describe on Group", classic | consumer)
         tells = not self.reads_log
-        found = {name: _classic(answer, tells=tells) for name, answer in classic.items() if not isinstance(answer, Refused)}
-        found |= {name: _consumer(answer, tells=tells) for name, answer in consumer.items() if not isinstance(answer, Refused)}
+        found = {
+            name: _classic(answer, tells=tells) for name, answer in classic.items() if not isinstance(answer, Refused)
+        }
+        found |= {
+            name: _consumer(answer, tells=tells) for name, answer in consumer.items() if not isinstance(answer, Refused)
+        }
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
         return {name: description for name, description in found.items() if description.state != _DEAD}

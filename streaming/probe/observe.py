@@ -206,9 +206,9 @@ def round_events(
 ) -> list[tuple[str, Event]]:
     """The events of one round, each with the group that keys it.
 
-    Sorted by group id; a group's `GroupEvent` comes before its `TopicEvent`s and what is seen of it. Groups that the round before had and this
-    one has not come as `GroupGone`. Groups that are gone, and idle groups that this round reports, come before the
-    others.
+    Sorted by group id; a group's `GroupEvent` comes before its `TopicEvent`s and what is seen of it.
+    Groups that the round before had and this one has not come as `GroupGone`. Groups that are gone, and idle groups
+    that this round reports, come before the others.
 
     Args:
         head: What all events share.

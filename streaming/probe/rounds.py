@@ -7,8 +7,8 @@
     (d) the events, acknowledged
     (e) the closing record
 
-Where the offsets log is not read (`KafkaCluster.reads_log`), (b) is left out, (c) has membership and committed offsets as
-well, and the closing record is of another type.
+Where the offsets log is not read (`KafkaCluster.reads_log`), (b) is left out, (c) has membership and committed offsets
+as well, and the closing record is of another type.
 
 Any failure on the way ends the round; it is never continued. Then, no longer part of it, the questions by timestamp
 whose answers later rounds tell.

@@ -1,7 +1,7 @@
 """Where a cluster's groups are read from: its offsets log, or Kafka's requests about groups (`Settings.offsets_log`).
 
-Decisions are numbered by the log's offsets, or by rounds; so a cluster keeps the source with which its rounds began, for
-as long as the topic of the rounds remembers it. Only a person changes it, together with the lake.
+Decisions are numbered by the log's offsets, or by rounds; so a cluster keeps the source with which its rounds began,
+for as long as the topic of the rounds remembers it. Only a person changes it, together with the lake.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ def choose(settings: Settings, before: str | None, readable: Callable[[], bool |
         "leaders, the number of commits and the cost of rebalances stay unknown (docs/admin-mode.md)."
     )
     if wanted == ADMIN:
-        return Source(ADMIN, f"With offsets_log = \"admin\" {topic} is not read; {costs}")
+        return Source(ADMIN, f'With offsets_log = "admin" {topic} is not read; {costs}')
     may_read = readable()
     if before == ADMIN:
-        now = (
-            f" It may be read now: for the log, set offsets_log = \"log\" and begin a new lake." if may_read else ""
-        )
+        now = ' It may be read now: for the log, set offsets_log = "log" and begin a new lake.' if may_read else ""
         return Source(ADMIN, f"As in the rounds before, {topic} is not read; {costs}{now}")
     if may_read:
-        return Source(LOG, f"Groups are read from {topic}, which this client may read: no completed rebalance is missed.")
+        return Source(
+            LOG, f"Groups are read from {topic}, which this client may read: no completed rebalance is missed."
+        )
     if before == LOG:
         message = (
             f"This client may no longer read {topic}, from which the groups of cluster {settings.cluster!r} were read "
-            f"so far: grant Read on Topic {topic!r} again, or set offsets_log = \"admin\" and begin a new lake "
+            f'so far: grant Read on Topic {topic!r} again, or set offsets_log = "admin" and begin a new lake '
             "(docs/admin-mode.md)."
         )
         raise SetupError(message)

@@ -60,6 +60,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
         elapsed: As in `GroupObservation`, ms.
         opened_offset: Offset of the opening record; less than `round` after the rounds topic was recreated.
         offsets_retention_minutes: As in `RoundClosed`.
+        source: Where groups were read from: "log", or how they were seen.
     """
 
     round: int
@@ -77,6 +78,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     elapsed: int = 0
     opened_offset: int = -1
     offsets_retention_minutes: int | None = None
+    source: str = "log"
 
 
 _ENCODER = msgspec.msgpack.Encoder()

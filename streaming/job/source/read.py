@@ -29,6 +29,7 @@ from streaming.records import (
     MembershipRecord,
     PartitionInput,
     RocketMQObservation,
+    Seen,
     TopicObservation,
     encode_cluster_topics,
     encode_inputs,
@@ -284,9 +285,10 @@ def _input_size(item: GroupInput) -> int:
     """Approximate bytes of an input, without packing it."""
     if isinstance(item, GroupObservation):
         texts = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
-        return 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
+        size = 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
+        return size if item.seen is None else size + _seen_size(item.seen)
     if isinstance(item, MembershipRecord):
-        return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
+        return 200 + sum(map(_member_size, item.members))
     if isinstance(item, RocketMQObservation):
         return _rocketmq_size(item)
     return 100
@@ -299,6 +301,23 @@ def _rocketmq_size(item: RocketMQObservation) -> int:
     topics = sum(100 + sum(60 + 45 * len(queues.max) for queues in topic.queues) for topic in item.topics)
     routes = sum(60 * (1 + len(route.brokers)) for topic in item.topics for route in topic.routes)
     return 200 + brokers + channels + members + topics + routes
+
+
+def _seen_size(seen: Seen) -> int:
+    size = 0
+    if seen.classic is not None:
+        size += sum(map(_member_size, seen.classic.members))
+    if seen.consumer is not None:
+        for member in seen.consumer.members:
+            size += 300 + sum(map(len, member.topics))
+            size += sum(30 + 4 * len(numbers) for _, numbers in (*member.owned, *member.target))
+    if seen.commits is not None:
+        size += sum(len(topic) + 12 * len(offsets) for topic, offsets in seen.commits.offsets.items())
+    return size
+
+
+def _member_size(member: Member) -> int:
+    return 300 + len(member.user_data or b"") + _partitions(member) * 4
 
 
 def _topic_size(topic: TopicObservation) -> int:

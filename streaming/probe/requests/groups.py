@@ -131,19 +131,17 @@ class GroupRequests:
         Raises:
             RoundAbandonedError: The broker did not answer, or a coordinator is moving.
         """
-        found: dict[str, int | Refused] = {}
         if self._connections.version(FindCoordinatorRequest) < 4:
             singly = [(None, FindCoordinatorRequest(key=group, key_type=0, max_version=3)) for group in groups]
-            answers = zip(groups, self._connections.ask(singly, deadline), strict=True)
+            answers = list(zip(groups, self._connections.ask(singly, deadline), strict=True))
         else:
             work = [
                 (None, FindCoordinatorRequest(coordinator_keys=chunk, key_type=0, min_version=4))
                 for chunk in _chunks(groups)
             ]
-            answers = ((one.key, one) for answer in self._connections.ask(work, deadline) for one in answer.coordinators)
-        for group, answer in answers:
-            found[group] = refusal_of_group(answer, group) or answer.node_id
-        return found
+            told = self._connections.ask(work, deadline)
+            answers = [(one.key, one) for answer in told for one in answer.coordinators]
+        return {group: refusal_of_group(answer, group) or answer.node_id for group, answer in answers}
 
     def committed(
         self,
@@ -178,9 +176,7 @@ class GroupRequests:
         found: dict[str, Committed | Refused] = {}
         for answer in self._connections.ask(work, deadline):
             for group in answer.groups:
-                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(
-                    group, ends, whole=whole
-                )
+                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(group, ends, whole=whole)
         return found
 
     def _committed_one_by_one(
