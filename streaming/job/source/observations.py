@@ -48,7 +48,7 @@ from streaming.records import (
 )
 from streaming.times import DAY_MS
 
-Seen = GroupObservation | RocketMQObservation
+OfGroup = GroupObservation | RocketMQObservation
 """One group in one round, whatever was seen of it."""
 
 _LARGEST = 2**63 - 1
@@ -176,7 +176,7 @@ class ObservationAssembler:
         self._waiting = 0
         self._first_end = _LARGEST
         self._sizes: dict[int, int] = {}
-        self._observations: dict[str, list[Seen]] = {}
+        self._observations: dict[str, list[OfGroup]] = {}
         self._cluster_topics: dict[str, list[ClusterTopicObservation]] = {}
         self._topics_done: set[tuple[int, str]] = set()
         self._done: set[tuple[int, str]] = set()
@@ -231,7 +231,7 @@ class ObservationAssembler:
         if self._waiting > _WAITING_BYTES:
             self._give_up(lambda _: True)
 
-    def take(self) -> dict[str, list[Seen]]:
+    def take(self) -> dict[str, list[OfGroup]]:
         """Return the observations completed so far, per group, ordered by their last events, and forget them."""
         observations, self._observations, self.made = self._observations, {}, 0
         # Rounds behind the current offset get no further events.
