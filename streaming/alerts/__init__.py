@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.alerts.run import Alerter, check_settings, main, open_targets, send_test
+from streaming.alerts.commands import check_settings, main, open_targets, send_test
+from streaming.alerts.first_start import accept
+from streaming.alerts.run import Alerter
 
-__all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
+__all__ = ["Alerter", "accept", "check_settings", "main", "open_targets", "send_test"]
