@@ -347,6 +347,7 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
         ),
         elapsed=running.elapsed,
         opened_offset=closed.round,
+        offsets_retention_minutes=closed.offsets_retention_minutes,
     )
     running.taken.append(TakenRound(closed, summary, record.offset))
     running.records += distance + _events(running, closed)

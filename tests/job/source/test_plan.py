@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from streaming.events import Rejected, RoundClosed
 from streaming.job.source.plan import Batch, Limits, MostRead, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
+from streaming.records import ClosedRound
 from tests.job.source.made_rounds import CLUSTER, FAR, at, closed, opened
 
 START = Positions.read(INITIAL)
@@ -66,6 +67,15 @@ def test_the_limit_counts_the_bytes_of_events() -> None:
 
 def test_without_a_round_to_take_nothing_moves() -> None:
     assert plan_batch(START, [at(0, opened())], FAR, CLUSTER).end == START
+
+
+def test_what_a_closing_record_says_of_the_cluster_reaches_the_row_of_its_round() -> None:
+    said = {"interval_ms": 7_000, "probe": "b", "cluster_id": "k", "groups": 3, "offsets_retention_minutes": 10_080}
+    (taken,) = plan_batch(START, [at(1, closed(0, [5], **said))], FAR, CLUSTER).rounds
+    assert {name: getattr(taken.summary, name) for name in said} == said
+    # A field that both have must not get lost on the way: `rounds` has it in its own form, or here as it is.
+    shared = set(RoundClosed.__struct_fields__) & set(ClosedRound.__struct_fields__)
+    assert shared == set(said) | {"round", "time", "events", "holds"}
 
 
 def test_a_round_with_held_partitions_tells_how_many() -> None:
