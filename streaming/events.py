@@ -19,6 +19,8 @@ never closed count for nothing.
 Keys: `evenkeel.events` by group id, or by topic where no group is concerned (UTF-8), `evenkeel.rounds` by cluster name.
 Times are ms since the epoch, UTC. Offsets are offsets of the monitored topic, positions are exclusive ends in the
 offsets log.
+
+(Longer than other modules: every type of record, its fields explained, beside the checks of what a record may hold.)
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def untimed(rows: Rows) -> dict[str, list[Any]]:
 # Since when something is unread is a time of rounds, too, and so is a pace.
 _TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_", "loses_data_", "drain_seconds")
 
-# Several racks may have been seen around a decision: which one is tried first depends on times of rounds. So does which
-# of several reasons is told why none could be computed.
+# Several racks may have been seen around a decision. The times of rounds decide which one is tried first, and so which
+# reason the row gives when none could be computed.
 _TRIED_FIRST = "with the newest partition counts: "
 
 

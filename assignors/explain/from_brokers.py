@@ -66,7 +66,7 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
     def place_of(one: tuple[str, int, str]) -> Place:
         return named.get(one[0], one[0]), one[1]
 
-    # (What members keep and give up is told together, although some releases settle topic by topic.)
+    # One step for all topics, although some releases decide topic by topic what members keep: it reads more easily.
     for key, part in groupby(notes, key=_key):
         for note in part if key[0] != "given" else [_joined(part)]:
             if isinstance(note, trace.ServerShares):

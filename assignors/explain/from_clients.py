@@ -43,7 +43,7 @@ def dealt_steps(notes: Sequence[object], facts: Facts) -> list[steps.Step]:
     result: list[steps.Step] = []
     orders = [note for note in notes if isinstance(note, trace.Ordered)]
     everyone = set(facts.topics)
-    # (kafka-python's range sorts each topic's subscribers alone: then the order is told with each topic.)
+    # kafka-python's range sorts the subscribers of each topic separately, so each topic shows its own order.
     alone = any(order.rule == "kafka-python" for order in orders) and not any(
         isinstance(note, trace.Turns) for note in notes
     )

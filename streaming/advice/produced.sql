@@ -2,7 +2,8 @@
 --
 -- A topic that the group has left keeps its committed offsets for days, so topics count that the members of the newest
 -- decision subscribe to or own. Where the period has no decision, or one of them cannot be decoded, all count, but only a
--- partition is told that a member certainly owned at the day's last row of group_health: one that it calls hot.
+-- partition is named that a member certainly owned at the end of the day: one in hot_partitions of its last row of
+-- group_health.
 --
 -- Reads: partition_hourly and members of the period, group_health of its last day.
 -- Parameters: $cluster, $part, $parts (which part of the groups)

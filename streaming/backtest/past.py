@@ -142,8 +142,8 @@ class Past:
     def _register(self, connection: duckdb.DuckDBPyConnection, name: str, columns: Collection[str]) -> bool:
         """Show a table to the database under its name; returns whether the database itself reads its files.
 
-        That takes a tenth of the time, and is possible for a lake in a folder whose files all have these columns:
-        where one lacks a column, as those of older releases do, Arrow knows that it is NULL.
+        This takes a tenth of the time. It needs a lake in a folder, and files that all have these columns; files of
+        older releases may lack one, and then Arrow reads them, which fills in NULL.
         """
         key = name, frozenset(columns)
         if key not in self._direct:

@@ -5,6 +5,8 @@ the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places i
 file names the cluster and its connection in an entry `[[clusters]]`, of which there is one today
 (`streaming/config/sources.py`). Secrets are best given by file or by the environment; they are `SecretStr`, so they
 print as stars and appear in no log, plan or page.
+
+(Longer than other modules: a class per section of the file, so that all settings can be read in one place.)
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def look_at_alerts(settings: Settings) -> Iterator[Line]:
             yield Line("alerts", "rules", "warn", f"{said}.")
     targets = open_targets(settings)
     if not targets:
-        text = "none: nobody is told of an alert. Name one in alerts.targets_file (docs/alerts.md)."
+        text = "there are none, so no alert is delivered. Name one in alerts.targets_file (docs/alerts.md)."
         yield Line("alerts", "targets", "warn", text)
     for name in targets:
         text = "its address is of a form that can be used; `evenkeel alert --test` sends a message"

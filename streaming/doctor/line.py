@@ -18,7 +18,7 @@ State = Literal["ok", "warn", "wrong"]
 
 HIDDEN = "***"
 
-# Names of environment variables whose values are secrets, whoever reads them.
+# Environment variables with such names hold secrets, no matter which program they are for.
 _SECRET_NAMES = re.compile(
     r"SECRET|PASSWORD|PASSWD|TOKEN|CREDENTIAL|ACCESS_KEY|ACCOUNT_KEY|API_KEY|TARGETS|PROXY_URL|SAS"
 )

@@ -16,7 +16,7 @@ from streaming.explain.told import tell
 from streaming.tables import LakeReader
 from streaming.terminal import printable, visible
 
-# Of each cluster the newest verdict, or the newest on the generation that was asked for.
+# The newest verdict in each cluster, or the newest on the requested generation.
 _VERDICT = """
 SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
   matching_library, drifted_count, drifted_partitions, inputs

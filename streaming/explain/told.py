@@ -20,7 +20,7 @@ from streaming.groups import unpack_inputs
 # at the very most, for somebody who waits. The largest ordinary groups (1,000 members, 10,000 partitions) need a tenth.
 _MOST_WORK = 10_000_000
 
-# Drifted partitions that are told one by one; `drift.drifted_partitions` has all.
+# An answer lists this many drifted partitions one by one: a screen. `drift.drifted_partitions` has all of them.
 _MOST_DRIFTED = 20
 
 _KNOWN_PREFIXES = ("server-", "rocketmq:")

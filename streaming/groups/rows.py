@@ -3,6 +3,8 @@
 The fields have the names of the columns in `streaming.tables.schema` (a test compares them). Times are ms since the
 epoch, UTC, and dates are days since the epoch; the writer converts them to TIMESTAMP and DATE. None is NULL; the
 column's comment says what that means.
+
+(Longer than other modules: a line per column of every table that the core writes.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A Kafka cluster as the rounds see it: which requests a round sends, in which order, and what the answers mean."""
+"""A Kafka cluster as the rounds see it: which requests a round sends, in which order, and what the answers mean.
+
+(Longer than other modules: the order of one round, which is easier to check in one place than in several.)
+"""
 
 from __future__ import annotations
 

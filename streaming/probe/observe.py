@@ -2,6 +2,8 @@
 
 The answers come in as values, the events of the round go out, and a `Memory` is handed on to the next round. Nothing
 here sends a request, so every rule can be tested with literals.
+
+(Longer than other modules: the values that come in, with their fields explained, beside the rules for them.)
 """
 
 from __future__ import annotations
