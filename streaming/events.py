@@ -16,6 +16,10 @@ time the broker's append time of that record, so it depends on neither the probe
 the number; a closing record confirms that all of them are acknowledged and gives their offsets. Events of a round that
 never closed count for nothing.
 
+A cluster whose offsets log cannot be read has rounds without log positions: they are closed by a `RoundSeen`, which is
+a type of its own, and tell their groups by `SeenGroupEvent` and the types of `events_seen.py`. To older readers these
+types are unknown: they take no such round, rather than one that seems to have no groups.
+
 Keys: `evenkeel.events` by group id, or by topic where no group is concerned (UTF-8), `evenkeel.rounds` by cluster name.
 Times are ms since the epoch, UTC. Offsets are offsets of the monitored topic, positions are exclusive ends in the
 offsets log.
@@ -31,9 +35,16 @@ from typing import Final
 
 import msgspec
 
+from streaming.events_seen import SEEN_TYPES, ClassicSeen, CommitsSeen, ConsumerSeen, SeenEvent, wrong_seen
 from streaming.terminal import visible
 
 EVENTS_VERSION: Final = 1
+
+LOG: Final = "log"
+"""Source of groups that are read from the offsets log."""
+
+ADMIN: Final = "admin"
+"""Source of groups that are only asked for, by Kafka's requests about groups."""
 
 # Kafka's controller refuses topics far below this. A larger count comes from a broken or hostile record, and would make
 # the core allocate for partitions that cannot exist.
@@ -134,8 +145,28 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     topics_since: int | None = None
     offsets_retention_minutes: int | None = None
 
+    @property
+    def source(self) -> str:
+        """Where its groups were read from: `LOG`, or what `RoundSeen` says."""
+        return LOG
 
-Round = RoundOpened | RoundClosed
+
+class RoundSeen(RoundClosed, frozen=True, tag="closed_seen", tag_field="type", kw_only=True):
+    """Closes a round of a cluster whose offsets log is not read: `log` and `log_end` are empty, `holds` is None.
+
+    Attributes:
+        seen_by: How its groups were seen: `ADMIN` (Kafka's requests about groups), or the name of another source.
+    """
+
+    seen_by: str = "admin"
+
+    @property
+    def source(self) -> str:
+        """Where its groups were read from."""
+        return self.seen_by
+
+
+Round = RoundOpened | RoundClosed | RoundSeen
 
 
 class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
@@ -182,6 +213,21 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
     held_by: str | None = None
     idle: bool = False
     rested: tuple[int, int] | None = None
+
+
+class SeenGroupEvent(GroupEvent, frozen=True, tag="group_seen", tag_field="type"):
+    """One group in a round without log positions: `log_partition` and `log_position` are -1, `held_since` is None.
+
+    Attributes:
+        seen: How many events of `events_seen.py` follow for this group in this round, beside its `TopicEvent`s.
+        looked: The round has seen the group's membership. If no event tells it, it is as it was.
+        absent_at: Time of the closed round before, which did not list the group; None for a group that it listed, and
+            where nobody knows.
+    """
+
+    seen: int = 0
+    looked: bool = False
+    absent_at: int | None = None
 
 
 class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -283,6 +329,10 @@ class GroupGone(msgspec.Struct, frozen=True, tag="gone", tag_field="type"):
     reason: str
 
 
+class SeenGroupGone(GroupGone, frozen=True, tag="gone_seen", tag_field="type"):
+    """The same in a round without log positions: `log_partition` and `log_position` are -1."""
+
+
 class ClusterTopicEvent(msgspec.Struct, frozen=True, tag="cluster_topic", tag_field="type"):
     """One topic of the cluster in one round, whether or not a group reads it: once per heartbeat, and when it is gone.
 
@@ -326,7 +376,17 @@ class ClusterTopicEvent(msgspec.Struct, frozen=True, tag="cluster_topic", tag_fi
     gone: str | None = None
 
 
-Event = GroupEvent | TopicEvent | GroupGone | ClusterTopicEvent
+Event = (
+    GroupEvent
+    | SeenGroupEvent
+    | TopicEvent
+    | GroupGone
+    | SeenGroupGone
+    | ClusterTopicEvent
+    | ClassicSeen
+    | ConsumerSeen
+    | CommitsSeen
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,10 +433,14 @@ All of them are a query over `lag_current`."""
 LONGEST_READER: Final = 1_000
 """Characters of a group that an event names; an id can have 32 KB. A longer one is cut."""
 
-_TYPES = {"opened", "closed", "group", "topic", "gone", "cluster_topic"}
+_TYPES = {"opened", "closed", "closed_seen", "group", "topic", "gone", "cluster_topic", "group_seen", "gone_seen"}
+_TYPES |= SEEN_TYPES
 
 # Characters of a name in a reason; an id can have 32 KB.
 _LONGEST_NAME = 100
+
+# Sources are our own words; a column of the tables holds them.
+_SOURCE = re.compile(r"[a-z][a-z_]{0,31}")
 
 _MAX_GROUPS = 2**31 - 1
 
@@ -400,6 +464,11 @@ def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
     if isinstance(event, ClusterTopicEvent):
         reason = _wrong_cluster_topic(event)
         return Rejected(reason) if reason else event
+    if isinstance(event, SeenEvent):
+        reason = wrong_seen(event)
+        return Rejected(reason) if reason else event
+    if isinstance(event, SeenGroupEvent | SeenGroupGone):
+        return Rejected(reason) if (reason := _wrong_seen_group(event)) else event
     if isinstance(event, (GroupEvent, GroupGone)):
         if not 0 <= event.log_partition < MAX_PARTITIONS:
             return Rejected(f"log_partition is {event.log_partition}")
@@ -415,6 +484,12 @@ def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
 def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
     """Read one record of `evenkeel.rounds`; any bytes are allowed."""
     record = _decode(value, _ROUNDS, _MAX_ROUND_BYTES)
+    if isinstance(record, RoundSeen):
+        if record.log or record.log_end or record.holds is not None:
+            return Rejected("a round without a log that has log positions")
+        if not _SOURCE.fullmatch(record.seen_by) or record.seen_by == LOG:
+            return Rejected(f"{visible(record.seen_by, _LONGEST_NAME)} is not a source of groups")
+        return Rejected(reason) if (reason := _wrong_positions(record)) else record
     if isinstance(record, RoundClosed):
         if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):
             return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
@@ -427,14 +502,29 @@ def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
                 return Rejected(f"a hold of log partition {hold.partition}, which nothing holds back")
             if hold.producer_id is not None and not 0 <= hold.producer_id <= _MAX_OFFSET:
                 return Rejected(f"a hold by producer {hold.producer_id}")
-        for positions in (record.events, record.resting):
-            for partition, (first, end) in positions.items():
-                if not (_is_partition(partition) and 0 <= first <= end <= _MAX_OFFSET):
-                    return Rejected(f"event positions {first} to {end} of partition {partition[:20]!r}")
-        return record
+        return Rejected(reason) if (reason := _wrong_positions(record)) else record
     if isinstance(record, RoundOpened | UnknownType | Rejected):
         return record
     return Rejected("not a round")
+
+
+def _wrong_positions(record: RoundClosed) -> str | None:
+    for positions in (record.events, record.resting):
+        for partition, (first, end) in positions.items():
+            if not (_is_partition(partition) and 0 <= first <= end <= _MAX_OFFSET):
+                return f"event positions {first} to {end} of partition {partition[:20]!r}"
+    return None
+
+
+def _wrong_seen_group(event: SeenGroupEvent | SeenGroupGone) -> str | None:
+    if event.log_partition != -1 or event.log_position != -1 or not 0 <= event.round <= _MAX_OFFSET:
+        return f"log position {event.log_position} in a round without a log, round {event.round}"
+    if isinstance(event, SeenGroupEvent) and not 0 <= event.seen <= len(SEEN_TYPES):
+        return f"{event.seen} events as seen of one group"
+    absent_at = event.absent_at if isinstance(event, SeenGroupEvent) else None
+    if absent_at is not None and not 0 <= absent_at <= _LAST_TIMESTAMP_MS:
+        return f"a round before at {absent_at}"
+    return None
 
 
 def _is_partition(name: str) -> bool:

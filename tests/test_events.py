@@ -15,6 +15,7 @@ from streaming.events import (
     Rejected,
     Retention,
     RoundClosed,
+    RoundSeen,
     TopicEvent,
     UnknownType,
     UnreadTimestamp,
@@ -42,6 +43,46 @@ CLOSED: dict[str, object] = {
 
 def record(**changes: object) -> bytes:
     return json.dumps(CLOSED | changes).encode()
+
+
+SEEN: dict[str, object] = CLOSED | {"type": "closed_seen", "log": [], "log_end": [], "holds": None, "seen_by": "admin"}
+
+
+def test_a_closing_record_without_a_log_is_read_as_one_of_its_source() -> None:
+    closed = decode_round(json.dumps(SEEN).encode())
+    assert isinstance(closed, RoundSeen)
+    assert (closed.source, closed.log, closed.events) == ("admin", (), {"0": (3, 8)})
+    logged = decode_round(record())
+    assert isinstance(logged, RoundClosed)
+    assert logged.source == "log"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"log": [5], "log_end": [5]}, {"seen_by": "log"}, {"seen_by": "x" * 99}, {"events": {"0": [8, 3]}}, {"holds": []}],
+)
+def test_a_closing_record_that_contradicts_itself_is_refused(changes: dict[str, object]) -> None:
+    assert isinstance(decode_round(json.dumps(SEEN | changes).encode()), Rejected)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"type": "commits_seen", "whole": True, "offsets": {"x": [[-1, 5]]}},
+        {"type": "commits_seen", "whole": True, "offsets": {"x": [[0, -2]]}},
+        {"type": "commits_seen", "whole": True, "offsets": {"x": [[0, 1], [0, 2]]}},
+        {"type": "classic_seen", "protocol_type": "", "protocol": "", "members": [{"id": "a"}, {"id": "a"}]},
+        {"type": "classic_seen", "protocol_type": "", "protocol": "", "members": [{"id": "a"}], "more": 1},
+        {"type": "consumer_seen", "epoch": 2**31, "assignment_epoch": 0, "assignor": "", "members": []},
+        {"type": "consumer_seen", "epoch": 1, "assignment_epoch": 1, "assignor": "",
+         "members": [{"id": "a", "epoch": 1, "target": [["i", "x", [-1]]]}]},
+        {"type": "group_seen", "time": 5, "log_partition": 0, "log_position": 0, "topics": 0, "state": None,
+         "protocol_type": None, "group_type": None},
+    ],
+)  # fmt: skip
+def test_what_was_seen_is_refused_where_no_probe_could_have_seen_it(changes: dict[str, object]) -> None:
+    common = {"v": 1, "cluster": "c", "round": 4, "group": "g"}
+    assert isinstance(decode_event(json.dumps(common | changes).encode()), Rejected)
 
 
 def test_a_closing_record_is_read() -> None:

@@ -39,6 +39,11 @@ def missing(row: Row) -> list[str]:
             f"{words.counted(row['type_unknown'], 'group')} whose type the broker does not say: brokers before 3.8 "
             "do not"
         )
+    if row["seen"]:
+        said.append(
+            f"{words.counted(row['seen'], 'group')} that the probe asks for in rounds, because their log is not read: "
+            "generations, commits and the cost of rebalances are not known"
+        )
     if row["cluster_id"] is None:
         said.append("the broker gives no cluster id")
     return said

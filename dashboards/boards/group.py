@@ -23,6 +23,14 @@ __all__ = ["BOARD", "found_group", "members_of", "topic_link"]
 _SHOWN_DECISIONS: Final = 15
 _MOST_MEMBERS: Final = 100
 
+_SOURCES: Final = {"log": "its log", "admin": "requests in rounds"}
+
+_SOURCE_TITLES: Final = {
+    "log": "__consumer_offsets: no completed rebalance is missed",
+    "admin": "its log is not read: rebalances between two rounds are seen as one; generations, commits and the cost of "
+    "rebalances are not known (docs/admin-mode.md)",
+}
+
 # Longer spans come from roll-ups by day.
 _BY_HOUR: Final = RANGES["30d"]
 
@@ -106,6 +114,7 @@ def _head(group: Row, verdict: Row | None, view: View) -> dict[str, Any]:
         ("strategy", words.cut(group["strategy"] or words.DASH, 32), group["strategy"] or ""),
         ("generation", words.number(group["generation"]), ""),
         ("state", words.cut(group["state"] or words.DASH, 24), ""),
+        ("read from", _SOURCES.get(group["source"], group["source"]), _SOURCE_TITLES.get(group["source"], "")),
         ("rebalanced", clock.time(group["last_decision_time"]), clock.whole(group["last_decision_time"])),
     ]
     if view.owners:

@@ -9,12 +9,13 @@
 --   not_visible         groups that subscribe to a topic that the probe does not see
 --   retention_unknown   groups that are behind on topics whose retention the probe was not told
 --   type_unknown        groups of which the broker does not say the type
+--   seen                groups that are only seen in rounds, because their log is not read (source is not log)
 --   blocked             groups whose lag is unknown because an open transaction blocks the offsets log
 SELECT r.cluster, r.cluster_id, r.round, r.round_time, r.closed_time, r.interval_ms, r.probe, r.groups, r.events,
   r.log_partitions, r.held_partitions, r.log_records,
   coalesce(g.living_groups, 0) AS living_groups, g.members, g.lag_total, g.lag_unknown,
   coalesce(g.not_visible, 0) AS not_visible, coalesce(g.retention_unknown, 0) AS retention_unknown,
-  coalesce(g.type_unknown, 0) AS type_unknown, coalesce(g.blocked, 0) AS blocked
+  coalesce(g.type_unknown, 0) AS type_unknown, coalesce(g.seen, 0) AS seen, coalesce(g.blocked, 0) AS blocked
 FROM rounds_current AS r
 LEFT JOIN (
   SELECT cluster, count(*) AS living_groups, CAST(sum(members) AS BIGINT) AS members,
@@ -23,6 +24,7 @@ LEFT JOIN (
       AS not_visible,
     CAST(sum(CASE WHEN loses_data_reason = 'retention_unknown' THEN 1 ELSE 0 END) AS BIGINT) AS retention_unknown,
     CAST(sum(CASE WHEN group_type IS NULL THEN 1 ELSE 0 END) AS BIGINT) AS type_unknown,
+    CAST(sum(CASE WHEN source <> 'log' THEN 1 ELSE 0 END) AS BIGINT) AS seen,
     CAST(sum(CASE WHEN contains(to_json(findings), '{"finding":"offsets_blocked"') THEN 1 ELSE 0 END) AS BIGINT)
       AS blocked
   FROM group_health_current

@@ -85,7 +85,7 @@ class Day:
     Attributes:
         day: The day.
         observed: Time in which the group was observed.
-        commits: Offset commits.
+        commits: Offset commits; None where they are not known.
         members_max: Most members.
         members_mean: Mean number of members, weighted by time.
         members_known: Time in which their number was known.
@@ -96,7 +96,7 @@ class Day:
 
     day: date
     observed: float
-    commits: int = 0
+    commits: int | None = 0
     members_max: int | None = None
     members_mean: float | None = None
     members_known: float = 0.0

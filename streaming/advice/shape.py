@@ -85,7 +85,7 @@ def abandoned(period: Period) -> Advice | None:
     """A group that nobody was in, and that committed nothing, for the whole period."""
     days = period.days
     if len(days) < ABANDONED_LEAST or any(
-        one.members_max != 0 or one.commits or one.observed < _HALF_A_DAY_S for one in days
+        one.members_max != 0 or one.commits != 0 or one.observed < _HALF_A_DAY_S for one in days
     ):
         return None
     first, last = days[0].lag_total_max, days[-1].lag_total_max

@@ -8,6 +8,7 @@ from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.settings import (
     Filters,
     JobSettings,
+    OffsetsLog,
     Owner,
     ProbeSettings,
     ServeSettings,
@@ -24,6 +25,7 @@ __all__ = [
     "Filters",
     "JobSettings",
     "KafkaSettings",
+    "OffsetsLog",
     "Owner",
     "ProbeSettings",
     "ServeSettings",

@@ -189,6 +189,10 @@ class JobSettings(Section):
 _TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
+OffsetsLog = Literal["auto", "log", "admin"]
+"""Where groups are read from (`Settings.offsets_log`)."""
+
+
 class AlertSettings(Section):
     """The alerter.
 
@@ -350,6 +354,8 @@ class Settings(BaseSettings):
         cluster: Name of the monitored cluster, as the tables show it.
         lake: Folder of the Delta tables; the checkpoint lies beside them.
         kafka: The connection to it.
+        offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
+            where nobody may read it; "auto" takes the log where it may be read (docs/admin-mode.md).
         bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
         filters: What is watched.
         probe: The probe.
@@ -373,6 +379,7 @@ class Settings(BaseSettings):
     cluster: str = "default"
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
+    offsets_log: OffsetsLog = "auto"
     bus: KafkaSettings | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()

@@ -22,6 +22,9 @@ _NAME = "evenkeel.toml"
 
 _CLUSTERS_VARIABLE = "EVENKEEL_CLUSTERS"
 
+# Settings of an entry of `[[clusters]]`, with their names in `Settings`.
+_OF_CLUSTER = {"name": "cluster", "kafka": "kafka", "offsets_log": "offsets_log"}
+
 
 class NoJsonError(ValueError):
     """A variable of the environment must be JSON, but is not. Its text is a sentence.
@@ -111,7 +114,7 @@ def _one_cluster(values: dict[str, Any], file: str) -> dict[str, Any]:
     Raises:
         SetupError: There are several, or the cluster is given in another form.
     """
-    for name in ("cluster", "kafka"):
+    for name in ("cluster", "kafka", "offsets_log"):
         if name in values:
             message = (
                 f"{file} has {name} at its top level: begin the cluster's settings with [[clusters]], give its name as "
@@ -131,5 +134,5 @@ def _one_cluster(values: dict[str, Any], file: str) -> dict[str, Any]:
     for entry in entries:
         for name, value in entry.items():
             # (What is neither is refused as a setting that does not exist, by this name.)
-            values[{"name": "cluster", "kafka": "kafka"}.get(name, f"clusters.{name}")] = value
+            values[_OF_CLUSTER.get(name, f"clusters.{name}")] = value
     return values

@@ -81,7 +81,7 @@ def print_explanation(
         console.out(json.dumps(told.json(row, place), default=_iso), highlight=False)
         return
     console.print(
-        f"{visible(row['group_id'])} ({visible(row['cluster'])}), generation {row['generation']}, decision "
+        f"{visible(row['group_id'])} ({visible(row['cluster'])}), {_generation(row['generation'])}decision "
         f"{row['decision']} of {row['record_time']:%Y-%m-%d %H:%M:%S} UTC",
         style="bold",
         highlight=False,
@@ -96,10 +96,15 @@ def print_explanation(
     newest = reader.rows(_NEWEST, {"group": group, "cluster": row["cluster"]})[0]
     if generation is None and newest["decision"] is not None and newest["decision"] > row["decision"]:
         console.print(
-            f"  A newer decision, of generation {newest['generation']}, has no verdict yet.",
+            f"  A newer decision, {_generation(newest['generation'])}number {newest['decision']}, has no verdict yet.",
             highlight=False,
             markup=False,
         )
+
+
+def _generation(generation: int | None) -> str:
+    """The generation in a list of what names a decision; nothing where only rounds have seen it."""
+    return "" if generation is None else f"generation {generation}, "
 
 
 def _missing(reader: LakeReader, asked: Mapping[str, Any], lake: str, generation: int | None) -> str:

@@ -29,7 +29,9 @@ from streaming.groups.load.rates import void_topic
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.members import close_modern_members, write_modern_members
 from streaming.groups.modern.verdicts import was_met_empty, write_modern_verdicts
-from streaming.groups.rows import Rows
+from streaming.groups.rows import LOG, Rows
+from streaming.groups.seen.commits import windows_of
+from streaming.groups.seen.take_in import take_membership
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
 from streaming.records import (
     CommitWindow,
@@ -38,6 +40,7 @@ from streaming.records import (
     GroupObservation,
     MembershipRecord,
     MembershipTombstone,
+    Seen,
     in_order,
     merge_windows,
 )
@@ -63,7 +66,7 @@ def advance(
     Returns:
         The new state, None when there is nothing left to keep (the group is gone), and the rows.
     """
-    context = Context(group, config, Rows())
+    context = Context(group, config, Rows(), LOG if state is None else state.source)
     for item in in_order(inputs):
         if state is None:
             state = GroupState()
@@ -71,6 +74,8 @@ def advance(
             _fold(state, item)
         elif isinstance(item, GroupObservation):
             _take_in(state)
+            state = _from_source(state, item)
+            context.source = state.source
             compaction.leave(state, item.log_position)
             if item.gone is not None:
                 cost.close_cost(state, context.rows)
@@ -82,6 +87,8 @@ def advance(
                 cost.close_cost(state, context.rows)
                 _pass_round(state, item, context)
             else:
+                if item.seen is not None:
+                    _take_look(state, item, item.seen, context)
                 _judge_round(state, item, context)
         elif isinstance(item, MembershipRecord):
             _take_in(state)
@@ -100,6 +107,28 @@ def advance(
     if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):
         state = None
     return state, context.rows
+
+
+def _from_source(state: GroupState, observation: GroupObservation) -> GroupState:
+    """The state, or a new one if the group was read from another source so far: its numbers mean something else."""
+    source = LOG if observation.seen is None else observation.seen.source
+    if source == state.source:
+        return state
+    known_nothing = state.is_void() and state.compacted_until < 0
+    if not known_nothing:
+        state = GroupState()
+    state.source = source
+    return state
+
+
+def _take_look(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
+    """Process what a round saw of a group whose log is not read."""
+    take_membership(state, observation, seen, context)
+    if seen.commits is not None:
+        for windows in windows_of(state, observation, seen.commits):
+            for window in windows:
+                _fold(state, window)
+            _take_in(state)
 
 
 def _fold(state: GroupState, window: CommitWindow) -> None:
@@ -234,6 +263,8 @@ def _move(state: GroupState, shift: Shift) -> None:
         entries: list[CountSeen | RacksSeen] = [*topic.counts, *topic.racks]
         for seen in entries:
             seen.first, seen.last = moved(seen.first), moved(seen.last)
+    if state.seen is not None:
+        state.seen.looked = moved(state.seen.looked)
     if state.offset_events is not None:
         state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
     if shift.since <= 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from assignors import BadStrategy, CustomStrategies, CustomStrategy, custom_strategies
 from streaming.exceptions import SetupError
-from streaming.groups.rows import Rows
+from streaming.groups.rows import LOG, Rows
 
 
 def _none(_: str) -> None:
@@ -78,7 +78,7 @@ def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategie
     return custom_strategies(configured)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
     """One group in one call of `advance`.
 
@@ -86,8 +86,17 @@ class Context:
         group: Group id.
         config: The core's settings.
         rows: Rows are appended here.
+        source: Where the group is read from: the column of that name.
+        made: Of a decision that was only seen: after which time and until when it was made, ms, as far as it is known.
     """
 
     group: str
     config: GroupConfig
     rows: Rows
+    source: str = LOG
+    made: tuple[int | None, int | None] = (None, None)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the group is only seen in rounds, and its log not read."""
+        return self.source != LOG

@@ -43,7 +43,18 @@ NO_ROUND: Final = "no_round"
 NOT_SHOWN: Final = "high_watermark_unknown"
 OTHER_LOG: Final = "other_log"
 
-REASONS: Final = (OWNERS_UNKNOWN, STRATEGY_UNKNOWN, HANDOVER_PENDING, NO_COMMIT, NO_ROUND, NOT_SHOWN, OTHER_LOG)
+SEEN_ONLY: Final = "seen_only"
+
+REASONS: Final = (
+    OWNERS_UNKNOWN,
+    STRATEGY_UNKNOWN,
+    HANDOVER_PENDING,
+    NO_COMMIT,
+    NO_ROUND,
+    NOT_SHOWN,
+    OTHER_LOG,
+    SEEN_ONLY,
+)
 """Why there are no bounds; the column `records_delayed_reason` explains each."""
 
 # The tables hold int64.

@@ -95,7 +95,7 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     revision: int
     kind: str
     incarnation: int
-    generation: int
+    generation: int | None
     previous_generation: int | None
     generations_skipped: int | None
     follows: int | None
@@ -119,6 +119,8 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     records_delayed_min: int | None = None
     records_delayed_max: int | None = None
     records_delayed_reason: str | None = None
+    decided_time_min: int | None = None
+    decided_time_max: int | None = None
 
 
 class DriftRow(msgspec.Struct, frozen=True, array_like=True):
@@ -133,7 +135,7 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     event_date: int
     topic: str | None
     incarnation: int
-    generation: int
+    generation: int | None
     round: int
     round_time: int
     strategy: str | None
@@ -171,7 +173,7 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ahead_by: int | None
     lag_status: str
     reason: str | None
-    commits: int
+    commits: int | None
     last_commit_time: int | None
     rewound_by: int
     offset_deleted: bool
@@ -222,7 +224,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     lag_max: int | None
     lag_unknown: int
     lag_status: str
-    commits: int
+    commits: int | None
     imbalance: float | None
     imbalance_optimal: float | None
     time_behind_seconds_min: float | None
@@ -260,12 +262,12 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     event_date: int
     ended: bool
     incarnation: int
-    generation: int
+    generation: int | None
     group_instance_id: str | None
     client_id: str
     client_host: str
     rack: str | None
-    leader: bool
+    leader: bool | None
     subscription: tuple[str, ...] | None
     partition_count: int | None
     partitions: tuple[TopicAssignment, ...] | None
@@ -348,6 +350,7 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     elapsed_ms: int
     opened_offset: int
     offsets_retention_minutes: int | None
+    source: str | None = None
 
 
 class OpenTransactionRow(msgspec.Struct, frozen=True, array_like=True):
@@ -405,7 +408,7 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     record_time: int
     event_date: int
     incarnation: int
-    generation: int
+    generation: int | None
     round: int
     round_time: int
     strategy: str

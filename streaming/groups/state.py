@@ -20,10 +20,12 @@ from streaming.groups.health.state import Rebalances, Uncommitted
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.load.state import LoadState
 from streaming.groups.modern.state import ModernState
+from streaming.groups.rows import LOG
+from streaming.groups.seen.state import SeenState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 4
+STATE_VERSION: Final = 5
 """Version of the state, for groups and for the reserved keys."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
@@ -118,6 +120,8 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
         load: Its rates and their window; None before the first round.
         stopped: Rebalances whose delayed records the next round tells, oldest first (`delayed.py`).
+        source: Where the group is read from: "log", or how it is seen in rounds.
+        seen: The looks at a group that is only seen in rounds; None for one whose log is read.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -142,6 +146,8 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     uncommitted: Uncommitted | None = None
     load: LoadState | None = None
     stopped: list[Stopped] = []
+    source: str = LOG
+    seen: SeenState | None = None
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -227,6 +233,12 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("RoundsState", 3): _unchanged,
     ("UnreadableState", 3): _unchanged,
     ("ClusterTopicState", 3): _unchanged,
+    # Version 5 appends the source of a group, the looks at one that is only seen, what memberships and targets that
+    # were only seen have in addition, and the interval in which a decision was made to the churn rows of open costs.
+    ("GroupState", 4): _unchanged,
+    ("RoundsState", 4): _unchanged,
+    ("UnreadableState", 4): _unchanged,
+    ("ClusterTopicState", 4): _unchanged,
 }
 
 

@@ -204,9 +204,10 @@ class Judged:
         log_partition: Partition of the offsets log; -1 when unknown.
         record_time: Time of the record, ms.
         incarnation: The group's incarnation.
-        generation: Generation, or epoch.
+        generation: Generation, or epoch; None when unknown.
         strategy: The strategy that the members agreed on, or the server assignor that they request; None if there is
             none.
+        source: Where the group is read from.
     """
 
     group: str
@@ -214,8 +215,9 @@ class Judged:
     log_partition: int
     record_time: int
     incarnation: int
-    generation: int
+    generation: int | None
     strategy: str | None
+    source: str = LOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,7 @@ def _row(judged: Judged, verdict: Verdict, observation: GroupObservation, config
         cluster=config.cluster,
         group_id=judged.group,
         decision=judged.decision,
-        source=LOG,
+        source=judged.source,
         log_partition=partition_column(judged.log_partition),
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),

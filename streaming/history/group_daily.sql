@@ -50,7 +50,7 @@ summed AS (
     sum(lag_known_seconds ORDER BY hour) AS lag_known_seconds,
     max(lag_max) AS lag_max,
     max(lost_records_max) AS lost_records_max,
-    sum(commits) AS commits,
+    CASE WHEN bool_or(commits IS NULL) THEN NULL ELSE sum(commits) END AS commits,
     max(drifted_count_max) AS drifted_count_max,
     sum(drifted_seconds ORDER BY hour) AS drifted_seconds,
     min(members_min) AS members_min,

@@ -147,7 +147,8 @@ SELECT
   lag_total_sum / nullif(lag_known_ms, 0) AS lag_total_mean,
   coalesce(lag_known_ms, 0) / 1000.0 AS lag_known_seconds,
   lag_max, lost_records_max,
-  coalesce(commits, 0) AS commits,
+  -- (Rows of a group that is only seen in rounds do not have them.)
+  CASE WHEN r.source_rows > 0 AND commits IS NULL THEN NULL ELSE coalesce(commits, 0) END AS commits,
   coalesce(lag_status_seconds, []) AS lag_status_seconds,
   coalesce(state_seconds, []) AS state_seconds,
   coalesce(verdict_seconds, []) AS verdict_seconds,

@@ -44,6 +44,7 @@ by_status AS (
     sum(held_ms) FILTER (lag IS NOT NULL) AS known_ms,
     max(lost_records) FILTER (NOT ended) AS lost_records_max,
     sum(commits) FILTER (in_hour) AS commits,
+    bool_or(in_hour AND commits IS NULL) AS commits_unknown,
     -- (`greatest` passes over NULL.)
     sum(greatest(committed_step, 0)) FILTER (in_hour AND committed_step IS NOT NULL) AS committed_growth,
     sum(greatest(produced_step, 0)) FILTER (in_hour AND produced_step IS NOT NULL) AS produced_growth,
@@ -61,7 +62,8 @@ SELECT
   sum(lag_sum) / nullif(sum(known_ms), 0) AS lag_mean,
   coalesce(sum(known_ms), 0) / 1000.0 AS lag_known_seconds,
   max(lost_records_max) AS lost_records_max,
-  coalesce(sum(commits), 0) AS commits,
+  -- (Rows of a group that is only seen in rounds do not have them.)
+  CASE WHEN bool_or(commits_unknown) THEN NULL ELSE coalesce(sum(commits), 0) END AS commits,
   sum(committed_growth) AS committed_offset_growth,
   sum(produced_growth) AS high_watermark_growth,
   coalesce(max(rewound_by_max), 0) AS rewound_by_max,

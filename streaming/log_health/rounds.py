@@ -66,6 +66,7 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
                 elapsed_ms=item.elapsed,
                 opened_offset=item.opened_offset,
                 offsets_retention_minutes=item.offsets_retention_minutes,
+                source=item.source,
             )
         )
     state.holds = holds

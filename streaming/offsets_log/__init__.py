@@ -14,6 +14,7 @@ from streaming.offsets_log.codec.membership import (
     decode_assignment,
     decode_membership,
     decode_subscription,
+    seen_member,
 )
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
@@ -64,4 +65,5 @@ __all__ = [
     "partition_for",
     "printed",
     "rows_at",
+    "seen_member",
 ]

@@ -6,15 +6,18 @@ from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, S
 from streaming.probe.inspection import looks_of
 from streaming.probe.preflight import Inspected, check, inspect
 from streaming.probe.run import Probe, main
+from streaming.probe.source import Source, source_of
 
 __all__ = [
     "Inspected",
     "NoOffsetsLogError",
     "Probe",
     "RoundAbandonedError",
+    "Source",
     "StopRequestedError",
     "check",
     "inspect",
     "looks_of",
     "main",
+    "source_of",
 ]

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
+from kafka.errors import AuthorizationError, KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
+from streaming.events import ADMIN
 from streaming.exceptions import EvenkeelError
 from streaming.probe.clients import Connections, open_consumer
 from streaming.probe.deadline import Deadline
@@ -141,6 +142,9 @@ def _refuses(host: str, port: int) -> str | None:
 def _log(settings: Settings, answer: Any) -> Iterator[Inspected]:
     """Whether the offsets log can be read: one record of it is."""
     what = f"{settings.job.offsets_topic}: readable"
+    if settings.offsets_log == ADMIN:
+        yield Inspected(what, note='not asked: with offsets_log = "admin" groups are asked for instead')
+        return
     topic = next((t for t in answer.topics if t.name == settings.job.offsets_topic), None)
     if topic is None or topic.error_code or not topic.partitions:
         note = "it is not there yet: it comes with the cluster's first consumer group"
@@ -173,6 +177,9 @@ def _log(settings: Settings, answer: Any) -> Iterator[Inspected]:
             )
             yield Inspected(what, problem, serious=False)
     except (KafkaError, AssertionError) as error:
+        if isinstance(error, AuthorizationError) and settings.offsets_log == "auto":
+            yield Inspected(what, note="no, so groups are asked for instead (docs/admin-mode.md says what is lost)")
+            return
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
         yield Inspected(what, f"The log cannot be read ({why}): the job would stop. docs/security.md has the rights.")
     finally:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,7 @@ from streaming.probe.requests import (
     TopicPlaces,
 )
 from streaming.probe.retention import Key, Retentions
+from streaming.probe.seen import SeenGroup, classic_membership, consumer_membership
 from streaming.probe.timestamps import Timestamps
 from streaming.probe.turns import AskedTopics, Turns
 from streaming.terminal import visible
@@ -47,7 +48,8 @@ _DEAD = "Dead"
 _CLASSIC_TYPES = ("classic", None)
 
 # In these states the answer has the subscriptions of all members.
-_STATES_WITH_SUBSCRIPTIONS = ("Stable", "Empty")
+_STABLE = "Stable"
+_STATES_WITH_SUBSCRIPTIONS = (_STABLE, _EMPTY)
 
 _UNKNOWN_OFFSET = -1
 
@@ -66,7 +68,7 @@ class OffsetsLog:
     """The offsets log before a round.
 
     Attributes:
-        leaders: Node id per partition; every partition has one.
+        leaders: Node id per partition; every partition has one. Empty where the log is not read.
         metadata: The answer that they come from.
     """
 
@@ -102,16 +104,20 @@ class KafkaCluster:
         heartbeat_ms: int = 600_000,
         interval_ms: int = 10_000,
         watches_topic: Callable[[str], bool] | None = None,
+        *,
+        reads_log: bool = True,
     ) -> None:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close.
 
         `watches_topic` says which topics are watched for themselves, whether or not a group reads them; None for none.
+        Without `reads_log` the offsets log is not asked for, and a look has membership and committed offsets.
         """
         self._connections = Connections(admin)
         self._ask_topics = MetadataRequests(self._connections)
         self._ask_groups = GroupRequests(self._connections)
         self._ask_partitions = PartitionRequests(self._connections)
         self._offsets_topic = offsets_topic
+        self.reads_log = reads_log
         self._filters = filters
         self._warned: set[str] = set()
         self._told_configs = False
@@ -145,7 +151,12 @@ class KafkaCluster:
                 to see.
             RoundAbandonedError: A partition has no leader: its groups' records could not be read up to a known
                 position, and these groups could not be distinguished from deleted ones.
+
+        Returns:
+            The log; without leaders, and with nothing but the brokers, where it is not read.
         """
+        if not self.reads_log:
+            return OffsetsLog((), self._ask_topics.metadata([], deadline))
         metadata = self._ask_topics.metadata([self._offsets_topic], deadline)
         places = metadata.topics.get(self._offsets_topic)
         if places is Refused.FORBIDDEN:
@@ -222,7 +233,7 @@ class KafkaCluster:
             RoundAbandonedError: A necessary answer is missing.
         """
         groups = self._groups(log, memory, deadline)
-        descriptions = self._descriptions(groups, deadline)
+        descriptions = self._descriptions(groups, memory, deadline)
         committed = self._committed(groups, deadline)
         of_commits = {name: found.topics for name, found in committed.items()}
         topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
@@ -236,6 +247,7 @@ class KafkaCluster:
             topics,
             {name: found.mark for name, found in committed.items()},
             self._timestamps.tell(early, topics, time),
+            {} if self.reads_log else _seen(groups, descriptions, committed),
         )
 
     def ask_timestamps(self, deadline: Deadline) -> None:
@@ -294,21 +306,38 @@ class KafkaCluster:
 
     def _groups(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> dict[str, Group]:
         listed = self._ask_groups.list_groups(log.metadata.brokers, deadline)
-        groups = self._watched(listed, log)
+        groups = self._watched(listed, log, deadline)
         missing = [group for group in memory.topics if group not in groups and self._filters.watches_group(group)]
         if missing:
             groups |= self._missed(missing, log, deadline)
         return groups
 
-    def _watched(self, listed: Iterable[Group], log: OffsetsLog) -> dict[str, Group]:
+    def _watched(self, listed: Iterable[Group], log: OffsetsLog, deadline: Deadline) -> dict[str, Group]:
         groups: dict[str, Group] = {}
+        twice: list[Group] = []
         for group in listed:
             if not self._filters.watches_group(group.group):
                 continue
-            # While a coordinator moves, the old and the new one may both list a group: the leader knows.
-            if group.group not in groups or group.node == log.leaders[partition_for(group.group, len(log.leaders))]:
+            # While a coordinator moves, the old and the new one may both list a group.
+            if group.group in groups:
+                twice.append(group)
+            else:
                 groups[group.group] = group
+        if twice:
+            coordinators = self._coordinators([group.group for group in twice], log, deadline)
+            groups |= {group.group: group for group in twice if coordinators[group.group] == group.node}
         return groups
+
+    def _coordinators(self, groups: Sequence[str], log: OffsetsLog, deadline: Deadline) -> dict[str, int]:
+        """Node ids of the groups' coordinators: the leaders of their log partitions, or whom a broker names.
+
+        For a group that we may not describe it is any broker: each refuses it in the same way.
+        """
+        if log.leaders:
+            return {group: log.leaders[partition_for(group, len(log.leaders))] for group in groups}
+        anyone = log.metadata.brokers[0]
+        told = self._ask_groups.coordinators(list(dict.fromkeys(groups)), deadline)
+        return {group: anyone if isinstance(node, Refused) else node for group, node in told.items()}
 
     def _missed(self, missing: list[str], log: OffsetsLog, deadline: Deadline) -> dict[str, Group]:
         """Make sure that groups that no broker listed are gone, and did not only change coordinators.
@@ -321,7 +350,7 @@ class KafkaCluster:
             Groups that these coordinators list now, and those that we may not query any more: losing the right to see
             a group does not make it deleted.
         """
-        coordinators = {group: log.leaders[partition_for(group, len(log.leaders))] for group in missing}
+        coordinators = self._coordinators(missing, log, deadline)
         answers = self._ask_groups.describe_groups(coordinators, deadline)
         self._warn_of_forbidden("Describe on Group", answers)
         hidden = [
@@ -330,11 +359,17 @@ class KafkaCluster:
             if answer is Refused.FORBIDDEN
         ]
         listed = self._ask_groups.list_groups(sorted(set(coordinators.values())), deadline)
-        return self._watched([*hidden, *listed], log)
+        return self._watched([*hidden, *listed], log, deadline)
 
-    def _descriptions(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Description]:
-        # An empty group has no members, so no subscriptions: simple groups cost nothing here.
-        with_members = [group for group in groups.values() if group.state != _EMPTY]
+    def _descriptions(self, groups: Mapping[str, Group], memory: Memory, deadline: Deadline) -> dict[str, Description]:
+        # An empty group has no members, so no subscriptions: simple groups cost nothing here. (The epoch at which a
+        # consumer group became empty is asked for once.)
+        with_members = [
+            group
+            for group in groups.values()
+            if group.state != _EMPTY
+            or (not self.reads_log and group.group_type == _CONSUMER and group.group not in memory.rest.marks)
+        ]
         classic = self._ask_groups.describe_groups(
             {group.group: group.node for group in with_members if group.group_type in _CLASSIC_TYPES}, deadline
         )
@@ -342,8 +377,13 @@ class KafkaCluster:
             {group.group: group.node for group in with_members if group.group_type == _CONSUMER}, deadline
         )
         self._warn_of_forbidden("Describe on Group", classic | consumer)
-        found = {name: _classic(answer) for name, answer in classic.items() if not isinstance(answer, Refused)}
-        found |= {name: _consumer(answer) for name, answer in consumer.items() if not isinstance(answer, Refused)}
+        tells = not self.reads_log
+        found = {
+            name: _classic(answer, tells=tells) for name, answer in classic.items() if not isinstance(answer, Refused)
+        }
+        found |= {
+            name: _consumer(answer, tells=tells) for name, answer in consumer.items() if not isinstance(answer, Refused)
+        }
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
         return {name: description for name, description in found.items() if description.state != _DEAD}
@@ -351,7 +391,8 @@ class KafkaCluster:
     def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Committed]:
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
-        answers = self._ask_groups.committed(asked, self._timestamps.first_ends, deadline)
+        first_ends = self._timestamps.first_ends
+        answers = self._ask_groups.committed(asked, first_ends, deadline, whole=not self.reads_log)
         self._warn_of_forbidden("Describe on Group", answers)
         return {name: answer for name, answer in answers.items() if not isinstance(answer, Refused)}
 
@@ -410,10 +451,27 @@ class KafkaCluster:
                 _LOG.warning("The right %s.", sentence)
 
 
-def _classic(answer: Any) -> Description:
+def _seen(
+    groups: Mapping[str, Group], descriptions: Mapping[str, Description], committed: Mapping[str, Committed]
+) -> dict[str, SeenGroup]:
+    """What a round tells of the groups where it does not read the log."""
+    return {
+        name: SeenGroup(
+            # An empty group need not be described to know that it has no members.
+            looked=name in descriptions or group.state == _EMPTY,
+            membership=descriptions[name].membership if name in descriptions else None,
+            offsets=committed[name].offsets if name in committed else None,
+        )
+        for name, group in groups.items()
+    }
+
+
+def _classic(answer: Any, *, tells: bool) -> Description:
+    # Before they are Stable, members have no assignment, and coordinators do not tell their subscriptions.
+    membership = classic_membership(answer) if tells and answer.group_state == _STABLE else None
     if answer.protocol_type not in (_CONSUMER, ""):
         # Connect, schema registries: their members' metadata are not subscriptions.
-        return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True)
+        return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True, membership=membership)
     subscribed: set[str] = set()
     # During a rebalance coordinators list members without their metadata, or none yet.
     complete = answer.group_state in _STATES_WITH_SUBSCRIPTIONS
@@ -423,10 +481,10 @@ def _classic(answer: Any) -> Description:
             complete = False
         else:
             subscribed.update(subscription.topics)
-    return Description(answer.group_state, answer.protocol_type, frozenset(subscribed), complete)
+    return Description(answer.group_state, answer.protocol_type, frozenset(subscribed), complete, membership)
 
 
-def _consumer(answer: Any) -> Description:
+def _consumer(answer: Any, *, tells: bool) -> Description:
     # In this protocol the subscriptions are reported in every state. The broker resolves a regular expression: the
     # topics it found are those of the assignments.
     subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
@@ -434,7 +492,8 @@ def _consumer(answer: Any) -> Description:
         if member.subscribed_topic_regex:
             subscribed.update(place.topic_name for place in member.assignment.topic_partitions)
             subscribed.update(place.topic_name for place in member.target_assignment.topic_partitions)
-    return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True)
+    membership = consumer_membership(answer) if tells else None
+    return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
 
 
 def _led(topics: Mapping[str, TopicPlaces | Refused]) -> dict[tuple[str, int], int]:

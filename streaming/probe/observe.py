@@ -22,12 +22,16 @@ from streaming.events import (
     GroupGone,
     Retention,
     RoundClosed,
+    SeenGroupEvent,
+    SeenGroupGone,
     TopicEvent,
     UnreadTimestamp,
 )
+from streaming.events_seen import SeenEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, is_its_turn, reporting, rest_after, rested
+from streaming.probe.seen import Membership, SeenGroup, SeenRound, Telling, Told, tell
 from streaming.probe.turns import AskedTopics, Turns
 
 _EMPTY = "Empty"
@@ -66,12 +70,15 @@ class Description:
         subscribed: Topics its members ask for.
         complete: False when that may not be all: coordinators report subscriptions in Stable only, and bytes that are
             not a subscription count for nothing.
+        membership: The members to tell in a round that does not read the log; None in every other, and where the group
+            has none, or rebalances.
     """
 
     state: str
     protocol_type: str
     subscribed: frozenset[str]
     complete: bool
+    membership: Membership | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,8 @@ class Memory:
         rest: How long the groups have rested.
         unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
         turns: The topics of the cluster.
+        told: What was told last of groups whose log is not read.
+        source: Source of the round that this is the memory of; None before the first.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -114,6 +123,8 @@ class Memory:
     rest: Rest = field(default_factory=Rest)
     unread: Mapping[str, int] = field(default_factory=dict)
     turns: Turns = field(default_factory=Turns)
+    told: Mapping[str, Told] = field(default_factory=dict)
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +136,7 @@ class RoundHead:
         cluster_id: Kafka's own id.
         number: Offset of the opening record.
         time: Its append time.
-        log: Position in each partition of the offsets log.
+        log: Position in each partition of the offsets log; empty in a round that does not read it.
         holds: Per partition of the offsets log.
     """
 
@@ -148,6 +159,7 @@ class Look:
         topics: Per topic; a topic that we may not see is missing.
         committed: Hash of each group's committed offsets; a group whose offsets we may not see is missing.
         unread: Timestamps of the oldest unread records by group and topic, as far as they are known.
+        seen: Membership and committed offsets, in a round that does not read the log; empty in every other.
     """
 
     groups: Mapping[str, Group]
@@ -156,6 +168,7 @@ class Look:
     topics: Mapping[str, Topic]
     committed: Mapping[str, int] = field(default_factory=dict)
     unread: Mapping[str, Mapping[str, tuple[UnreadTimestamp, ...]]] = field(default_factory=dict)
+    seen: Mapping[str, SeenGroup] = field(default_factory=dict)
 
 
 def topics_of_groups(
@@ -191,12 +204,13 @@ def round_events(
     after: Memory,
     filters: Filters,
     period_ms: int,
+    seen: SeenRound | None = None,
 ) -> list[tuple[str, Event]]:
     """The events of one round, each with the group that keys it.
 
-    Sorted by group id; a group's `GroupEvent` comes before its `TopicEvent`s. Groups that the round before had and this
-    one has not come as `GroupGone`. Groups that are gone, and idle groups that this round reports, come before the
-    others.
+    Sorted by group id; a group's `GroupEvent` comes before its `TopicEvent`s and what is seen of it.
+    Groups that the round before had and this one has not come as `GroupGone`. Groups that are gone, and idle groups
+    that this round reports, come before the others.
 
     Args:
         head: What all events share.
@@ -205,6 +219,7 @@ def round_events(
         after: Of this round, as `memory_after` gives it.
         filters: What is watched.
         period_ms: An idle group is reported once within it.
+        seen: What is told of membership and offsets, in a round that does not read the log.
     """
     resting: list[tuple[str, Event]] = []
     others: list[tuple[str, Event]] = []
@@ -224,7 +239,8 @@ def round_events(
                 or is_its_turn(group, memory.rest, after.rest, period_ms)
                 else {}
             )
-            events = _events_of_group(head, look, group, stretch, unread, idle=idle)
+            telling = seen.telling.get(group, Telling()) if seen is not None else None
+            events = _events_of_group(head, look, memory, group, stretch, unread, telling, idle=idle)
             (resting if idle else others).extend((group, event) for event in events)
     return resting + others
 
@@ -232,14 +248,41 @@ def round_events(
 def _events_of_group(
     head: RoundHead,
     look: Look,
+    memory: Memory,
     group: str,
     stretch: tuple[int, int] | None,
     unread: Mapping[str, tuple[UnreadTimestamp, ...]],
+    telling: Telling | None,
     *,
     idle: bool,
 ) -> list[Event]:
     listed, description = look.groups[group], look.descriptions.get(group)
     topics = [topic for topic in look.topics_of_groups[group] if topic in look.topics]
+    of_topics = [_topic_event(head, group, topic, look.topics[topic], unread.get(topic, ())) for topic in topics]
+    if telling is not None:
+        return [
+            SeenGroupEvent(
+                v=EVENTS_VERSION,
+                cluster=head.cluster,
+                round=head.number,
+                time=head.time,
+                group=group,
+                log_partition=-1,
+                log_position=-1,
+                topics=len(topics),
+                state=description.state if description else listed.state,
+                protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
+                group_type=listed.group_type,
+                cluster_id=head.cluster_id,
+                idle=idle,
+                rested=stretch,
+                seen=len(telling.events),
+                looked=telling.looked,
+                absent_at=None if group in memory.topics or memory.rest.time < 0 else memory.rest.time,
+            ),
+            *of_topics,
+            *telling.events,
+        ]
     partition = partition_for(group, len(head.log))
     hold = lasting(head.holds[partition])
     holder = hold.holder if hold is not None else None
@@ -263,7 +306,7 @@ def _events_of_group(
         idle=idle,
         rested=stretch,
     )
-    return [first, *(_topic_event(head, group, topic, look.topics[topic], unread.get(topic, ())) for topic in topics)]
+    return [first, *of_topics]
 
 
 def _topic_event(
@@ -286,7 +329,30 @@ def _topic_event(
     )
 
 
+def seen_round(head: RoundHead, look: Look, memory: Memory, after: Memory, period_ms: int) -> SeenRound:
+    """What a round that does not read the log tells of membership and committed offsets.
+
+    Args:
+        head: What all events share.
+        look: What the round saw.
+        memory: Of the closed round before.
+        after: Of this round, as `memory_after` gives it.
+        period_ms: Everything is told once within it.
+    """
+    reports = {group: reporting(group, memory.rest, after.rest, period_ms) for group in look.groups}
+    whole = [
+        group
+        for group, report in reports.items()
+        if report is Reporting.AS_IDLE or is_its_turn(group, memory.rest, after.rest, period_ms)
+    ]
+    silent = [group for group, report in reports.items() if report is Reporting.NOT_AT_ALL]
+    return tell(head.cluster, head.number, look.seen, memory.told, whole, silent)
+
+
 def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
+    reason = "deleted" if filters.watches_group(group) else "filtered"
+    if not head.log:
+        return SeenGroupGone(EVENTS_VERSION, head.cluster, head.number, head.time, group, -1, -1, reason)
     partition = partition_for(group, len(head.log))
     return GroupGone(
         v=EVENTS_VERSION,
@@ -296,7 +362,7 @@ def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
         group=group,
         log_partition=partition,
         log_position=head.log[partition],
-        reason="deleted" if filters.watches_group(group) else "filtered",
+        reason=reason,
     )
 
 
@@ -428,7 +494,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             topics[event.group] = set()
         elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
-        elif event.group in topics:
+        elif not isinstance(event, SeenEvent) and event.group in topics:
             topics[event.group].add(event.topic)
     since: dict[int, int] = {}
     for event in events:
@@ -440,10 +506,10 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
                 since[event.log_partition] = event.held_since
         elif isinstance(event, TopicEvent):
             topics.setdefault(event.group, set()).add(event.topic)
-        else:
+        elif not isinstance(event, SeenEvent):
             topics.pop(event.group, None)
     recalled = {group: frozenset(names) for group, names in topics.items()}
-    return Memory(recalled, recalled_holds(closed, since), turns=Turns(told=told))
+    return Memory(recalled, recalled_holds(closed, since), turns=Turns(told=told), source=closed.source)
 
 
 def _recall_topic(told: dict[str, int], event: ClusterTopicEvent) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +19,15 @@ from kafka.errors import (
     SaslAuthenticationFailedError,
     UnsupportedSaslMechanismError,
 )
-from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
+from streaming.events import ADMIN, LOG
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
+from streaming.probe.rights import topic_rights
 from streaming.probe.topics import creation_problem, wrong_settings
 
 _CONNECT_S = 5.0
@@ -176,14 +177,20 @@ def _watched(admin: Any, settings: Settings) -> Iterator[Inspected]:
     connections = Connections(admin)
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
-    rights = _topic_rights(admin, [settings.job.offsets_topic])
-    log = f"Topic {settings.job.offsets_topic!r}"
-    lacks = ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ})
-    problem = _lack(settings.kafka, "Read", log, "the job cannot read the groups' log") if lacks else None
-    yield Inspected(f"right Read on {log}", problem, "" if rights else "not known before it is read")
+    yield _of_log(topic_rights(admin, [settings.job.offsets_topic]) or {}, settings)
     lacking = list(_group_lacks(groups, topics, settings, deadline))
     yield from _each("right Describe on groups", lacking)
     yield from _each("right Describe on topics", list(_topic_lacks(topics, settings, deadline)))
+
+
+def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> Inspected:
+    """The right to read the log, which is wanted only where `offsets_log` is "log"."""
+    log = f"Topic {settings.job.offsets_topic!r}"
+    lacks = ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ})
+    if settings.offsets_log != LOG and (lacks or settings.offsets_log == ADMIN):
+        return Inspected(f"right Read on {log}", None, "not wanted: groups are asked for (docs/admin-mode.md)")
+    problem = _lack(settings.kafka, "Read", log, "the job cannot read the groups' log") if lacks else None
+    return Inspected(f"right Read on {log}", problem, "" if rights else "not known before it is read")
 
 
 def _each(what: str, problems: list[str]) -> Iterator[Inspected]:
@@ -196,7 +203,7 @@ def _each(what: str, problems: list[str]) -> Iterator[Inspected]:
 def _of_bus(admin: Any, settings: Settings) -> Iterator[Inspected]:
     """The probe's two topics, on the cluster that has them: rights, creation, settings."""
     names = (settings.probe.rounds_topic, settings.probe.events_topic)
-    rights = _topic_rights(admin, names)
+    rights = topic_rights(admin, names) or {}
     for name in names:
         granted = rights.get(name)
         if granted:  # it exists, and we may describe it
@@ -209,27 +216,6 @@ def _of_bus(admin: Any, settings: Settings) -> Iterator[Inspected]:
                 yield Inspected(f"right {word} on {topic}", problem)
     yield Inspected("the probe's topics: there, or may be created", creation_problem(admin, settings.probe))
     yield from _each("the probe's topics: settings", wrong_settings(admin, settings.probe))
-
-
-def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
-    """This client's rights on topics; a topic that does not exist is missing, one it may not see has no rights."""
-    request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=True,
-        min_version=4,
-    )
-    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as clients.py does, and why)
-    if answer.API_VERSION < 8:
-        return {}  # before Kafka 2.3 (KIP-430) only an attempt shows it
-    return {
-        topic.name: {ACLOperation(right) for right in topic.authorized_operations or () if right in _OPERATIONS}
-        for topic in answer.topics
-        if topic.error_code in (0, 29)
-    }
-
-
-_OPERATIONS = {operation.value for operation in ACLOperation}
 
 
 def _group_lacks(

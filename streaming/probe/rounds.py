@@ -7,19 +7,24 @@
     (d) the events, acknowledged
     (e) the closing record
 
+Where the offsets log is not read (`KafkaCluster.reads_log`), (b) is left out, (c) has membership and committed offsets
+as well, and the closing record is of another type.
+
 Any failure on the way ends the round; it is never continued. Then, no longer part of it, the questions by timestamp
 whose answers later rounds tell.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streaming.config import Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe.deadline import Deadline
 from streaming.probe.holds import advance_holds, reported_holds
-from streaming.probe.kafka import KafkaCluster
-from streaming.probe.observe import Memory, RoundHead, cluster_topic_events, memory_after, round_events
+from streaming.probe.kafka import KafkaCluster, LogPositions
+from streaming.probe.observe import Memory, RoundHead, cluster_topic_events, memory_after, round_events, seen_round
 from streaming.probe.turns import gone, turns_after
 from streaming.probe.writer import RoundWriter
 
@@ -49,7 +54,7 @@ def one_round(
     # without a log there is no round.
     log = cluster.offsets_log(deadline)
     opened = writer.open(deadline)
-    positions = cluster.log_positions(log, deadline)
+    positions = cluster.log_positions(log, deadline) if cluster.reads_log else LogPositions((), ())
     holds = advance_holds(memory.holds, positions.stable, positions.end, opened.time)
     head = RoundHead(
         cluster=settings.cluster,
@@ -64,13 +69,16 @@ def one_round(
     ended = gone(memory.turns, asked, settings.watches_cluster_topic)
     turns = turns_after(memory.turns, asked, ended, opened.time)
     after = memory_after(head, look, memory, turns)
-    events = round_events(head, look, memory, after, settings.filters, settings.job.heartbeat_ms)
+    seen = None if cluster.reads_log else seen_round(head, look, memory, after, settings.job.heartbeat_ms)
+    if seen is not None:
+        after = replace(after, told=seen.told)
+    events = round_events(head, look, memory, after, settings.filters, settings.job.heartbeat_ms, seen)
     of_topics = cluster_topic_events(head, asked, ended, look, memory)
     written = writer.write(opened, [*of_topics, *events], deadline)
     closed = writer.close_round(
         opened,
         written,
-        (positions.stable, positions.end),
+        (positions.stable, positions.end) if cluster.reads_log else None,
         log.metadata.cluster_id,
         deadline,
         reported_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),

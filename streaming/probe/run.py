@@ -21,17 +21,18 @@ from tenacity import (
 from tenacity.nap import sleep_using_event
 
 from streaming.config import KafkaSettings, Settings, load_settings
-from streaming.events import RoundClosed
+from streaming.events import LOG, RoundClosed
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
+from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory
 from streaming.probe.preflight import check
 from streaming.probe.readback import remember
 from streaming.probe.rounds import one_round
+from streaming.probe.source import Source, choose, is_readable
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 
@@ -68,6 +69,7 @@ class Probe:
         self._cluster: KafkaCluster | None = None
         self._writer: RoundWriter | None = None
         self._memory: Memory | None = None
+        self._source: Source | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -118,6 +120,13 @@ class Probe:
         settings = self._settings
         if self._admin is None:
             self._admin = open_admin(settings.kafka)
+        if self._writer is None:
+            self._writer = (
+                self._writer_on_bus(settings.bus) if settings.bus else self._writer_by(self._admin, settings.kafka)
+            )
+        if self._memory is None:
+            self._memory = remember(settings, Deadline.after(max(self._seconds, _RECALL_S), self._stop))
+        source = self._source or self._choose(self._admin, self._memory)
         if self._cluster is None:
             self._cluster = KafkaCluster(
                 self._admin,
@@ -126,14 +135,20 @@ class Probe:
                 settings.job.heartbeat_ms,
                 settings.probe.interval_ms,
                 settings.watches_cluster_topic if settings.probe.cluster_topics else None,
+                reads_log=source.name == LOG,
             )
-        if self._writer is None:
-            self._writer = (
-                self._writer_on_bus(settings.bus) if settings.bus else self._writer_by(self._admin, settings.kafka)
-            )
-        if self._memory is None:
-            self._memory = remember(settings, Deadline.after(max(self._seconds, _RECALL_S), self._stop))
         return self._cluster, self._writer, self._memory
+
+    def _choose(self, admin: Any, memory: Memory) -> Source:
+        """Decide for the life of this process where groups are read from."""
+        deadline = Deadline.after(self._seconds, self._stop)
+        source = choose(self._settings, memory.source, lambda: is_readable(admin, self._settings, deadline))
+        if source is None:
+            message = f"the cluster has no topic {self._settings.job.offsets_topic} yet, because it never had a group"
+            raise NoOffsetsLogError(message)
+        _LOG.info("%s", source.sentence)
+        self._source = source
+        return source
 
     def _writer_on_bus(self, bus: KafkaSettings) -> RoundWriter:
         try:

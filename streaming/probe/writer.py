@@ -19,10 +19,12 @@ from streaming.events import (
     LogHold,
     RoundClosed,
     RoundOpened,
+    RoundSeen,
     TopicEvent,
     encode_event,
     encode_round,
 )
+from streaming.events_seen import SeenEvent
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
@@ -137,8 +139,8 @@ class RoundWriter:
         resting: dict[int, tuple[int, int]] = {}
         rests = False
         for ack, (_, event) in zip(acks, events, strict=True):
-            # Its topics follow in the same partition.
-            if not isinstance(event, TopicEvent):
+            # Its topics, and what was seen of it, follow in the same partition.
+            if not isinstance(event, TopicEvent | SeenEvent):
                 rests = isinstance(event, GroupGone | ClusterTopicEvent) or event.idle
             record = _acknowledged(ack, topic)
             for known in (positions, resting) if rests else (positions,):
@@ -151,7 +153,7 @@ class RoundWriter:
         self,
         opened: Opened,
         written: Written,
-        log: tuple[tuple[int, ...], tuple[int, ...]],
+        log: tuple[tuple[int, ...], tuple[int, ...]] | None,
         cluster_id: str | None,
         deadline: Deadline,
         holds: tuple[LogHold, ...] = (),
@@ -165,7 +167,7 @@ class RoundWriter:
         Args:
             opened: The round.
             written: Its events.
-            log: Last stable offsets and high watermarks of the offsets log.
+            log: Last stable offsets and high watermarks of the offsets log; None for a round that does not read it.
             cluster_id: Kafka's own.
             deadline: Of the round.
             holds: Partitions of the log that are held back.
@@ -176,20 +178,21 @@ class RoundWriter:
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
         """
-        record = RoundClosed(
+        kind = RoundSeen if log is None else RoundClosed
+        record = kind(
             v=EVENTS_VERSION,
             cluster=self._cluster,
             probe=self._probe,
             interval_ms=self._settings.interval_ms,
             round=opened.number,
             time=opened.time,
-            log=log[0],
-            log_end=log[1],
+            log=() if log is None else log[0],
+            log_end=() if log is None else log[1],
             events=written.positions,
             groups=written.groups,
             written=written.events,
             cluster_id=cluster_id,
-            holds=holds,
+            holds=None if log is None else holds,
             resting=written.resting,
             untold=untold,
             size=written.size,

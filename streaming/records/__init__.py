@@ -7,10 +7,8 @@ from streaming.records.inputs import (
     CommitWindow,
     Compacted,
     GroupInput,
-    Member,
     MembershipRecord,
     MembershipTombstone,
-    TopicPartitions,
     decode_inputs,
     encode_inputs,
     group_key,
@@ -21,6 +19,7 @@ from streaming.records.inputs import (
     topic_key,
     topic_of,
 )
+from streaming.records.member import Member, TopicPartitions
 from streaming.records.modern import (
     CONSUMER,
     SHARE,
@@ -52,6 +51,7 @@ from streaming.records.rounds import (
     encode_closed_rounds,
     encode_cluster_topics,
 )
+from streaming.records.seen import Seen, SeenClassic, SeenCommits, SeenConsumer, SeenMember
 from streaming.records.unreadable import (
     KINDS,
     LONGEST_REASON,
@@ -103,6 +103,11 @@ __all__ = [
     "QuarantinedRecord",
     "Removed",
     "ResolvedRegex",
+    "Seen",
+    "SeenClassic",
+    "SeenCommits",
+    "SeenConsumer",
+    "SeenMember",
     "StreamsTopology",
     "TargetAssignment",
     "TargetEpoch",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import msgspec
 
+from streaming.records.member import Member
 from streaming.records.modern import ModernInput
 from streaming.records.rounds import GroupObservation
 
@@ -93,47 +94,6 @@ def merge_windows(earlier: CommitWindow, later: CommitWindow) -> CommitWindow:
     )
 
 
-TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
-
-
-class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One member of a group metadata record, decoded as far as possible.
-
-    Attributes:
-        member_id: Member id.
-        group_instance_id: `group.instance.id`; None for a dynamic member.
-        client_id: Client id.
-        client_host: Host as the broker recorded it, for example "/127.0.0.1".
-        rebalance_timeout: ms; -1 when the record version has none.
-        session_timeout: ms.
-        subscription_version: Version of the consumer protocol's subscription; None when not decoded.
-        topics: Subscribed topics in record order; None when the subscription was not decoded.
-        owned: Owned partitions of the subscription (v1+), in record order.
-        generation: Generation of the subscription (v2+); None when absent or -1.
-        rack: Rack of the subscription (v3+); None when absent. An empty text also means none.
-        user_data: User data of the subscription; None when null (an empty value is b"").
-        assigned: Assigned partitions in record order; None when the assignment was not decoded.
-        undecodable: Why subscription or assignment could not be decoded; None when both were, or when the protocol type
-            is not "consumer" (then neither is tried).
-    """
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout: int
-    session_timeout: int
-    subscription_version: int | None
-    topics: tuple[str, ...] | None
-    owned: TopicPartitions
-    generation: int | None
-    rack: str | None
-    user_data: bytes | None
-    assigned: TopicPartitions | None
-    undecodable: str | None = None
-
-
 class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", forbid_unknown_fields=True):
     """A group metadata record (key type 2) with a value.
 
@@ -150,6 +110,11 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
         log_partition: Partition of the offsets log.
         leader_epoch: Leader epoch of the batch that holds the record: another one means that the group's coordinator
             was elected anew; -1 when not known.
+        seen: The membership was only seen, in a round (`seen.py`); then `record` is the round's number, `record_time`
+            its time, `generation` -1, `leader` None, `state_time` -1, and the order of the members may be another one
+            than that in which the leader had them.
+        decided_after: Of a membership that was only seen: time of the last round that looked and did not show it, ms;
+            -1 when unknown.
     """
 
     record: int
@@ -163,11 +128,18 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
     value_version: int
     log_partition: int = -1
     leader_epoch: int = -1
+    seen: bool = False
+    decided_after: int = -1
 
     @property
     def position(self) -> int:
         """Log offset by which this input is ordered."""
         return self.record
+
+    @property
+    def earliest(self) -> int:
+        """Earliest time of the decision as far as it is known, ms: `decided_after`, or else `record_time`."""
+        return self.decided_after if self.decided_after >= 0 else self.record_time
 
 
 class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t"):

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from streaming.records.seen import Seen
+
 SILENT_INTERVALS: Final = 3
 """After this many of the probe's intervals without a round there is a gap: the log is read on without rounds, and a
 step between two rounds counts no more than this. One round may be late because of a garbage collection or a slow
@@ -58,6 +60,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
         elapsed: As in `GroupObservation`, ms.
         opened_offset: Offset of the opening record; less than `round` after the rounds topic was recreated.
         offsets_retention_minutes: As in `RoundClosed`.
+        source: Where groups were read from: "log", or how they were seen.
     """
 
     round: int
@@ -75,6 +78,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     elapsed: int = 0
     opened_offset: int = -1
     offsets_retention_minutes: int | None = None
+    source: str = "log"
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -234,6 +238,8 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         rested_since: Time of the first of the rounds before this one in which an idle group looked the same, ms; -1
             if it was not idle, or the probe does not report it.
         rested_until: Time of the last of them, the round before this one, ms; -1 likewise.
+        seen: What the round saw of the group where its log is not read; then `log_partition` is -1 and `log_position`
+            the round's number. None where the log is read.
     """
 
     round: int
@@ -254,6 +260,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     closed: int = -1
     rested_since: int = -1
     rested_until: int = -1
+    seen: Seen | None = None
 
     @property
     def elapsed_time(self) -> int:

@@ -22,7 +22,7 @@ from rich.live import Live
 from streaming.config import KAFKA_SECRETS, Settings, Thresholds, checkpoint_of, environment_of, secret_variable
 from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
-from streaming.probe import check
+from streaming.probe import RoundAbandonedError, check, source_of
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
 from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError
@@ -75,6 +75,7 @@ def up(settings: Settings, console: Console) -> None:
     logs = logs_of(settings.lake, settings.cluster)
     page = page_url(settings)
     console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)
+    console.print(lines(_source_sentence(settings)), soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
     follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
     with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, follower as logged:
@@ -97,6 +98,19 @@ def up(settings: Settings, console: Console) -> None:
             for notice in notices:
                 console.print(lines(notice), soft_wrap=True)
     console.print("all processes have ended")
+
+
+def _source_sentence(settings: Settings) -> str:
+    """Where groups are read from, and what that means.
+
+    Raises:
+        SetupError: The source of the rounds so far cannot be used any more.
+    """
+    try:
+        source = source_of(settings)
+    except RoundAbandonedError as error:
+        return f"where groups are read from is not known yet ({error}): probe.log will tell"
+    return "the cluster has no groups yet" if source is None else source.sentence
 
 
 def page_url(settings: Settings) -> str:

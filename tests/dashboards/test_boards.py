@@ -201,11 +201,13 @@ def test_a_file_without_a_list_of_rules_has_none_and_wrong_thresholds_are_an_err
 
 
 def test_a_right_that_may_be_missing_is_named_and_nothing_is_claimed_where_nothing_shows() -> None:
-    row = {"cluster_id": "u", "not_visible": 0, "retention_unknown": 0, "type_unknown": 0}
+    row = {"cluster_id": "u", "not_visible": 0, "retention_unknown": 0, "type_unknown": 0, "seen": 0}
     assert missing(row) == []
     [visible, retention] = missing({**row, "not_visible": 1, "retention_unknown": 2})
     assert visible.startswith("1 group with a topic")
     assert "DescribeConfigs" in retention
+    [seen] = missing({**row, "seen": 3})
+    assert "3 groups that the probe asks for in rounds" in seen
 
 
 def test_data_that_is_lost_soon_is_critical_only_by_the_brokers_own_timestamps() -> None:

@@ -15,6 +15,10 @@ from streaming.records import (
     Member,
     MembershipRecord,
     MembershipTombstone,
+    Seen,
+    SeenClassic,
+    SeenCommits,
+    SeenConsumer,
     TopicObservation,
     merge_windows,
 )
@@ -160,6 +164,21 @@ def make_observation(
         "cluster_id": "kafka-cluster-id",
     }
     return GroupObservation(**(fields | changes))
+
+
+def make_look(
+    number: int,
+    *topics: TopicObservation,
+    classic: SeenClassic | None = None,
+    consumer: SeenConsumer | None = None,
+    commits: SeenCommits | None = None,
+    looked: bool = True,
+    absent_at: int = -1,
+    **changes: Any,
+) -> GroupObservation:
+    """A round, of this number, of a group whose log is not read; otherwise as `make_observation`."""
+    seen = Seen("admin", looked, absent_at, classic, consumer, commits)
+    return make_observation(number, *topics, **({"log_partition": -1, "seen": seen} | changes))
 
 
 class Life:

@@ -18,6 +18,8 @@ from typing import Any, Final
 import msgspec
 
 from streaming.groups import encode_state
+from streaming.groups.classic.state import OpenCost
+from streaming.groups.seen.state import SeenState
 from streaming.groups.state import STATE_VERSION, GroupState
 from streaming.log_health import ClusterTopicState, RoundsState, UnreadableState
 from streaming.records import (
@@ -28,6 +30,9 @@ from streaming.records import (
     GroupInput,
     KnownTopics,
     ModernMember,
+    SeenClassic,
+    SeenConsumer,
+    SeenMember,
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
@@ -41,6 +46,7 @@ from tests.groups.build import (
     even,
     make_commit,
     make_commits,
+    make_look,
     make_member,
     make_observation,
     make_record,
@@ -270,6 +276,32 @@ def flapping() -> Life:
     return life
 
 
+def seen() -> Life:
+    """A group whose log is not read, after two looks; the row of an open cost is edited to have an interval."""
+    life = Life()
+    topic = make_topic("x", 2)
+    first = make_look(5, topic, classic=SeenClassic("consumer", "range", even("x", 2, "a")))
+    second = make_look(7, topic, classic=SeenClassic("consumer", "range", even("x", 2, "a", "b")))
+    rows = life.take(first, second)
+    assert life.state is not None
+    life.state.classic.cost = OpenCost(rows.rebalance_churn[-1], {"x": {0: START}}, 5)
+    return life
+
+
+def seen_by_broker() -> Life:
+    """A KIP-848 group that is only seen, which has passed over epochs, has no members now, and had too many before."""
+    life = Life()
+    orders = _orders(100)
+    consumer = {"group_type": "consumer"}
+    one = SeenMember("a", 3, "client", "/10.0.0.1", None, None, ("orders",), None, ((TOPIC_ID, (0,)),), (), None)
+    two = msgspec.structs.replace(one, epoch=6, target=((TOPIC_ID, (0, 1)),))
+    life.take(make_look(5, orders, consumer=SeenConsumer(3, 3, "uniform", (one,)), **consumer))
+    life.take(make_look(7, orders, consumer=SeenConsumer(6, 6, "uniform", (two,)), **consumer))
+    assert life.state is not None
+    life.state.seen = SeenState(life.state.seen.looked if life.state.seen else 0, empty=True, untold=2_000)
+    return life
+
+
 STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "behind": ("a leader that did not know the partition count that a round had shown", behind),
     "changing": (
@@ -296,6 +328,8 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "joined": ("an upgraded group whose target is being carried out, that no round has shown yet", joined),
     "loaded": ("a group that was behind for a whole window, with a hot partition", loaded),
     "restless": ("a group that rebalances far more often than it did, and commits nothing", restless),
+    "seen": ("a group whose log is not read: two looks", seen),
+    "seen_by_broker": ("a KIP-848 group that is only seen, which has passed over epochs", seen_by_broker),
     "stopping": (
         "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",
         stopping,

@@ -44,7 +44,7 @@ class Answers:
     def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
         return {}
 
-    def committed(self, groups: Mapping[str, int], *_: object) -> Mapping[str, object]:
+    def committed(self, groups: Mapping[str, int], *_: object, whole: bool = False) -> Mapping[str, object]:  # noqa: ARG002
         return dict.fromkeys(groups, Committed(frozenset({"orders"}), 1))
 
     def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:

@@ -154,7 +154,9 @@ def test_without_any_one_of_them_the_sentence_names_it(secured: Secured, missing
             wait_for_metadata=True,
         )
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != missing))
-    problems = problems_become(secured.settings(**topics), lambda found: any(named in problem for problem in found))
+    # (With "auto" the log may be out of reach: see test_source.py.)
+    settings = secured.settings(**topics).model_copy(update={"offsets_log": "log"})
+    problems = problems_become(settings, lambda found: any(named in problem for problem in found))
     assert [problem for problem in problems if named in problem] == problems[:1]
     # The same right for the second topic may follow, and nothing else.
     assert all(named.replace("rounds", "events") in problem for problem in problems[1:])

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.config import Filters, JobSettings, KafkaSettings, OffsetsLog, ProbeSettings, Settings
 from streaming.groups import Rows
 from streaming.groups.rows import ChurnRow, DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key, group_config
@@ -40,14 +40,16 @@ class Followed:
         grace_ms: int = 600_000,
         heartbeat_ms: int = 600_000,
         interval_ms: int = 10_000,
+        offsets_log: OffsetsLog = "log",
     ) -> None:
         settings = Settings(
             cluster="real",
+            offsets_log=offsets_log,
             kafka=KafkaSettings(bootstrap_servers=bootstrap),
             filters=Filters(groups=(f"/^{prefix}/",)),
             probe=ProbeSettings(
-                events_topic=f"{prefix}.events",
-                rounds_topic=f"{prefix}.rounds",
+                events_topic=f"{prefix}.{offsets_log}.events",
+                rounds_topic=f"{prefix}.{offsets_log}.rounds",
                 interval_ms=interval_ms,
                 cluster_topics=False,
             ),

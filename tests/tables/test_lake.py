@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named, to_arrow
 
 _TIMES = [1_700_000_000_000, 19_675, 1_700_000_000_500]
-_ROUND: list[Any] = ["c", None, 7, *_TIMES, 2000, "p", 3, 9, 50, 0, 120, 4000, 7, 10_080]
+_ROUND: list[Any] = ["c", None, 7, *_TIMES, 2000, "p", 3, 9, 50, 0, 120, 4000, 7, 10_080, "log"]
 
 
 @pytest.fixture

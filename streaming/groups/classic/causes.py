@@ -82,6 +82,12 @@ def topics_shown(state: GroupState, record: MembershipRecord, pending: Owners) -
     return TopicsShown(counts, racks)
 
 
+_LOGGED_GONE = (
+    "gone; a leave and an expired session look the same in the log, and the coordinator's own log tells them apart"
+)
+_SEEN_GONE = "gone since the last look, by a leave or an expired session: the coordinator's own log tells them apart"
+
+
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A record and what came before it.
@@ -185,8 +191,7 @@ def _gone(decided: Decided) -> list[Cause]:
         *of_members(
             MEMBER_GONE,
             others,
-            "gone; a leave and an expired session look the same in the log, and the coordinator's own log tells them "
-            "apart",
+            _SEEN_GONE if decided.record.seen else _LOGGED_GONE,
         ),
     ]
 

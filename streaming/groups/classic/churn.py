@@ -21,6 +21,7 @@ from streaming.groups.classic.membership import (
     Owners,
     balance_of,
     close_members,
+    generation_column,
     group_of,
     owners_of,
     subscribed_topics,
@@ -30,7 +31,7 @@ from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
 from streaming.groups.health.storm import count_rebalance
-from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
+from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
 from streaming.groups.what_if.classic import await_verdict, by_member
@@ -81,7 +82,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
         row = msgspec.structs.replace(
             row,
             rebalance_protocol=rebalance_protocol(record),
-            partitions_stopped_unmoved=stopped_unmoved(record, was, after, returned),
+            partitions_stopped_unmoved=None if record.seen else stopped_unmoved(record, was, after, returned),
         )
     if not record.members:
         state.uncommitted = None
@@ -146,6 +147,8 @@ class _Past:
 
 
 def _past_of(state: GroupState, record: MembershipRecord, context: Context) -> _Past:
+    if record.seen:
+        return _seen_past_of(state, record, context)
     classic, modern = state.classic, state.modern
     # A downgrade appends the modern group's tombstones, that of its metadata last, and the type-2 record at once. A new
     # group of the same name that happens to start at that offset has no members yet.
@@ -178,6 +181,44 @@ def _past_of(state: GroupState, record: MembershipRecord, context: Context) -> _
     )
 
 
+def _seen_past_of(state: GroupState, record: MembershipRecord, context: Context) -> _Past:
+    """The same for a membership that was only seen: generations between two looks leave no trace."""
+    classic, modern = state.classic, state.modern
+    migrated = bool(record.members) and modern.ended == record.record - 1
+    previous = (classic.handed_over if migrated else None) or classic.current
+    continues = previous is not None and (migrated or classic.tombstoned is None)
+    told = classic.handed_over if migrated else previous if continues else None
+    before = told.record if told is not None else None
+    kind = "migration" if migrated else "rebalance" if record.members else "became_empty"
+    if kind == "rebalance" and before is not None and _only_returned(before, record):
+        kind = "static_replacement"
+    return _Past(
+        kind=kind,
+        incarnation=previous.incarnation
+        if previous is not None and continues
+        else context.config.incarnations.of(context.group, record.record),
+        decision=told,
+        before=before,
+        known=before is not None or (state.seen is not None and state.seen.empty),
+        previous_generation=before.generation if before is not None and not before.seen else None,
+        skipped=None,
+        compacted=False,
+    )
+
+
+def _only_returned(before: MembershipRecord, record: MembershipRecord) -> bool:
+    """Whether all that has changed is that static members came back under other ids, with their partitions."""
+
+    def fixed(members: MembershipRecord) -> dict[str, tuple[object, ...]]:
+        return {
+            m.group_instance_id or m.member_id: (m.group_instance_id is None, m.topics, m.assigned)
+            for m in members.members
+        }
+
+    is_same = before.protocol == record.protocol and fixed(before) == fixed(record)
+    return is_same and bool(_replaced(before, record))
+
+
 @dataclass(frozen=True, slots=True)
 class _Moved:
     """Partitions that a decision moved, the fewest possible, those pending handover, and the decision it completes."""
@@ -201,14 +242,14 @@ def _churn_row(
         cluster=context.config.cluster,
         group_id=context.group,
         decision=record.record,
-        source=LOG,
+        source=context.source,
         log_partition=partition_column(record.log_partition),
         record_time=record.record_time,
         event_date=day_of(record.record_time),
         revision=1,
         kind=past.kind,
         incarnation=past.incarnation,
-        generation=record.generation,
+        generation=generation_column(record),
         previous_generation=past.previous_generation,
         generations_skipped=past.skipped,
         follows=None if moved.follows is None else moved.follows.record,
@@ -226,6 +267,8 @@ def _churn_row(
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
+        decided_time_min=context.made[0],
+        decided_time_max=context.made[1],
     )
 
 
@@ -313,7 +356,7 @@ def _may_have_been_in_transfer(
     told: ClassicDecision, record: MembershipRecord, was: Owners, after: Owners | None
 ) -> bool:
     """Whether the previous decision may have taken its unowned partitions from an owner that was not seen."""
-    if record.protocol in EAGER or not told.after_unseen or told.record.generation <= 1:
+    if record.protocol in EAGER or not told.after_unseen or 0 <= told.record.generation <= 1:
         return False
     return any(p not in was.get(topic, ()) for topic, partitions in (after or {}).items() for p in partitions)
 

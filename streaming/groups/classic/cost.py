@@ -19,6 +19,7 @@ from streaming.groups.delayed import (
     NO_COMMIT,
     NO_ROUND,
     OWNERS_UNKNOWN,
+    SEEN_ONLY,
     STRATEGY_UNKNOWN,
     WAITING_MAX,
     Newest,
@@ -96,7 +97,10 @@ def open_cost(
     change hands count. For an unknown strategy the lower bound counts only those too, and there is no upper bound.
 
     What arrived meanwhile waits for the next round (`GroupState.stopped`); until then the row says why it is not known.
+    Of a decision that was only seen, none of this is known.
     """
+    if record.seen:
+        return msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY), None
     if was is None or after is None:
         return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN), None
     protocols = {record.protocol, before.protocol}

@@ -29,7 +29,7 @@ from assignors import (
     violations,
 )
 from streaming.groups.classic.leader_metadata import NO_RACKS, SeenCounts, seen_counts, seen_racks
-from streaming.groups.classic.membership import counts_of, is_consumer, undecodable
+from streaming.groups.classic.membership import counts_of, generation_column, is_consumer, undecodable
 from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, GroupConfig
@@ -92,8 +92,9 @@ class _Classic:
             self.observation.log_partition,
             record.record_time,
             decision.incarnation,
-            record.generation,
+            generation_column(record),
             record.protocol,
+            self.context.source,
         )
 
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
@@ -130,7 +131,8 @@ def _judge(
     counts = seen_counts(state, record, config)
     settled = now - record.record_time >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
-    broken = _broken(decision, actual, counts if settled else {})
+    is_dated = not (record.seen and record.decided_after < 0)
+    broken = _broken(decision, actual, counts if settled and is_dated else {})
     if broken:
         return Verdict(DRIFTED, "it violates the invariants of every strategy", drifted=broken)
     if record.record_time - latest > config.metadata_grace_ms:
@@ -159,6 +161,14 @@ def _judge(
             candidates=verdict.candidates,
             inputs=verdict.inputs,
         )
+    if verdict.verdict == DRIFTED and not is_dated:
+        return Verdict(
+            UNVERIFIED,
+            "no candidate fits, but the group was met with this assignment: when it was made, and with which partition "
+            "counts, is not known",
+            candidates=verdict.candidates,
+            inputs=verdict.inputs,
+        )
     old = _changed_before_it_was_seen(state, decision, counts)
     if verdict.verdict == DRIFTED and old is not None:
         return Verdict(
@@ -176,9 +186,11 @@ def _may_be_a_return(decision: ClassicDecision) -> bool:
 
     Such a record has the member's new subscription and the old assignment (KIP-345; `GroupCoordinator`'s
     `updateStaticMemberAndRebalance` since 2.6.1). It has the same generation as the previous record, so if that one was
-    not read, it cannot be recognised.
+    not read, it cannot be recognised. Nor can it where a membership was only seen, without its generation.
     """
-    return decision.after_unseen and any(m.group_instance_id is not None for m in decision.record.members)
+    return (decision.after_unseen or decision.record.seen) and any(
+        m.group_instance_id is not None for m in decision.record.members
+    )
 
 
 def _changed_before_it_was_seen(
@@ -254,7 +266,7 @@ def classic_membership(state: GroupState, observation: GroupObservation, verdict
         protocol_type=record.protocol_type,
         strategy=record.protocol,
         incarnation=current.incarnation,
-        generation=record.generation,
+        generation=generation_column(record),
         decided=record.record_time,
         members=len(record.members),
         assigned=sum(counts) if counts else 0,
@@ -267,10 +279,16 @@ def classic_verdict(state: GroupState, observation: GroupObservation) -> Standin
     if state.live_record() is None:
         if observation.state not in {None, "Empty", "Dead"}:
             reason = "the group has members, but no record of its membership has been read yet"
+            if observation.seen is not None:
+                reason = "the group has members, but no round has seen them with their assignment yet"
             return StandingVerdict(PENDING, reason, 0)
         if not state.partitions:
             reason = "the log has neither a membership nor a committed offset of the group"
+            if observation.seen is not None:
+                reason = "the group has neither members nor a committed offset"
             return StandingVerdict(PENDING, reason, 0)
+        if observation.seen is not None and observation.protocol_type:
+            return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
         reason = "no membership: offsets are committed without joining the group (assign and commit)"
         return StandingVerdict(NOT_APPLICABLE, reason, 0)
     classic = state.classic

@@ -74,7 +74,7 @@ class SeenCounts:
 
 def seen_counts(state: GroupState, record: MembershipRecord, config: GroupConfig) -> dict[str, SeenCounts]:
     """The counts of each subscribed or assigned topic; topics that no round has shown are missing."""
-    horizon = record.record_time - config.metadata_grace_ms
+    horizon = record.earliest - config.metadata_grace_ms
     return {
         topic: _of_topic(state.topics[topic], horizon, leader)
         for topic, leader in leader_counts(record).items()
@@ -234,7 +234,7 @@ def see_racks(known: TopicState, seen: TopicObservation, time: int, horizon: int
 def seen_racks(state: GroupState, record: MembershipRecord, config: GroupConfig, topics: Collection[str]) -> SeenRacks:
     """The racks of these topics around a decision."""
     now = record.record_time
-    horizon = now - config.metadata_grace_ms
+    horizon = record.earliest - config.metadata_grace_ms
     known = {topic: state.topics[topic] for topic in topics if topic in state.topics}
     by_topic = {topic: of.racks for topic, of in known.items() if of.racks}
     changes = {entry.first for racks in by_topic.values() for entry in racks}

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.context import Context
-from streaming.groups.rows import LOG, MemberRow, TopicAssignment, partition_column
+from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
@@ -28,6 +28,11 @@ CONSUMER = "consumer"
 def is_consumer(record: MembershipRecord) -> bool:
     """Whether the record's protocol type is "consumer"."""
     return record.protocol_type == CONSUMER
+
+
+def generation_column(record: MembershipRecord) -> int | None:
+    """The column `generation`: NULL for a membership that was only seen, because the answers do not have it."""
+    return None if record.seen else record.generation
 
 
 def undecodable(record: MembershipRecord) -> Member | None:
@@ -190,18 +195,18 @@ def _member_row(
         group_id=context.group,
         decision=offset,
         member_id=member.member_id,
-        source=LOG,
+        source=context.source,
         log_partition=partition_column(record.log_partition),
         record_time=time,
         event_date=day_of(time),
         ended=ended is not None,
         incarnation=incarnation,
-        generation=record.generation,
+        generation=generation_column(record),
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
         rack=member.rack or None,
-        leader=member.member_id == record.leader,
+        leader=None if record.seen else member.member_id == record.leader,
         subscription=member.topics,
         partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
         partitions=None if assigned is None else tuple(TopicAssignment(t, p) for t, p in assigned),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
+from typing import Final
+
+import msgspec
 
 from assignors import (
     CUSTOM,
@@ -40,7 +43,7 @@ from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import RacksSeen
 from streaming.groups.verdicts import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, ClientInputs, Verdict
-from streaming.records import MembershipRecord
+from streaming.records import Member, MembershipRecord
 
 # Most combinations of partition counts to try: four topics with two possible counts each, already a rare coincidence.
 # Every combination costs one recomputation per candidate.
@@ -74,7 +77,48 @@ def recompute(
         its candidates are then those computed within the limit.
     """
     with of_decision():
-        return _Search(record, strategy, actual, counts, racks, settled=settled).verdict()
+        verdict = _Search(record, strategy, actual, counts, racks, settled=settled).verdict()
+        if not record.seen or verdict.verdict == IDENTICAL or not _order_may_matter(strategy, record.members):
+            return verdict
+        for other in _other_orders(record):
+            found = _Search(other, strategy, actual, counts, racks, settled=settled).verdict()
+            if found.verdict == IDENTICAL:
+                return found
+        if verdict.verdict != DRIFTED:
+            return verdict
+        return replace(verdict, verdict=UNVERIFIED, reason=_UNKNOWN_ORDER, drifted=())
+
+
+_UNKNOWN_ORDER = (
+    "no candidate fits in the orders of members that were tried; the order in which the leader had them is not told"
+)
+
+# Strategies that sort their members in every library that is recomputed, except where kafka-python mixes up static and
+# dynamic ones.
+_SORT_MEMBERS = frozenset({"range", "roundrobin"})
+
+_ORDERS: Final = 4
+"""Other orders of members that are tried. A coordinator answers in the order of the map from which it also writes the
+record, so that the first is usually the right one."""
+
+
+def _order_may_matter(strategy: Strategy, members: Sequence[Member]) -> bool:
+    if len(members) < 2:
+        return False
+    is_mixed = len({member.group_instance_id is None for member in members}) > 1
+    return strategy.custom or strategy.name not in _SORT_MEMBERS or is_mixed
+
+
+def _other_orders(record: MembershipRecord) -> Iterator[MembershipRecord]:
+    """The record with its members in other orders."""
+    by_id = sorted(record.members, key=lambda member: member.member_id)
+    static_first = sorted(by_id, key=lambda member: member.group_instance_id is None)
+    orders = [by_id, by_id[::-1], static_first, static_first[::-1]]
+    tried = {record.members}
+    for order in map(tuple, orders[:_ORDERS]):
+        if order not in tried:
+            tried.add(order)
+            yield msgspec.structs.replace(record, members=order)
 
 
 class _Search:
@@ -330,10 +374,18 @@ def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candi
 
 
 def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
+    if record.seen:
+        # Any member may lead.
+        found = [_candidates_led_by(member, strategy) for member in record.members]
+        return tuple(dict.fromkeys(library for libraries in found for library in libraries))
     leader = next((m for m in record.members if m.member_id == record.leader), None)
     if leader is None:
         # The leader may have left between join and sync; then the record has no bytes of its subscription.
         return recognise(strategy, version=None, user_data=None)
+    return _candidates_led_by(leader, strategy)
+
+
+def _candidates_led_by(leader: Member, strategy: str) -> tuple[Library, ...]:
     return recognise(
         strategy,
         version=leader.subscription_version,

@@ -28,12 +28,21 @@ _COMMIT_BY_MS: Final = 600_000
 which a consumer must come back for more, and by default it then commits."""
 
 
+_UNKNOWN_TIMEOUT_MS: Final = 900_000
+"""Three times the default of `max.poll.interval.ms`, which clients send as their rebalance timeout."""
+
+
 # The state holds int64.
 _MOST: Final = 2**63 - 1
 
 
 def rebalance_timeout(record: MembershipRecord) -> int:
-    """Time within which a rebalance of the group completes, ms: the longest rebalance timeout of its members."""
+    """Time within which a rebalance of the group completes, ms: the longest rebalance timeout of its members.
+
+    Where members are only seen, nobody knows their timeouts: then a time that few exceed.
+    """
+    if record.seen:
+        return _UNKNOWN_TIMEOUT_MS
     # Records of version 0 have no rebalance timeout; the coordinator then uses the session timeout.
     return max(
         (m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout for m in record.members), default=0
@@ -68,6 +77,11 @@ def stuck_rebalance(
         f"{observation.state}: the {len(record.members)} members of the last generation have {limit // 1_000:,} s to "
         f"{task}, and no generation has followed"
     )
+    if record.seen:
+        detail = (
+            f"{observation.state}: rounds have seen no end of it for {limit // 1_000:,} s, and the "
+            f"{len(record.members)} members before it were to {task}; their timeouts are not known"
+        )
     yield Found("stuck_rebalance", state.clock.now, detail, f"rebalance since {record.record}", shown=is_stuck)
     for name in (whole, phase):
         yield Found("stuck_rebalance", elapsed, detail, name, shown=False)
@@ -153,7 +167,8 @@ def never_committed(state: GroupState, observation: GroupObservation) -> Iterato
     if noted is None:
         return
     if noted.arrived > MARKER and observation.elapsed_time - noted.elapsed >= _COMMIT_BY_MS:
-        detail = "records arrive in the group's partitions, and no committed offset of it is in the log"
+        where = "in the log" if observation.seen is None else "known to its coordinator"
+        detail = f"records arrive in the group's partitions, and no committed offset of it is {where}"
         yield Found("never_committed", noted.since, detail)
 
 

@@ -33,9 +33,9 @@ from streaming.groups.load.balance import weigh_anew
 from streaming.groups.load.rows import end_member_load, write_member_load
 from streaming.groups.modern.decisions import reconciling
 from streaming.groups.modern.verdicts import modern_membership, modern_verdict
-from streaming.groups.rows import LOG, Finding, GroupHealthRow, partition_column
+from streaming.groups.rows import Finding, GroupHealthRow, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import NOT_APPLICABLE, StandingVerdict, mismatch
+from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
 from streaming.records import GroupObservation, MembershipRecord, TopicObservation
 from streaming.times import day_of
 
@@ -99,6 +99,11 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
 
 
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:
+    if state.seen is not None and state.seen.untold:
+        untold = state.seen.untold
+        reason = f"its membership is too large to be asked for in rounds: {untold:,} members"
+        word, verdict = observation.state or "Unknown", StandingVerdict(UNVERIFIED, reason, 0)
+        return Membership(word, verdict, protocol_type=observation.protocol_type, members=untold)
     lives_modern = state.modern.key_type is not None
     # The broker may report that a group was upgraded before the log has been read that far.
     if lives_modern or observation.group_type in _MODERN:
@@ -131,7 +136,7 @@ def _row(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
         group_id=context.group,
-        source=LOG,
+        source=context.source,
         log_partition=partition_column(observation.log_partition),
         round=observation.round,
         round_time=observation.time,
@@ -160,7 +165,7 @@ def _row(
         lag_max=totals.largest,
         lag_unknown=totals.unknown,
         lag_status=lag.STATUSES[totals.status],
-        commits=state.commits,
+        commits=state.commits if not context.is_seen else None,
         imbalance=membership.balance[0],
         imbalance_optimal=membership.balance[1],
         time_behind_seconds_min=_seconds_since(totals.unread_max, totals, state.clock.now),

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from streaming.groups.context import Context
 from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, longest_wait, look, look_away
-from streaming.groups.rows import LOG, LagRow
+from streaming.groups.rows import LagRow
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
@@ -244,7 +244,7 @@ def row(
         topic,
         None,
         partition,
-        LOG,
+        context.source,
         observation.round,
         observation.time,
         day_of(observation.time),
@@ -259,7 +259,7 @@ def row(
         measured.ahead_by,
         status,
         measured.reason,
-        state.commits,
+        state.commits if not context.is_seen else None,
         state.commit_time if state.commit_time >= 0 else None,
         state.rewound_by,
         state.offset_deleted,

@@ -8,7 +8,7 @@ from streaming.groups.context import Context
 from streaming.groups.load.balance import consumers_of, counts_of_held, held_by_members, load_of
 from streaming.groups.load.rates import consumed_of, produced_of
 from streaming.groups.load.state import LoadState
-from streaming.groups.rows import LOG, MemberLoadRow
+from streaming.groups.rows import MemberLoadRow
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation
 from streaming.times import day_of
@@ -39,7 +39,7 @@ def write_member_load(state: GroupState, load: LoadState, observation: GroupObse
                 cluster=context.config.cluster,
                 group_id=context.group,
                 member_id=of.member.member_id,
-                source=LOG,
+                source=context.source,
                 round=observation.round,
                 round_time=observation.time,
                 event_date=day_of(observation.time),
@@ -66,7 +66,7 @@ def end_member_load(
                 cluster=context.config.cluster,
                 group_id=context.group,
                 member_id=member_id,
-                source=LOG,
+                source=context.source,
                 round=observation.round,
                 round_time=observation.time,
                 event_date=day_of(observation.time),

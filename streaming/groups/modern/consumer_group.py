@@ -143,6 +143,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         topology: Topology of a streams group; None otherwise.
         dropped: Too many later decisions came before a round could judge it; its content is not kept (`decisions.py`).
         more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
+        unseen: Of a decision that was only seen: epochs between it and the previous look, whose targets nobody knows.
     """
 
     record: int
@@ -168,6 +169,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     topology: StreamsTopology | None = None
     dropped: bool = False
     more: int = 0
+    unseen: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -384,6 +386,10 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         gone, come = {old for old, _ in replaced}, {new for _, new in replaced}
         joined = tuple([name for name in group.members if name not in told and name not in come])
         left = tuple([name for name in told if name not in group.members and name not in gone])
+    seen_assignor = item.seen_assignor if isinstance(item, TargetEpoch) else None
+    unseen = 0
+    if seen_assignor is not None and group.decided is not None:
+        unseen = max(0, item.epoch - group.decided.epoch - 1)
     decision = ModernDecision(
         record=item.record,
         record_time=item.record_time,
@@ -395,7 +401,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         exact=group.exact,
         members=tuple(group.members.values()),
         subscriptions=subscriptions_of(group),
-        assignors=asked_assignors(group),
+        assignors=asked_assignors(group) if seen_assignor is None else (seen_assignor,),
         targets=targets,
         before=before,
         joined=joined,
@@ -404,6 +410,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
         topics=group.topics,
         topology=group.topology,
+        unseen=unseen,
     )
     group.told = {name: member.instance_id for name, member in group.members.items()} if group.exact else None
     group.before = {}

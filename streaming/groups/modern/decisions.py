@@ -18,12 +18,20 @@ from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
-from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, Newest, Stopped, arrived_before
+from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, Newest, Stopped, arrived_before
 from streaming.groups.health.columns import Found, some
 from streaming.groups.health.storm import count_rebalance
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern.causes import Before, before_decision, modern_causes
-from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
+from streaming.groups.modern.consumer_group import (
+    Ended,
+    ModernDecision,
+    ModernGroup,
+    behind,
+    newest_targets,
+    subscribed,
+    take,
+)
 from streaming.groups.modern.members import (
     close_modern_members,
     named,
@@ -34,7 +42,7 @@ from streaming.groups.modern.members import (
 )
 from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, places_of, shift
 from streaming.groups.modern.verdicts import strategy_of
-from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
+from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
 from streaming.records import (
@@ -54,6 +62,18 @@ from streaming.times import day_of
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
+
+
+def meet(state: GroupState, *, born: bool) -> None:
+    """Begin with a consumer group that is seen for the first time: a look shows all of its members and targets.
+
+    Args:
+        state: The group's state; nothing happens if the group is known, or a classic group is being upgraded to it.
+        born: It had no members until now.
+    """
+    upgraded = state.classic.current is not None and state.classic.tombstoned is not None
+    if state.modern.group is None and not upgraded:
+        state.modern.group = ModernGroup(CONSUMER, exact=True, told={} if born else None)
 
 
 def follow(state: GroupState, item: ModernInput, context: Context) -> None:
@@ -77,7 +97,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         leader_epoch = item.leader_epoch
         before = before_decision(state.modern.group) if state.modern.group is not None else None
     state.modern.group, word = take(state.modern.group, item, born=upgraded)
-    if owner is not None and state.modern.group is not None:
+    if owner is not None and state.modern.group is not None and not context.is_seen:
         state.modern.pauses = state.modern.pauses or Pauses()
         now = state.modern.group.currents.get(owner)
         told = shift(state.modern.pauses, item, owned, now, _arrived(state))
@@ -122,7 +142,8 @@ def _decide(
     if classic is not None and state.classic.current is not None:
         # A lower epoch means that the classic group was empty, which restarts at the first epoch: a new incarnation.
         if decision.epoch >= classic.generation:
-            before, state.modern.incarnation = classic.generation, state.classic.current.incarnation
+            before = None if classic.seen else classic.generation
+            state.modern.incarnation = state.classic.current.incarnation
         if classic.members or any(member.classic_protocols is not None for member in decision.members):
             moved = _moves_of_upgrade(classic, decision, names)
             decision = msgspec.structs.replace(
@@ -139,7 +160,11 @@ def _decide(
         count_rebalance(state, decision.record_time)
         row = _churn_row(state, decision, before, moved, names, classic, context)
         row = _with_causes(state, decision, was, names, leader_epoch, row)
-        context.rows.rebalance_churn.append(_open_pauses(state, decision, row))
+        if context.is_seen:
+            row = msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY)
+        else:
+            row = _open_pauses(state, decision, row)
+        context.rows.rebalance_churn.append(row)
     else:
         state.modern.pauses = None
     state.modern.epoch, state.modern.leader_epoch = decision.epoch, leader_epoch
@@ -243,7 +268,7 @@ def _churn_row(
         cluster=context.config.cluster,
         group_id=context.group,
         decision=decision.record,
-        source=LOG,
+        source=context.source,
         log_partition=partition_column(decision.log_partition),
         record_time=decision.record_time,
         event_date=day_of(decision.record_time),
@@ -268,6 +293,8 @@ def _churn_row(
         join_completed_time=None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
+        decided_time_min=context.made[0],
+        decided_time_max=context.made[1],
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from streaming.groups.context import Context
 from streaming.groups.modern.consumer_group import ModernDecision, subscriptions_of
-from streaming.groups.rows import LOG, MemberRow, TopicAssignment, partition_column
+from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
 from streaming.times import day_of
@@ -207,7 +207,7 @@ def _row(
         group_id=context.group,
         decision=offset,
         member_id=member.member_id,
-        source=LOG,
+        source=context.source,
         log_partition=partition_column(decision.log_partition),
         record_time=time,
         event_date=day_of(time),

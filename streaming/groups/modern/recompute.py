@@ -94,13 +94,16 @@ def _unknown(decision: ModernDecision) -> str | None:
         return "the group was upgraded from the classic protocol: this is the assignment it had"
     if decision.before is None or not decision.exact:
         return "the previous target is not known: earlier records of the group may be missing"
+    if decision.unseen:
+        return f"{decision.unseen} epochs passed between two looks: the previous target is not known"
     if decision.undescribed:
         return f"the log lacks records of member {decision.undescribed[0][:100]!r}"
     if decision.group_epoch != decision.epoch:
         return "members or subscriptions have changed since the epoch of the target"
     unresolved = [name for name, topics in decision.subscriptions.items() if topics is None]
     if unresolved:
-        return f"the regular expression of member {unresolved[0][:100]!r} is not resolved in the log"
+        where = "in the log" if decision.log_partition >= 0 else "in what its coordinator tells"
+        return f"the regular expression of member {unresolved[0][:100]!r} is not resolved {where}"
     return None
 
 

@@ -80,6 +80,7 @@ class _Modern:
             decision.incarnation,
             decision.epoch,
             strategy_of(decision.assignors),
+            self.context.source,
         )
 
     def what_if(self, decision: ModernDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
@@ -149,11 +150,15 @@ def modern_membership(state: GroupState, observation: GroupObservation, verdict:
         return Membership("Unknown", verdict, protocol_type=observation.protocol_type)
     owned = {(t, p) for current in group.currents.values() for t, numbers in current.partitions for p in numbers}
     empty = was_met_empty(state)  # an empty group has no target
+    decided = group.decided
+    assignors = asked_assignors(group)
+    if decided is not None and decided.seen_assignor is not None:
+        assignors = (decided.seen_assignor,) if group.members else ()
     return Membership(
         state_of(group),
         verdict,
         protocol_type=observation.protocol_type,
-        strategy=strategy_of(asked_assignors(group)),
+        strategy=strategy_of(assignors),
         incarnation=modern.incarnation,
         generation=group.epoch if empty else modern.epoch,
         decided=group.decided.record_time if group.decided is not None else None,

@@ -43,7 +43,7 @@ from streaming.groups.classic.membership import Owners, is_consumer, leader_coun
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import GroupConfig
 from streaming.groups.load.rates import known_load
-from streaming.groups.rows import LOG, WhatIfRow, partition_column
+from streaming.groups.rows import WhatIfRow, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
@@ -194,7 +194,7 @@ def what_if_row(told: Told, judged: Judged, observation: GroupObservation, confi
         cluster=config.cluster,
         group_id=judged.group,
         decision=judged.decision,
-        source=LOG,
+        source=judged.source,
         log_partition=partition_column(judged.log_partition),
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),

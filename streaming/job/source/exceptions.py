@@ -17,5 +17,9 @@ class UnreadableTopicError(SourceError):
     """A topic could not be read for too long: brokers unreachable, no right, the topic gone."""
 
 
+class AnotherSourceError(SourceError):
+    """Groups come from another source than the one that the checkpoint follows: a person must decide."""
+
+
 class AnotherClusterError(SourceError):
     """The brokers belong to another Kafka cluster than the checkpoint: a person must decide which one is meant."""

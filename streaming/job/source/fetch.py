@@ -126,6 +126,28 @@ class RangeReader:
         """Last stable offsets. Raises KafkaError."""
         return self._ask(self._consumer.end_offsets, partitions)
 
+    def may_read(self, topic: str) -> bool:
+        """Whether this client may read a topic; True for one that has no records, False for one it does not see.
+
+        Raises:
+            KafkaError, UnreadableTopicError: The brokers cannot be reached.
+        """
+        places = [TopicPartition(topic, partition) for partition in sorted(self.partitions(topic))]
+        if not places:
+            return False
+        starts, ends = self.starts(places), self.ends(places)
+        place = next((place for place in places if starts[place] < ends[place]), None)
+        if place is None:
+            return True
+        try:
+            for _ in self.read_runs([OffsetRange(topic, place.partition, starts[place], starts[place] + 1)]):
+                pass
+        except UnreadableTopicError as error:
+            if isinstance(error.__cause__, AuthorizationError):
+                return False
+            raise
+        return True
+
     def read(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None
     ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:

@@ -1,11 +1,12 @@
 """From the probe's events to observations: one per group and round, complete or not at all.
 
 The events of one group and round are in one partition of the events topic: a `GroupEvent`, then exactly as many
-`TopicEvent`s as it announces; or a lone `GroupGone`. A `ClusterTopicEvent` is complete by itself. An event counts if
-its round is one of the batch's rounds and its offset is between that round's positions in its partition; all others are
-skipped, because their round never closed or was passed over. An observation without one of its topics would show a
-group without lag where there is some, so it is dropped: its first record goes to `quarantine`. Events of types that
-this release does not know may be anywhere between.
+`TopicEvent`s as it announces; or a lone `GroupGone`. In a round that does not read the log it is a `SeenGroupEvent`,
+with what is seen of the group behind it, or a `SeenGroupGone`. A `ClusterTopicEvent` is complete by itself. An event
+counts if its round is one of the batch's rounds and its offset is between that round's positions in its partition; all
+others are skipped, because their round never closed or was passed over. An observation without one of its topics would
+show a group without lag where there is some, so it is dropped: its first record goes to `quarantine`. Events of types
+that this release does not know may be anywhere between.
 
 Everything held here is limited, whatever the topic contains: an observation waits for its topics until its round's end
 at most, all that wait take at most `_WAITING_BYTES`, and a round's events at most the bytes in its closing record.
@@ -18,20 +19,26 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.events import (
+    LOG,
     ClusterTopicEvent,
     GroupEvent,
     GroupGone,
     Rejected,
+    SeenGroupEvent,
+    SeenGroupGone,
     TopicEvent,
     UnknownType,
     decode_event,
 )
+from streaming.events_seen import SeenEvent
 from streaming.job.source.plan import LATEST_MS, TakenRound
+from streaming.job.source.seen import SeenParts, size_of
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
 from streaming.record_batches import Record
 from streaming.records import (
     ClusterTopicObservation,
     GroupObservation,
+    Seen,
     TopicObservation,
     TopicRetention,
     UnreadTimestamp,
@@ -66,6 +73,7 @@ class EventRound:
         elapsed: As in `GroupObservation`, ms.
         size: Bytes of the round's events in all partitions, from its closing record; 0 when it does not give them.
         closed: Append time of its closing record, ms; -1 when unknown.
+        source: Where its groups were read from. Without the log, `log` is empty.
     """
 
     round: int
@@ -77,6 +85,7 @@ class EventRound:
     elapsed: int = -1
     size: int = 0
     closed: int = -1
+    source: str = LOG
 
 
 def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
@@ -92,6 +101,7 @@ def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRoun
             t.summary.elapsed,
             t.closed.size,
             t.summary.closed_time,
+            t.closed.source,
         )
         for t in taken
         for name, (first, end) in t.closed.events.items()
@@ -108,6 +118,12 @@ class _Open:
     size: int
     seen: set[str] = field(default_factory=set)
     topics: list[TopicObservation] = field(default_factory=list)
+    parts: SeenParts | None = None
+
+    @property
+    def missing(self) -> int:
+        """Events of the group that have not come yet."""
+        return self.event.topics - len(self.seen) + (self.parts.missing if self.parts is not None else 0)
 
 
 class ObservationAssembler:
@@ -196,6 +212,8 @@ class ObservationAssembler:
             self._reject(plain, wrong)
         elif isinstance(event, TopicEvent):
             self._add_topic(plain, event, current)
+        elif isinstance(event, SeenEvent):
+            self._add_seen(plain, event, current)
         else:
             self._add_group(plain, event)
         if self._waiting > _WAITING_BYTES:
@@ -227,8 +245,9 @@ class ObservationAssembler:
             self._close(key)
             self._done.add(key)
             if not self._lost_events(current):
-                missing = opened.event.topics - len(opened.seen)
-                self._reject(opened.record, f"{missing} of {opened.event.topics} topics of the group did not follow")
+                missing, announced = opened.missing, opened.event.topics
+                what = f"{announced} topics" if opened.parts is None else "the events"
+                self._reject(opened.record, f"{missing} of {what} of the group did not follow")
         self._first_end = min((self._rounds[number].end for number, _ in self._open), default=_LARGEST)
 
     def _too_much(self, current: EventRound, size: int) -> str | None:
@@ -243,14 +262,20 @@ class ObservationAssembler:
         size = _EVENT_BYTES + len(record.value or b"")
         if key in self._done or key in self._open:
             self._reject(record, f"the group appears in round {event.round} a second time")
-        elif isinstance(event, GroupGone):
+            return
+        if isinstance(event, GroupGone):
             self._emit(event, gone=event.reason, topics=(), size=size)
-        elif event.topics == 0:
-            self._emit(event, gone=None, topics=(), size=size)
-        else:
-            self._open[key] = _Open(event, record, size)
+            return
+        current = self._rounds[event.round]
+        opened = _Open(event, record, size)
+        if isinstance(event, SeenGroupEvent):
+            opened.parts = SeenParts(current.source, event)
+        if opened.missing:
+            self._open[key] = opened
             self._waiting += size
-            self._first_end = min(self._first_end, self._rounds[event.round].end)
+            self._first_end = min(self._first_end, current.end)
+        else:
+            self._emit(event, gone=None, topics=(), size=size, parts=opened.parts)
 
     def _add_cluster_topic(self, record: LogRecord, event: ClusterTopicEvent, current: EventRound) -> None:
         key = event.round, event.topic
@@ -296,27 +321,49 @@ class ObservationAssembler:
             observation = _topic_observation(event)
             opened.topics.append(observation)
             size += _topic_bytes(observation)
+        self._complete(key, opened, size)
+
+    def _add_seen(self, record: LogRecord, event: SeenEvent, current: EventRound) -> None:
+        key = event.round, event.group
+        opened = self._open.get(key)
+        if opened is None or opened.parts is None or not opened.parts.missing or not opened.parts.add(event):
+            if opened is not None or not self._lost_events(current):
+                self._reject(record, f"no event of the group in round {event.round} announces what is seen of it")
+            return
+        self._complete(key, opened, _EVENT_BYTES + size_of(event, len(record.value or b"")))
+
+    def _complete(self, key: tuple[int, str], opened: _Open, size: int) -> None:
+        """Add the bytes of one more event of a group, and emit the observation if that was the last."""
         opened.size += size
         self._waiting += size
-        if len(opened.seen) == opened.event.topics:
+        if not opened.missing:
             self._close(key)
-            self._emit(opened.event, gone=None, topics=tuple(opened.topics), size=opened.size)
+            self._emit(opened.event, gone=None, topics=tuple(opened.topics), size=opened.size, parts=opened.parts)
 
     def _close(self, key: tuple[int, str]) -> None:
         self._waiting -= self._open.pop(key).size
 
     def _emit(
-        self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicObservation, ...], size: int
+        self,
+        event: GroupEvent | GroupGone,
+        gone: str | None,
+        topics: tuple[TopicObservation, ...],
+        size: int,
+        parts: SeenParts | None = None,
     ) -> None:
         self._done.add((event.round, event.group))
         of_group = event if isinstance(event, GroupEvent) else None
         current = self._rounds[event.round]
         rested = (of_group.rested if of_group else None) or (-1, -1)
+        seen = parts.seen() if parts is not None else None
+        if seen is None and current.source != LOG:
+            seen = Seen(current.source)
         observation = GroupObservation(
             round=current.round,
             time=event.time,
             log_partition=event.log_partition,
-            log_position=event.log_position,
+            # Without a log, observations are ordered by their rounds.
+            log_position=event.log_position if seen is None else current.round,
             state=of_group.state if of_group else None,
             protocol_type=of_group.protocol_type if of_group else None,
             group_type=of_group.group_type if of_group else None,
@@ -331,6 +378,7 @@ class ObservationAssembler:
             closed=current.closed,
             rested_since=rested[0],
             rested_until=rested[1],
+            seen=seen,
         )
         self._observations.setdefault(event.group, []).append(observation)
         self.made += size
@@ -354,14 +402,17 @@ def _windows(rounds: Iterable[EventRound]) -> Windows:
     return Windows([current.end for current in above[:-1]], windows or [Window()])
 
 
-def _wrong(event: GroupEvent | GroupGone | TopicEvent, current: EventRound) -> str | None:
+def _wrong(event: GroupEvent | GroupGone | TopicEvent | SeenEvent, current: EventRound) -> str | None:
     """Why an event contradicts its round: an observation counts exactly the records below the round's positions."""
     if isinstance(event, TopicEvent):
         return None
-    if event.log_partition >= len(current.log) or event.log_position != current.log[event.log_partition]:
-        return f"position {event.log_position} of log partition {event.log_partition} is not the round's"
-    if partition_for(event.group, len(current.log)) != event.log_partition:
-        return f"the group's log partition is not {event.log_partition}"
+    of_log = current.source == LOG
+    if isinstance(event, SeenEvent):
+        return "its round reads the log" if of_log else None
+    if of_log == isinstance(event, SeenGroupEvent | SeenGroupGone):
+        return "it has no log position, and its round has" if of_log else "it has a log position, and its round none"
+    if of_log and (wrong := _wrong_position(event, current)) is not None:
+        return wrong
     if event.time != current.time:
         return "its time is not the round's"
     if isinstance(event, GroupEvent):
@@ -371,6 +422,14 @@ def _wrong(event: GroupEvent | GroupGone | TopicEvent, current: EventRound) -> s
             return "the time since which the log is blocked is not a valid time"
         if event.rested is not None and not 0 <= event.rested[0] <= event.rested[1] <= LATEST_MS:
             return "the times between which the group rested are not valid times"
+    return None
+
+
+def _wrong_position(event: GroupEvent | GroupGone, current: EventRound) -> str | None:
+    if event.log_partition >= len(current.log) or event.log_position != current.log[event.log_partition]:
+        return f"position {event.log_position} of log partition {event.log_partition} is not the round's"
+    if partition_for(event.group, len(current.log)) != event.log_partition:
+        return f"the group's log partition is not {event.log_partition}"
     return None
 
 

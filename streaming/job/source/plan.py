@@ -14,7 +14,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.events import Rejected, Round, RoundClosed, UnknownType
+from streaming.events import LOG, Rejected, Round, RoundClosed, UnknownType
 from streaming.job.source.positions import Positions
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, HeldPartition
 
@@ -148,6 +148,7 @@ class _Running:
     elapsed: int
     base: int
     rounds_of: str | None
+    source: str | None
     records: int = 0
     size: int = 0
     taken: list[TakenRound] = field(default_factory=list)
@@ -160,6 +161,7 @@ def plan_batch(
     limits: Limits,
     cluster: str,
     most: MostRead | None = None,
+    source: str | None = None,
 ) -> Batch:
     """Take rounds until the limits are reached, or the records end.
 
@@ -171,12 +173,16 @@ def plan_batch(
     A batch ends before a round with another number of log partitions than the rounds already in it, so that every
     stretch of the log is read with the number of partitions that its round saw.
 
+    A query follows one source of groups, because their decisions are numbered either by the log's offsets or by rounds:
+    a round of another source is passed over.
+
     Args:
         start: Where the batch starts.
         records: Records of the rounds topic from `start.rounds` on, in order.
         limits: What exists, or the end of the batch when it is planned again.
         cluster: Configured name of the cluster.
         most: Limits of the batch; None takes all.
+        source: The source to follow, where `start` does not say; None takes that of the first round.
     """
     running = _Running(
         dict(start.log),
@@ -187,6 +193,7 @@ def plan_batch(
         start.elapsed,
         start.base,
         start.rounds_of,
+        start.follows or source,
     )
     for record in records:
         if record.offset < start.rounds:
@@ -204,6 +211,7 @@ def plan_batch(
         time=running.time,
         elapsed=running.elapsed,
         rounds_of=running.rounds_of,
+        source=None if running.source == LOG else running.source,
     )
     return Batch(
         end=end if running.taken else start,
@@ -222,6 +230,10 @@ def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str,
         return _Order.GO_ON
     if content.cluster != cluster:
         reason = f"a round of cluster {content.cluster[:100]!r}; this job watches {cluster!r}"
+        running.void.append(VoidRecord(record, reason, keep=False))
+        return _Order.GO_ON
+    if running.source is not None and content.source != running.source:
+        reason = f"a round with groups from the source {content.source!r}; this query follows {running.source!r}"
         running.void.append(VoidRecord(record, reason, keep=False))
         return _Order.GO_ON
     wrong = _impossible(running, record, content, limits)
@@ -317,6 +329,7 @@ def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
 def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance: int) -> None:
     running.elapsed = elapsed_after(running.time, running.elapsed, closed)
     running.time = closed.time
+    running.source = closed.source
     running.rounds_of = running.rounds_of or closed.cluster_id
     number = running.base + closed.round
     summary = ClosedRound(
@@ -348,6 +361,7 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
         elapsed=running.elapsed,
         opened_offset=closed.round,
         offsets_retention_minutes=closed.offsets_retention_minutes,
+        source=closed.source,
     )
     running.taken.append(TakenRound(closed, summary, record.offset))
     running.records += distance + _events(running, closed)

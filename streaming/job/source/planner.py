@@ -17,8 +17,8 @@ from typing import Any
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from streaming.events import RoundClosed
-from streaming.job.source.exceptions import AnotherClusterError, UnreadableTopicError
+from streaming.events import LOG, RoundClosed
+from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.plan import Batch, Limits, MostRead, VoidRecord, plan_batch
 from streaming.job.source.positions import (
@@ -104,6 +104,7 @@ class Planner:
         self._target: _Target | None = None
         self._seen: Limits | None = None
         self._others: set[str] = set()
+        self._log_readable = False
 
     def available_now(self) -> None:
         """Fix the end of the run: the rounds that are closed now, and the log's ends for a cluster without rounds.
@@ -116,7 +117,8 @@ class Planner:
             try:
                 reader = self._connect(self._settings, self._settings.patience_s)
                 rounds = self._rounds_end(reader)
-                self._target = _Target(rounds, self._limits(reader, fresh=True))
+                limits = self._limits(reader, fresh=True, log=self._wanted in {None, LOG})
+                self._target = _Target(rounds, limits)
             except KafkaError:
                 if self._clock() > until:
                     raise
@@ -140,6 +142,7 @@ class Planner:
 
         Raises:
             AnotherClusterError: The brokers belong to another cluster than the offsets.
+            AnotherSourceError: Rounds come from another source of groups than the query follows.
         """
         if self._settings.hold is not None and Path(self._settings.hold).exists():
             return offsets
@@ -178,7 +181,7 @@ class Planner:
             return share_out(first, first, Batch(first, (), ()), gap_rows(gaps), self._settings.tasks)
         reader = self._connect(self._settings, self._settings.patience_s)
         records, gap = self._topic.between(reader, first.rounds, last.rounds)
-        batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster)
+        batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster, source=last.follows)
         self._tell(batch.void)
         lost = None
         if gap is not None and first.rounds:
@@ -210,7 +213,9 @@ class Planner:
 
     def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
         until = self._target.rounds if self._target else self._rounds_end(reader)
-        here = reader.identity(_topics_of(self._settings))
+        self._refuse_another(start)
+        follows = start.follows or self._wanted
+        here = reader.identity(_topics_of(self._settings, follows))
         refused = another_cluster(start, here, self._settings.cluster)
         if refused is not None:
             raise AnotherClusterError(refused)
@@ -218,7 +223,8 @@ class Planner:
             return self._turned(start, here, Shorter())
         look = self._look(reader, start, until, max_rounds)
         limits = look.limits
-        if not look.batch.rounds and limits is None and self._is_silent(start):
+        may_read_on = not look.batch.rounds and self._is_silent(start) and self._reads_log(reader, follows)
+        if may_read_on and limits is None:
             limits = self._limits(reader)
         shorter = _shorter(start, until, limits)
         if not shorter:
@@ -229,7 +235,7 @@ class Planner:
             self._last_round = self._clock()
             self._interval_ms = look.batch.interval_ms or self._interval_ms
             return named(look.batch.end, here)
-        if limits is None or not self._is_silent(start):
+        if limits is None or not may_read_on:
             return replace(start, rounds=look.after) if look.full else start
         # The ends that the closing records were judged by, where there were any: the batch is planned again from its
         # end, and must then come to the same judgement.
@@ -237,7 +243,33 @@ class Planner:
         if all(start.log.get(p) == end for p, end in log.items()):
             return start
         self._last_without = self._clock()
-        return named(replace(start, log={**start.log, **log}, rounds=max(look.after, start.rounds)), here)
+        rounds = max(look.after, start.rounds)
+        return named(replace(start, log={**start.log, **log}, rounds=rounds), here)
+
+    @property
+    def _wanted(self) -> str | None:
+        """The source that the settings name; None where the first round decides."""
+        return None if self._settings.offsets_log == "auto" else self._settings.offsets_log
+
+    def _refuse_another(self, start: Positions) -> None:
+        if start.follows is None or self._wanted in {None, start.follows}:
+            return
+        message = (
+            f"offsets_log is {self._wanted!r}, and the checkpoint of {self._settings.cluster!r} follows "
+            f"{start.follows!r}, which numbers its decisions otherwise: set offsets_log back, or give the cluster a "
+            "lake of its own."
+        )
+        raise AnotherSourceError(message)
+
+    def _reads_log(self, reader: RangeReader, follows: str | None) -> bool:
+        """Whether the log may be read without rounds: where the query follows it, or could from its beginning."""
+        if follows is not None:
+            return follows == LOG
+        if not self._log_readable:
+            self._log_readable = reader.may_read(self._settings.offsets_topic)
+        if not self._log_readable:
+            self._last_without = self._clock()  # asked again after an interval
+        return self._log_readable
 
     def _turned(self, start: Positions, here: Identity, shorter: Shorter) -> Positions:
         """Continue in topics that were created again, or cut back."""
@@ -265,19 +297,30 @@ class Planner:
             batch = Batch(start, (), ())
             if closed:
                 # Requested after the closing records, not before: then a position beyond the ends is false, not early.
-                limits = self._limits(reader)
+                follows = start.follows or self._wanted or closed[0].source
+                limits = self._limits(reader, log=follows == LOG)
                 if _names_unknown_partitions(closed, limits) and not self._target:
-                    limits = self._limits(reader, fresh=True)
+                    limits = self._limits(reader, fresh=True, log=follows == LOG)
                 plain = (seen.record for seen in upcoming.records)
                 most = (
                     None
                     if max_rounds is None
                     else MostRead(max_rounds, self._settings.max_records, self._settings.max_bytes)
                 )
-                batch = plan_batch(start, plain, limits, self._settings.cluster, most)
+                batch = plan_batch(start, plain, limits, self._settings.cluster, most, follows)
+                others = {c.source for c in closed} - {follows}
+                if not batch.rounds and len(closed) >= SILENT_INTERVALS and all(c.source in others for c in closed):
+                    raise AnotherSourceError(self._another(follows, min(others)))
             if batch.rounds or upcoming.complete or upcoming.full:
                 return _Look(batch, limits, upcoming.full, upcoming.after)
             wanted = None if wanted is None else 2 * wanted
+
+    def _another(self, follows: str, other: str) -> str:
+        return (
+            f"The rounds of {self._settings.cluster!r} show groups from the source {other!r} now, and this query "
+            f"follows {follows!r}, which numbers its decisions otherwise: set offsets_log back to {follows!r}, or give "
+            "the cluster a lake of its own."
+        )
 
     def _is_silent(self, start: Positions) -> bool:
         if self._target:
@@ -296,12 +339,13 @@ class Planner:
             return 0
         return reader.ends([partition])[partition]
 
-    def _limits(self, reader: RangeReader, *, fresh: bool = False) -> Limits:
+    def _limits(self, reader: RangeReader, *, fresh: bool = False, log: bool = True) -> Limits:
+        """Ends of the topics; without `log` those of the offsets log are not asked for."""
         if self._target:
             return self._target.limits
-        log = reader.partitions(self._settings.offsets_topic, fresh=fresh)
+        of_log = reader.partitions(self._settings.offsets_topic, fresh=fresh) if log else set()
         events = reader.partitions(self._settings.events_topic, fresh=fresh)
-        asked = [TopicPartition(self._settings.offsets_topic, p) for p in sorted(log)]
+        asked = [TopicPartition(self._settings.offsets_topic, p) for p in sorted(of_log)]
         asked += [TopicPartition(self._settings.events_topic, p) for p in sorted(events)]
         ends = reader.ends(asked)
         self._seen = Limits(
@@ -311,8 +355,9 @@ class Planner:
         return self._seen
 
 
-def _topics_of(settings: SourceSettings) -> dict[str, str]:
-    return {"log": settings.offsets_topic, "events": settings.events_topic, "rounds": settings.rounds_topic}
+def _topics_of(settings: SourceSettings, follows: str | None) -> dict[str, str]:
+    topics = {"log": settings.offsets_topic, "events": settings.events_topic, "rounds": settings.rounds_topic}
+    return topics if follows in {None, LOG} else {name: topic for name, topic in topics.items() if name != "log"}
 
 
 def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: Limits) -> bool:

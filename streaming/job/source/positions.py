@@ -8,8 +8,8 @@ covers partitions that appear later, too.
 After the first round there are also `round`, the number of the newest round taken, `time`, its time, and `elapsed`, the
 time that passed over all rounds. `cluster_id` and `topics` name the cluster and topics of the offsets: offsets of
 another cluster are refused, other topics are read from their beginning; `rounds_of` names the cluster that the rounds
-are about. `base` is there after the rounds topic was created again: a round's number is its opening record's offset
-plus this, so that numbers keep growing.
+are about. `source` is there where groups are not read from the log. `base` is there after the rounds topic was created
+again: a round's number is its opening record's offset plus this, so that numbers keep growing.
 
 A topic that was deleted and created again, or cut back by an unclean election, starts a new stretch with a batch that
 holds nothing but the change (`turn`), so that records from before and after it never meet in one batch. Its rows of
@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from streaming.events import LOG as FROM_LOG
 from streaming.job.source.settings import SourceSettings
 from streaming.records import LogGap
 
@@ -49,6 +50,7 @@ class Positions:
         rounds_of: Kafka's own id of the cluster that the rounds are about; None before any round had one. It is a
             different one where topics were copied to a cluster that did not see the rounds.
         topics: Topic ids by the topics' roles (`log`, `events`, `rounds`), as far as they are known.
+        source: Source of groups that the query follows, where it is not the log; None otherwise.
     """
 
     log: Mapping[int, int] = field(default_factory=dict)
@@ -61,11 +63,18 @@ class Positions:
     cluster_id: str | None = None
     rounds_of: str | None = None
     topics: Mapping[str, str] = field(default_factory=dict)
+    source: str | None = None
+
+    @property
+    def follows(self) -> str | None:
+        """Source of groups that the query follows; None before its first round, or its first read of the log."""
+        return self.source or (FROM_LOG if self.log or self.round >= 0 else None)
 
     @classmethod
     def read(cls, offsets: Mapping[str, Any]) -> Positions:
         """Read what `write` wrote, or `INITIAL`."""
         return cls(
+            source=offsets.get("source"),
             log={int(partition): int(offset) for partition, offset in offsets["log"].items()},
             events={int(partition): int(offset) for partition, offset in offsets["events"].items()},
             rounds=int(offsets["rounds"]),
@@ -87,6 +96,8 @@ class Positions:
         }
         if self.round >= 0 or self.time >= 0:
             offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
+        if self.source is not None:
+            offsets["source"] = self.source
         if self.base:
             offsets["base"] = self.base
         if self.cluster_id is not None:

@@ -28,6 +28,7 @@ from streaming.records import (
     Member,
     MembershipRecord,
     PartitionInput,
+    Seen,
     TopicObservation,
     encode_cluster_topics,
     encode_inputs,
@@ -283,10 +284,28 @@ def _input_size(item: GroupInput) -> int:
     """Approximate bytes of an input, without packing it."""
     if isinstance(item, GroupObservation):
         texts = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
-        return 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
+        size = 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
+        return size if item.seen is None else size + _seen_size(item.seen)
     if isinstance(item, MembershipRecord):
-        return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
+        return 200 + sum(map(_member_size, item.members))
     return 100
+
+
+def _seen_size(seen: Seen) -> int:
+    size = 0
+    if seen.classic is not None:
+        size += sum(map(_member_size, seen.classic.members))
+    if seen.consumer is not None:
+        for member in seen.consumer.members:
+            size += 300 + sum(map(len, member.topics))
+            size += sum(30 + 4 * len(numbers) for _, numbers in (*member.owned, *member.target))
+    if seen.commits is not None:
+        size += sum(len(topic) + 12 * len(offsets) for topic, offsets in seen.commits.offsets.items())
+    return size
+
+
+def _member_size(member: Member) -> int:
+    return 300 + len(member.user_data or b"") + _partitions(member) * 4
 
 
 def _topic_size(topic: TopicObservation) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from streaming.config import Filters, KafkaSettings, Settings
+from streaming.config import Filters, KafkaSettings, OffsetsLog, Settings
 from streaming.job.source.exceptions import SourceOptionsError
 
 
@@ -22,6 +22,7 @@ class SourceSettings(BaseModel):
         offsets_topic: The offsets log.
         events_topic: The probe's events.
         rounds_topic: The probe's rounds.
+        offsets_log: As in `Settings`: which source of groups a new query follows.
         interval_ms: Interval between rounds, used until a closing record gives the probe's own.
         max_rounds: Rounds per batch at the most.
         max_records: Offsets of the log and events per batch at the most, unless one round alone has more. Bounds the
@@ -44,6 +45,7 @@ class SourceSettings(BaseModel):
     offsets_topic: str = "__consumer_offsets"
     events_topic: str = "evenkeel.events"
     rounds_topic: str = "evenkeel.rounds"
+    offsets_log: OffsetsLog = "auto"
     interval_ms: int = Field(default=10_000, ge=1)
     max_rounds: int = Field(default=60, ge=1)
     max_records: int = Field(default=2_000_000, ge=1)
@@ -64,6 +66,7 @@ class SourceSettings(BaseModel):
             offsets_topic=settings.job.offsets_topic,
             events_topic=settings.probe.events_topic,
             rounds_topic=settings.probe.rounds_topic,
+            offsets_log=settings.offsets_log,
             interval_ms=settings.probe.interval_ms,
             max_rounds=settings.job.max_rounds,
             tasks=settings.job.tasks,

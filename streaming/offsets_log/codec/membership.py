@@ -157,6 +157,45 @@ def decode_membership(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A member that was asked for, with the names of a record's; the answer has no timeouts."""
+
+    memberId: str  # noqa: N815  # as in Kafka's schema, as the fields below
+    groupInstanceId: str | None  # noqa: N815
+    clientId: str  # noqa: N815
+    clientHost: str  # noqa: N815
+    subscription: bytes
+    assignment: bytes
+    rebalanceTimeout: int = -1  # noqa: N815
+    sessionTimeout: int = -1  # noqa: N815
+
+
+def seen_member(
+    member_id: str,
+    instance_id: str | None,
+    client_id: str,
+    client_host: str,
+    subscription: bytes,
+    assignment: bytes,
+    *,
+    decodes: bool,
+) -> Member:
+    """A member as an answer to DescribeGroups tells it, decoded like one of a record. Never raises.
+
+    Args:
+        member_id: Member id.
+        instance_id: `group.instance.id`; None for a dynamic member.
+        client_id: Client id.
+        client_host: Host as the broker recorded it.
+        subscription: Bytes of its subscription.
+        assignment: Bytes of its assignment.
+        decodes: The group's protocol type is "consumer": both are decoded.
+    """
+    member = _Seen(member_id, instance_id, client_id, client_host, subscription, assignment)
+    return _consumer(member) if decodes else _member(member)
+
+
 def _consumer(member: Any) -> Member:
     subscription = decode_subscription(member.subscription)
     assignment = decode_assignment(member.assignment)

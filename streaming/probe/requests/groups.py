@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
 
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
@@ -33,11 +35,13 @@ class Committed:
         topics: Topics that it has offsets for.
         mark: Hash of all its offsets: equal as long as none of them changes.
         early: Topic, partition and offset of those that are below the ends which were asked about.
+        offsets: All of them, by topic and partition; None unless they were asked for.
     """
 
     topics: frozenset[str]
     mark: int
     early: tuple[tuple[str, int, int], ...] = ()
+    offsets: Mapping[tuple[str, int], int] | None = None
 
 
 class GroupRequests:
@@ -121,8 +125,31 @@ class GroupRequests:
         [answer] = self._connections.ask([(broker, request)], deadline)
         return [group.group_id for group in answer.groups if group.error_code == GROUP_FORBIDDEN]
 
+    def coordinators(self, groups: Sequence[str], deadline: Deadline) -> dict[str, int | Refused]:
+        """Ask for the coordinators (node ids) of groups; any broker answers.
+
+        Raises:
+            RoundAbandonedError: The broker did not answer, or a coordinator is moving.
+        """
+        if self._connections.version(FindCoordinatorRequest) < 4:
+            singly = [(None, FindCoordinatorRequest(key=group, key_type=0, max_version=3)) for group in groups]
+            answers = list(zip(groups, self._connections.ask(singly, deadline), strict=True))
+        else:
+            work = [
+                (None, FindCoordinatorRequest(coordinator_keys=chunk, key_type=0, min_version=4))
+                for chunk in _chunks(groups)
+            ]
+            told = self._connections.ask(work, deadline)
+            answers = [(one.key, one) for answer in told for one in answer.coordinators]
+        return {group: refusal_of_group(answer, group) or answer.node_id for group, answer in answers}
+
     def committed(
-        self, groups: Mapping[str, int], ends: Mapping[str, Sequence[int]], deadline: Deadline
+        self,
+        groups: Mapping[str, int],
+        ends: Mapping[str, Sequence[int]],
+        deadline: Deadline,
+        *,
+        whole: bool = False,
     ) -> dict[str, Committed | Refused]:
         """Ask coordinators for groups' committed offsets.
 
@@ -130,12 +157,13 @@ class GroupRequests:
             groups: Coordinator (node id) per group.
             ends: Per topic and partition: offsets below these are given as such, all others only as a hash.
             deadline: Of the round.
+            whole: Give all offsets.
 
         Raises:
             RoundAbandonedError: A coordinator did not answer or has moved.
         """
         if self._connections.version(OffsetFetchRequest) < 8:
-            return self._committed_one_by_one(groups, ends, deadline)
+            return self._committed_one_by_one(groups, ends, deadline, whole=whole)
         one = OffsetFetchRequest.OffsetFetchRequestGroup
         work = [
             # From v10 on topics have ids only.
@@ -148,11 +176,11 @@ class GroupRequests:
         found: dict[str, Committed | Refused] = {}
         for answer in self._connections.ask(work, deadline):
             for group in answer.groups:
-                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(group, ends)
+                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(group, ends, whole=whole)
         return found
 
     def _committed_one_by_one(
-        self, groups: Mapping[str, int], ends: Mapping[str, Sequence[int]], deadline: Deadline
+        self, groups: Mapping[str, int], ends: Mapping[str, Sequence[int]], deadline: Deadline, *, whole: bool
     ) -> dict[str, Committed | Refused]:
         work = [
             (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
@@ -160,12 +188,18 @@ class GroupRequests:
         ]
         answers = self._connections.ask(work, deadline)
         return {
-            group: refusal_of_group(answer, group) or _committed(answer, ends)
+            group: refusal_of_group(answer, group) or _committed(answer, ends, whole=whole)
             for group, answer in zip(groups, answers, strict=True)
         }
 
 
-def _committed(group: Any, ends: Mapping[str, Sequence[int]]) -> Committed:
+def _chunks(groups: Iterable[str]) -> Iterator[list[str]]:
+    left = iter(groups)
+    while chunk := list(islice(left, GROUPS_PER_REQUEST)):
+        yield chunk
+
+
+def _committed(group: Any, ends: Mapping[str, Sequence[int]], *, whole: bool) -> Committed:
     offsets = [
         (topic.name, partition.partition_index, partition.committed_offset)
         for topic in group.topics
@@ -174,7 +208,9 @@ def _committed(group: Any, ends: Mapping[str, Sequence[int]]) -> Committed:
     ]
     early = [one for one in offsets if (of_topic := ends.get(one[0])) and _is_below(of_topic, one[1], one[2])]
     # (A coordinator promises no order.)
-    return Committed(frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets)), tuple(early))
+    topics, mark = frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets))
+    everything = {(topic, partition): offset for topic, partition, offset in offsets} if whole else None
+    return Committed(topics, mark, tuple(early), everything)
 
 
 def _is_below(ends: Sequence[int], partition: int, offset: int) -> bool:

@@ -44,12 +44,16 @@ REBALANCE_CHURN: Final = Table(
             "rebalance, became_empty, static_replacement (no rebalance), created, migration (first decision after the group changed its protocol)",
         ),
         INCARNATION,
-        Column("generation", INT, "Generation; where the broker assigns (KIP-848), the epoch of the target assignment"),
+        Column(
+            "generation",
+            INT,
+            "Generation; where the broker assigns (KIP-848), the epoch of the target assignment. NULL for classic groups where source is admin: the answers do not have it",
+        ),
         Column("previous_generation", INT, "Previous generation of the same incarnation; NULL when not known"),
         Column(
             "generations_skipped",
             INT,
-            "Generations that left no record (the leader never synced), or epochs without a target; NULL when not known",
+            "Generations that left no record (the leader never synced), or epochs without a target; where source is admin, epochs between two looks. NULL when not known",
         ),
         Column(
             "follows",
@@ -128,7 +132,17 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "records_delayed_reason",
             STRING,
-            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (partitions are not with their next owner yet; in a cooperative rebalance the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (it may be eager or not), high_watermark_unknown (at the next round), other_log (the topic was created again, or the commit lay beyond its end). NULL where it is known, without a rebalance, and in rows of older releases",
+            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (partitions are not with their next owner yet; in a cooperative rebalance the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (it may be eager or not), high_watermark_unknown (at the next round), other_log (the topic was created again, or the commit lay beyond its end), seen_only (source is not log). NULL where it is known, without a rebalance, and in rows of older releases",
+        ),
+        Column(
+            "decided_time_min",
+            TIMESTAMP,
+            "Of a decision that was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
+        ),
+        Column(
+            "decided_time_max",
+            TIMESTAMP,
+            "Of the same: made before this time, when the round that showed it was closed, UTC. NULL for source log",
         ),
     ),
     key=("cluster", "group_id", "decision"),
@@ -144,7 +158,7 @@ DRIFT: Final = Table(
         *OF_DECISION,
         Column("topic", STRING, "Topic, where a group decides topic by topic (RocketMQ); NULL for Kafka"),
         INCARNATION,
-        Column("generation", INT, "Generation"),
+        Column("generation", INT, "Generation; NULL when not known (source admin)"),
         *VERDICT_ROUND,
         Column("strategy", STRING, "Strategy that the group runs; NULL when it is empty"),
         Column("expected_strategy", STRING, "Strategy that the configuration expects; NULL when there is none"),
@@ -192,12 +206,12 @@ MEMBERS: Final = Table(
         RECORD_DATE,
         Column("ended", BOOLEAN, "The member has left; the row has the offset and time of the record that shows it"),
         INCARNATION,
-        Column("generation", INT, "Newest generation that the member was in"),
+        Column("generation", INT, "Newest generation that the member was in; NULL when not known (source admin)"),
         Column("group_instance_id", STRING, "group.instance.id; NULL for a dynamic member"),
         Column("client_id", STRING, "Client id"),
         Column("client_host", STRING, "Host as the broker recorded it"),
         Column("rack", STRING, "client.rack; NULL when none"),
-        Column("leader", BOOLEAN, "Whether it led this generation"),
+        Column("leader", BOOLEAN, "Whether it led this generation; NULL when not known (source admin)"),
         Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
         Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
         Column(
@@ -231,7 +245,7 @@ WHAT_IF: Final = Table(
     (
         *OF_DECISION,
         INCARNATION,
-        Column("generation", INT, "Generation, or epoch of the target assignment"),
+        Column("generation", INT, "Generation, or epoch of the target assignment; NULL when not known (source admin)"),
         *VERDICT_ROUND,
         Column(
             "strategy",

@@ -65,7 +65,11 @@ LAG: Final = Table(
             STRING,
             "Why lag is NULL: no_commit, high_watermark_unknown, offsets_blocked, topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit belongs to an earlier topic of the same name), ended",
         ),
-        Column("commits", LONG, "Offset commits since the previous row; the sum over rows is all commits read"),
+        Column(
+            "commits",
+            LONG,
+            "Offset commits since the previous row; the sum over rows is all commits read. NULL where source is admin: offsets are seen, not commits",
+        ),
         Column("last_commit_time", TIMESTAMP, "Timestamp of the last commit's record, UTC; NULL when there is none"),
         Column(
             "rewound_by", LONG, "Largest step backwards between commits since the previous row, in offsets; 0 for none"
@@ -163,7 +167,7 @@ GROUP_HEALTH: Final = Table(
         Column("lag_max", LONG, "Largest lag of one partition; NULL when none is known"),
         Column("lag_unknown", INT, "Partitions whose lag is NULL"),
         Column("lag_status", STRING, "Worst lag_status of a partition"),
-        Column("commits", LONG, "Offset commits since the previous row"),
+        Column("commits", LONG, "Offset commits since the previous row; NULL where source is admin"),
         Column("imbalance", DOUBLE, "max / mean - 1 of partitions per member; NULL when nothing is assigned"),
         Column("imbalance_optimal", DOUBLE, "Lowest imbalance that any assignment of these partitions could have"),
         Column(
@@ -319,6 +323,11 @@ ROUNDS: Final = Table(
             "offsets_retention_minutes",
             LONG,
             "offsets.retention.minutes: for how long brokers keep the offsets of a group without members (KIP-211). NULL where the probe may not ask (DescribeConfigs on the cluster), brokers differ, or it is not known yet",
+        ),
+        Column(
+            "source",
+            STRING,
+            "Where the round's groups were read from: log, admin (admin-mode.md). NULL in rows of older releases: log",
         ),
     ),
     key=("cluster",),

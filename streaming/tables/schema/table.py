@@ -202,7 +202,7 @@ GROUP: Final = Column("group_id", STRING, "Group id")
 SOURCE: Final = Column(
     "source",
     STRING,
-    "Where the group was read from: log, the records of __consumer_offsets (the only source so far; admin and rocketmq are reserved)",
+    "Where the group was read from: log, the records of __consumer_offsets; admin, Kafka's requests about groups, asked in rounds (admin-mode.md); rocketmq is reserved",
 )
 LOG_PARTITION: Final = Column(
     "log_partition",
@@ -214,13 +214,17 @@ DECISION: Final = Column(
     LONG,
     "Number of the decision, growing within a group. For source log: the offset in log_partition of the record that closed it; for other sources: the number of the round that showed it",
 )
-RECORD_TIME: Final = Column("record_time", TIMESTAMP, "Timestamp of the record that closed the decision, UTC")
+RECORD_TIME: Final = Column(
+    "record_time",
+    TIMESTAMP,
+    "Timestamp of the record that closed the decision, UTC; for sources other than log, the time of the round that showed it",
+)
 RECORD_DATE: Final = Column("event_date", DATE, "Day of record_time, UTC; partitions the table")
 ROUND: Final = Column("round", LONG, "Number of the round: the offset of its opening record; grows, with jumps")
 ROUND_TIME: Final = Column("round_time", TIMESTAMP, "Time of the round by the broker's clock, UTC")
 ROUND_DATE: Final = Column("event_date", DATE, "Day of round_time, UTC; partitions the table")
 INCARNATION: Final = Column(
-    "incarnation", LONG, "Log offset of the first decision of this run of generations; a new one when they restart"
+    "incarnation", LONG, "Number of the first decision of this run of generations; a new one when they restart"
 )
 
 OF_DECISION: Final = (CLUSTER, GROUP, DECISION, SOURCE, LOG_PARTITION, RECORD_TIME, RECORD_DATE)

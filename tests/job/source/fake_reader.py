@@ -35,6 +35,7 @@ class FakeReader:
         known: Partitions of each topic as the client remembers them.
         cluster_id: Kafka's own id; None where unknown.
         ids: Topic ids; other topics have no known id.
+        forbidden: Topics that this client may not read.
         down: Whether every call fails, as when the brokers are down.
         calls: Number of calls of each method.
         handed_on: Number of records read from each topic.
@@ -47,6 +48,7 @@ class FakeReader:
         self.known: dict[str, set[int]] = {}
         self.cluster_id: str | None = None
         self.ids: dict[str, str] = {}
+        self.forbidden: set[str] = set()
         self.down = False
         self.calls: dict[str, int] = defaultdict(int)
         self.handed_on: dict[str, int] = defaultdict(int)
@@ -92,6 +94,9 @@ class FakeReader:
         behind = [record for record in self.logs[place] if record.offset >= replaced]
         self.compact(topic, {partition: end}, tombstones=True)
         self.logs[place] = [record for record in self.logs[place] if record.offset < replaced] + behind
+
+    def may_read(self, topic: str) -> bool:
+        return topic not in self.forbidden and bool(self.partitions(topic))
 
     def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
         self._ask("partitions")

@@ -1,0 +1,149 @@
+"""A look at a group: its membership, then its committed offsets, as inputs that the log would have given.
+
+The core's own steps follow (`classic/churn.py`, `modern/decisions.py`, `lag/`), with the round's number in place of a
+log offset. What a look cannot tell stays unknown in these inputs: generation, leader, timeouts, times of commits.
+A decision that was only seen was made between two looks (`Context.made`), and others may have been made there.
+"""
+
+from __future__ import annotations
+
+from streaming.groups.classic import churn
+from streaming.groups.context import Context
+from streaming.groups.modern import decisions as modern
+from streaming.groups.seen.consumer import is_settled, records_of
+from streaming.groups.seen.state import SeenState
+from streaming.groups.state import GroupState
+from streaming.records import (
+    CONSUMER,
+    GroupObservation,
+    Member,
+    MembershipRecord,
+    MembershipTombstone,
+    Removed,
+    Seen,
+    SeenClassic,
+    SeenConsumer,
+)
+
+_EMPTY = "Empty"
+
+_METADATA_TYPE = 3
+"""Key type of the metadata record of a consumer group; its tombstone ends the group."""
+
+# Round numbers are offsets of opening records. Between two of them lies at least a closing record, so the number before
+# a round's is no round's. An end that something continues has that number, as in the log, where both are one append; an
+# end of itself has the one before.
+_CONTINUED, _BY_ITSELF = 1, 2
+
+
+def take_membership(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
+    """Process what a round saw of the group's membership."""
+    kept = state.seen
+    if kept is None:
+        kept = state.seen = SeenState(seen.absent_at, empty=seen.absent_at >= 0)
+    if not seen.looked:
+        return
+    after = max(kept.looked, observation.rested_until)
+    until = max(observation.time, observation.closed)
+    context.made = (min(after, until) if after >= 0 else None, until)
+    if observation.group_type == CONSUMER:
+        _take_consumer(state, kept, observation, seen.consumer, context)
+    elif observation.group_type in {None, "classic"}:
+        _take_classic(state, kept, observation, seen.classic, context)
+    context.made = (None, None)
+    kept.looked = observation.time
+
+
+def _take_classic(
+    state: GroupState, kept: SeenState, observation: GroupObservation, told: SeenClassic | None, context: Context
+) -> None:
+    if told is None and observation.state != _EMPTY:
+        return  # as it was, or it rebalances
+    if state.modern.key_type is not None:
+        group = state.modern.group
+        names = {member.member_id for member in told.members} if told is not None else set()
+        goes_on = group is not None and not names.isdisjoint(group.members)
+        _end_consumer(state, observation, context, _CONTINUED if goes_on else _BY_ITSELF)
+    live = state.live_record()
+    if told is None:
+        if live is not None and live.members:
+            churn.decide(state, _record(observation, live.protocol_type, None, (), context), context)
+        kept.empty, kept.untold = True, 0
+        return
+    kept.empty, kept.untold = kept.empty and live is None, told.more
+    if told.more:
+        if live is not None:
+            churn.end_membership(state, _tombstone(observation, _BY_ITSELF), context)
+        return
+    record = _record(observation, told.protocol_type, told.protocol or None, told.members, context)
+    if live is None or not _is_same(live, record):
+        churn.decide(state, record, context)
+    kept.empty = False
+
+
+def _record(
+    observation: GroupObservation,
+    protocol_type: str,
+    protocol: str | None,
+    members: tuple[Member, ...],
+    context: Context,
+) -> MembershipRecord:
+    after = context.made[0]
+    return MembershipRecord(
+        record=observation.round,
+        record_time=observation.time,
+        protocol_type=protocol_type,
+        generation=-1,
+        protocol=protocol,
+        leader=None,
+        state_time=-1,
+        members=members,
+        value_version=-1,
+        seen=True,
+        decided_after=-1 if after is None else min(after, observation.time),
+    )
+
+
+def _tombstone(observation: GroupObservation, before: int) -> MembershipTombstone:
+    return MembershipTombstone(observation.round - before, observation.time)
+
+
+def _is_same(known: MembershipRecord, record: MembershipRecord) -> bool:
+    """Whether nothing shows a rebalance: the order of members does not.
+
+    A member's subscription is what it joined with. So where members report what they owned (sticky strategies), each
+    rebalance shows, even one that changes nothing.
+    """
+    return (
+        known.protocol_type == record.protocol_type
+        and known.protocol == record.protocol
+        and len(known.members) == len(record.members)
+        and {member.member_id: member for member in known.members}
+        == {member.member_id: member for member in record.members}
+    )
+
+
+def _take_consumer(
+    state: GroupState, kept: SeenState, observation: GroupObservation, told: SeenConsumer | None, context: Context
+) -> None:
+    if told is None or not is_settled(told):
+        return
+    live = state.live_record()
+    if live is not None:
+        names = {member.member_id for member in told.members}
+        goes_on = any(member.member_id in names for member in live.members)
+        churn.end_membership(state, _tombstone(observation, _CONTINUED if goes_on else _BY_ITSELF), context)
+    kept.untold = told.more
+    if told.more:
+        if state.modern.key_type is not None:
+            _end_consumer(state, observation, context, _BY_ITSELF)
+        return
+    modern.meet(state, born=kept.empty)
+    for item in records_of(state.modern.group, told, observation):
+        modern.follow(state, item, context)
+    kept.empty = not told.members
+
+
+def _end_consumer(state: GroupState, observation: GroupObservation, context: Context, before: int) -> None:
+    end = Removed(observation.round - before, observation.time, CONSUMER, -1, _METADATA_TYPE)
+    modern.follow(state, end, context)

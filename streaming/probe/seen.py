@@ -1,0 +1,241 @@
+"""What a round tells of groups whose log is not read: membership and committed offsets, when they have changed.
+
+Each is told when it differs from what was told last, and once per heartbeat, so that a reader who lost its past has it
+again. What would be too large for a record, or for a round, is not told; then the round says that it has not looked,
+and the next one begins with other groups.
+
+Pure, as `observe.py`. A new probe tells everything once; readers compare with what they know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from streaming.events import EVENTS_VERSION, encode_event
+from streaming.events_seen import (
+    MOST_TOLD,
+    ClassicMemberSeen,
+    ClassicSeen,
+    CommitsSeen,
+    ConsumerMemberSeen,
+    ConsumerSeen,
+    SeenPartitions,
+)
+from streaming.offsets_log import printed
+
+MOST_A_ROUND: Final = 48 * 1024 * 1024
+"""Bytes of membership in one round. Ordinary groups change now and then and have some kilobytes; this bounds the first
+round of a probe on a cluster of large groups, and whoever changes many subscriptions at once."""
+
+MOST_OFFSETS: Final = 100_000
+"""Offsets of one group in one round: some 2.5 MB."""
+
+Offsets = Mapping[tuple[str, int], int]
+"""Committed offsets by topic and partition."""
+
+Membership = ClassicSeen | ConsumerSeen
+
+
+@dataclass(frozen=True, slots=True)
+class SeenGroup:
+    """What a round saw of one group.
+
+    Attributes:
+        looked: Its membership was seen.
+        membership: The members, without cluster and round; None where there are none to tell: the group is empty or
+            rebalances, or was not looked at.
+        offsets: Its committed offsets; None where they were not seen.
+    """
+
+    looked: bool
+    membership: Membership | None = None
+    offsets: Offsets | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was last told of a group.
+
+    Attributes:
+        membership: Hash of its members; None when none was told.
+        offsets: Its committed offsets; None when none were told.
+    """
+
+    membership: int | None = None
+    offsets: Offsets | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What a round tells of one group.
+
+    Attributes:
+        looked: As in `SeenGroupEvent`.
+        events: Its events of `events_seen.py`.
+    """
+
+    looked: bool = False
+    events: tuple[ClassicSeen | ConsumerSeen | CommitsSeen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRound:
+    """What a round tells, by group, and what has been told with it."""
+
+    telling: Mapping[str, Telling] = field(default_factory=dict)
+    told: Mapping[str, Told] = field(default_factory=dict)
+
+
+def tell(
+    cluster: str,
+    number: int,
+    seen: Mapping[str, SeenGroup],
+    told: Mapping[str, Told],
+    whole: Iterable[str],
+    silent: Iterable[str],
+) -> SeenRound:
+    """What a round tells of the groups.
+
+    Args:
+        cluster: Configured name of the cluster.
+        number: The round's number; where to begin, if not all can be told.
+        seen: What it saw, by group.
+        told: What was told before, by group.
+        whole: Groups of which everything is told, changed or not.
+        silent: Groups of which this round tells nothing.
+    """
+    due, unheard = frozenset(whole), frozenset(silent)
+    names = sorted(seen)
+    first = number % len(names) if names else 0
+    telling: dict[str, Telling] = {}
+    now: dict[str, Told] = {}
+    left = MOST_A_ROUND
+    for name in (*names[first:], *names[:first]):
+        before = told.get(name, Told())
+        if name in unheard:
+            now[name] = before
+            continue
+        group = seen[name]
+        looked, mark = group.looked, before.membership
+        events: list[ClassicSeen | ConsumerSeen | CommitsSeen] = []
+        if group.membership is not None:
+            changed = hash(group.membership)
+            if changed != mark or name in due:
+                event, size = _fitted(msgspec.structs.replace(group.membership, cluster=cluster, round=number))
+                if size > left:
+                    looked = False
+                else:
+                    left -= size
+                    events.append(event)
+                    mark = changed
+        elif looked:
+            mark = None
+        offsets = before.offsets
+        if group.offsets is not None:
+            commits, offsets = _commits(cluster, number, name, group.offsets, before.offsets, whole=name in due)
+            if commits is not None:
+                events.append(commits)
+        telling[name] = Telling(looked, tuple(events))
+        now[name] = Told(mark, offsets)
+    return SeenRound(telling, now)
+
+
+def _fitted(event: Membership) -> tuple[Membership, int]:
+    size = len(encode_event(event))
+    if size <= MOST_TOLD:
+        return event, size
+    return msgspec.structs.replace(event, members=(), more=len(event.members)), 0
+
+
+def _commits(
+    cluster: str, number: int, group: str, offsets: Offsets, before: Offsets | None, *, whole: bool
+) -> tuple[CommitsSeen | None, Offsets | None]:
+    """The event that tells committed offsets, and what has been told with it."""
+    if before is None or whole:
+        news = dict(offsets)
+        all_of_them = len(news) <= MOST_OFFSETS
+    else:
+        news = {place: offset for place, offset in offsets.items() if before.get(place) != offset}
+        news |= dict.fromkeys(before.keys() - offsets.keys(), -1)
+        all_of_them = False
+        if not news:
+            return None, before
+    if len(news) > MOST_OFFSETS:
+        told = before or {}
+        # Those that were never told, or have changed, come first: the others are as they were.
+        order = sorted(news, key=lambda place: (told.get(place) == news[place], place))
+        news = {place: news[place] for place in order[:MOST_OFFSETS]}
+        after = {place: offset for place, offset in {**told, **news}.items() if offset >= 0}
+    else:
+        after = dict(offsets)
+    by_topic: dict[str, list[tuple[int, int]]] = {}
+    for (topic, partition), offset in sorted(news.items()):
+        by_topic.setdefault(topic, []).append((partition, offset))
+    told_now = {topic: tuple(of_topic) for topic, of_topic in by_topic.items()}
+    return CommitsSeen(EVENTS_VERSION, cluster, number, group, all_of_them, told_now), after
+
+
+def classic_membership(answer: Any) -> ClassicSeen:
+    """Members of a group in the state Stable, from an answer to DescribeGroups; without cluster and round."""
+    members = [
+        ClassicMemberSeen(
+            id=member.member_id,
+            subscription=bytes(member.member_metadata or b""),
+            assignment=bytes(member.member_assignment or b""),
+            client=member.client_id or "",
+            host=member.client_host or "",
+            instance=member.group_instance_id,
+        )
+        for member in answer.members
+    ]
+    return ClassicSeen(
+        EVENTS_VERSION, "", 0, answer.group_id, answer.protocol_type, answer.protocol_data or "", tuple(members)
+    )
+
+
+_MEMBER_TYPES: Final = {0: True, 1: False}
+"""`MemberType` of ConsumerGroupDescribe: 0 for the classic protocol, 1 for the consumer protocol, -1 unknown."""
+
+
+def consumer_membership(answer: Any) -> ConsumerSeen:
+    """Members of a group, from an answer to ConsumerGroupDescribe; without cluster and round."""
+    members = [
+        ConsumerMemberSeen(
+            id=member.member_id,
+            epoch=member.member_epoch,
+            client=member.client_id,
+            host=member.client_host,
+            instance=member.instance_id,
+            rack=member.rack_id,
+            topics=tuple(member.subscribed_topic_names),
+            regex=member.subscribed_topic_regex or None,
+            owned=_places(member.assignment),
+            target=_places(member.target_assignment),
+            classic=_MEMBER_TYPES.get(member.member_type),
+        )
+        for member in answer.members
+    ]
+    return ConsumerSeen(
+        EVENTS_VERSION,
+        "",
+        0,
+        answer.group_id,
+        answer.group_epoch,
+        answer.assignment_epoch,
+        answer.assignor_name,
+        tuple(members),
+    )
+
+
+def _places(assignment: Any) -> SeenPartitions:
+    # (A coordinator promises no order; the same assignment should look the same.)
+    return tuple(
+        sorted(
+            (printed(place.topic_id.bytes) or "", place.topic_name, tuple(sorted(place.partitions)))
+            for place in assignment.topic_partitions
+        )
+    )

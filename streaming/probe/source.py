@@ -1,0 +1,157 @@
+"""Where a cluster's groups are read from: its offsets log, or Kafka's requests about groups (`Settings.offsets_log`).
+
+Decisions are numbered by the log's offsets, or by rounds; so a cluster keeps the source with which its rounds began,
+for as long as the topic of the rounds remembers it. Only a person changes it, together with the lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.admin import ACLOperation
+from kafka.errors import AuthorizationError, KafkaError
+
+from streaming.config import Settings
+from streaming.events import ADMIN, LOG
+from streaming.exceptions import SetupError
+from streaming.probe.clients import Connections, open_admin, open_consumer
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError, error_text
+from streaming.probe.readback import remember
+from streaming.probe.requests import GroupRequests, MetadataRequests, TopicPlaces
+from streaming.probe.rights import topic_rights
+
+_TRY_MS = 2_000
+"""How long a fetch may take that only shows whether it is refused."""
+
+_CHECK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the groups are read from, and why.
+
+    Attributes:
+        name: `LOG` or `ADMIN`.
+        sentence: What that means, for people.
+    """
+
+    name: str
+    sentence: str
+
+
+def choose(settings: Settings, before: str | None, readable: Callable[[], bool | None]) -> Source | None:
+    """Decide where groups are read from.
+
+    Args:
+        settings: All settings.
+        before: Source of the newest closed round; None when there is none.
+        readable: Whether this client may read the offsets log; None if nobody can tell yet, because the cluster has
+            neither that topic nor groups. Only asked where it matters.
+
+    Returns:
+        None while nobody can tell.
+
+    Raises:
+        SetupError: The rounds so far were of the log, which may not be read any more.
+    """
+    topic, wanted = settings.job.offsets_topic, settings.offsets_log
+    if wanted == LOG:
+        return Source(LOG, f"Groups are read from {topic}: no completed rebalance is missed.")
+    seconds = settings.probe.interval_ms / 1000
+    costs = (
+        f"groups are asked for every {seconds:g} s: rebalances between two rounds are seen as one, and generations, "
+        "leaders, the number of commits and the cost of rebalances stay unknown (docs/admin-mode.md)."
+    )
+    if wanted == ADMIN:
+        return Source(ADMIN, f'With offsets_log = "admin" {topic} is not read; {costs}')
+    may_read = readable()
+    if before == ADMIN:
+        now = ' It may be read now: for the log, set offsets_log = "log" and begin a new lake.' if may_read else ""
+        return Source(ADMIN, f"As in the rounds before, {topic} is not read; {costs}{now}")
+    if may_read:
+        return Source(
+            LOG, f"Groups are read from {topic}, which this client may read: no completed rebalance is missed."
+        )
+    if before == LOG:
+        message = (
+            f"This client may no longer read {topic}, from which the groups of cluster {settings.cluster!r} were read "
+            f'so far: grant Read on Topic {topic!r} again, or set offsets_log = "admin" and begin a new lake '
+            "(docs/admin-mode.md)."
+        )
+        raise SetupError(message)
+    if may_read is None:
+        return None
+    return Source(
+        ADMIN,
+        f"This client may not read {topic}, so {costs} To read it, grant Read on Topic {topic!r} to this client.",
+    )
+
+
+def is_readable(admin: Any, settings: Settings, deadline: Deadline) -> bool | None:
+    """Whether a client may read the offsets log; None if it has neither that topic nor groups.
+
+    Raises:
+        RoundAbandonedError: A broker did not answer.
+        KafkaError: Likewise.
+    """
+    topic = settings.job.offsets_topic
+    rights = topic_rights(admin, [topic])
+    if rights is None:
+        return _try_to_fetch(settings)
+    if topic in rights:
+        return ACLOperation.READ in rights[topic]
+    # Some services say of a topic that they hide that it does not exist.
+    connections = Connections(admin)
+    brokers = MetadataRequests(connections).metadata([], deadline).brokers
+    return False if GroupRequests(connections).list_groups(brokers, deadline) else None
+
+
+def _try_to_fetch(settings: Settings) -> bool:
+    consumer = open_consumer(settings.kafka)
+    try:
+        place = TopicPartition(settings.job.offsets_topic, 0)
+        consumer.assign([place])
+        consumer.seek_to_beginning(place)
+        consumer.poll(timeout_ms=_TRY_MS)
+    except AuthorizationError:
+        return False
+    finally:
+        consumer.close()
+    return True
+
+
+def source_of(settings: Settings) -> Source | None:
+    """Ask the cluster and its rounds, and decide as the probe will; None while nobody can tell.
+
+    Raises:
+        RoundAbandonedError: The cluster did not answer.
+        SetupError: As `choose`.
+    """
+    try:
+        admin = open_admin(settings.kafka)
+        try:
+            deadline = Deadline.after(_CHECK_S)
+            before = _source_before(settings, deadline) if settings.offsets_log == "auto" else None
+            return choose(settings, before, lambda: is_readable(admin, settings, deadline))
+        finally:
+            admin.close()
+    except KafkaError as error:
+        message = f"the cluster did not answer ({error_text(error)})"
+        raise RoundAbandonedError(message) from error
+
+
+def _source_before(settings: Settings, deadline: Deadline) -> str | None:
+    """Source of the newest closed round; None before the first, or before the topics exist."""
+    probe = settings.probe
+    bus = open_admin(settings.bus_kafka)
+    try:
+        topics = MetadataRequests(Connections(bus)).metadata([probe.rounds_topic, probe.events_topic], deadline).topics
+    finally:
+        bus.close()
+    if not all(isinstance(places, TopicPlaces) for places in topics.values()):
+        return None
+    return remember(settings, deadline).source

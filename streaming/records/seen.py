@@ -1,0 +1,110 @@
+"""What a round saw of a group whose log is not read: its membership, and committed offsets.
+
+A round without log positions cannot say which records it includes. So what it saw of a group comes with the group's
+observation (`GroupObservation`), and the core compares it with what it knows (`streaming/groups/seen/`). Membership
+comes when it has changed and once per heartbeat; where it is missing, it is as it was.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from streaming.records.member import Member
+from streaming.records.modern import IdPartitions
+
+
+class SeenClassic(msgspec.Struct, frozen=True, array_like=True):
+    """Members of a classic group in the state Stable.
+
+    Attributes:
+        protocol_type: "consumer", "connect", ...
+        protocol: Selected protocol (the strategy's name).
+        members: The members, in the order of the answer; without timeouts, which it does not have (-1).
+        more: Number of members that are not told because they would be too large; then none is.
+    """
+
+    protocol_type: str
+    protocol: str
+    members: tuple[Member, ...]
+    more: int = 0
+
+
+class SeenMember(msgspec.Struct, frozen=True, array_like=True):
+    """A member of a KIP-848 group.
+
+    Attributes:
+        member_id: Member id.
+        epoch: Epoch that it has reached.
+        client_id: Client id.
+        client_host: Host as the broker recorded it.
+        instance_id: `group.instance.id`; None for a dynamic member.
+        rack: Its rack; None when absent.
+        topics: Subscribed topic names.
+        regex: Subscribed regular expression; None when there is none.
+        owned: Partitions that it owns, by topic id.
+        target: Partitions that the coordinator wants it to own, by topic id.
+        classic: It uses the classic protocol; None when unknown.
+    """
+
+    member_id: str
+    epoch: int
+    client_id: str
+    client_host: str
+    instance_id: str | None
+    rack: str | None
+    topics: tuple[str, ...]
+    regex: str | None
+    owned: IdPartitions
+    target: IdPartitions
+    classic: bool | None
+
+
+class SeenConsumer(msgspec.Struct, frozen=True, array_like=True):
+    """Members of a KIP-848 group.
+
+    Attributes:
+        epoch: Group epoch.
+        assignment_epoch: Epoch of the target assignment; below `epoch` while the next one is being computed.
+        assignor: Server assignor in use.
+        members: The members, in the order of the answer.
+        more: As in `SeenClassic`.
+    """
+
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[SeenMember, ...]
+    more: int = 0
+
+
+class SeenCommits(msgspec.Struct, frozen=True, array_like=True):
+    """Committed offsets that moved, or all.
+
+    Attributes:
+        whole: These are all offsets of the group: others are gone.
+        offsets: (partition, committed offset) by topic; -1 for an offset that is gone.
+    """
+
+    whole: bool
+    offsets: dict[str, tuple[tuple[int, int], ...]]
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True):
+    """What one round saw of one group.
+
+    Attributes:
+        source: Where from: "admin" for Kafka's requests about groups.
+        looked: The round has looked at the membership: without `classic` or `consumer` it is as it was.
+        absent_at: Time of the closed round before, which did not list the group, ms; -1 for a group that it listed, or
+            if nobody knows.
+        classic: Membership of a classic group; None when it is as it was.
+        consumer: Membership of a KIP-848 group; None likewise.
+        commits: Committed offsets; None when none has moved.
+    """
+
+    source: str
+    looked: bool = False
+    absent_at: int = -1
+    classic: SeenClassic | None = None
+    consumer: SeenConsumer | None = None
+    commits: SeenCommits | None = None

@@ -1,0 +1,332 @@
+"""Groups whose log is not read: what two looks tell, and what stays unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from streaming.groups import decode_state, encode_state
+from streaming.groups.rows import ChurnRow
+from streaming.records import GroupObservation, Member, SeenClassic, SeenCommits, SeenConsumer, SeenMember
+from tests.groups.build import SECOND, START, Life, even, make_look, make_member, make_topic
+
+TOPIC_ID = "0123456789abcdefghijkA"
+OTHER_ID = "0123456789abcdefghijkB"
+X = make_topic("x", 2, end=100)
+
+
+def classic(*members: Member, protocol: str = "range", protocol_type: str = "consumer") -> SeenClassic:
+    return SeenClassic(protocol_type, protocol, members)
+
+
+def two_looks(first: SeenClassic, second: SeenClassic, **changes: Any) -> Life:
+    life = Life()
+    life.take(make_look(1, X, classic=first, **changes))
+    life.take(make_look(3, X, classic=second))
+    return life
+
+
+def last(life: Life) -> ChurnRow:
+    return life.rows.rebalance_churn[-1]
+
+
+def test_a_decision_is_numbered_by_its_round_and_made_between_two_looks() -> None:
+    life = two_looks(classic(*even("x", 2, "a")), classic(*even("x", 2, "a", "b")))
+    row = last(life)
+    assert (row.source, row.decision, row.generation, row.leader, row.log_partition) == ("admin", 3, None, None, None)
+    assert (row.decided_time_min, row.decided_time_max) == (START + SECOND, START + 3 * SECOND + SECOND // 2)
+    assert (row.joined, row.left, row.partitions_moved, row.kind) == (("b",), (), 1, "rebalance")
+    assert row.records_delayed_reason == "seen_only"
+    assert [(verdict.decision, verdict.verdict) for verdict in life.rows.drift] == [(1, "identical"), (3, "identical")]
+
+
+def test_what_was_before_the_first_look_is_not_known() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    row = last(life)
+    assert (row.joined, row.partitions_moved, row.decided_time_min) == (None, None, None)
+    assert [cause.cause for cause in row.causes or ()] == ["unknown"]
+
+
+def test_a_group_that_the_round_before_did_not_list_has_its_first_members() -> None:
+    life = Life()
+    life.take(make_look(3, X, classic=classic(*even("x", 2, "a", "b")), absent_at=START + SECOND))
+    row = last(life)
+    assert (row.joined, row.partitions_moved, row.decided_time_min) == (("a", "b"), 0, START + SECOND)
+
+
+def test_a_look_without_members_says_that_nothing_has_changed() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X))
+    life.take(make_look(5, X, classic=classic(*even("x", 2, "a"))))  # told again, at a heartbeat
+    assert len(life.rows.rebalance_churn) == 1
+    assert life.rows.group_health[-1].verdict == "identical"
+    life.take(make_look(7, X, classic=classic(*even("x", 2, "a", "b"))))
+    assert last(life).decided_time_min == START + 5 * SECOND
+
+
+def test_the_order_of_members_alone_is_no_decision() -> None:
+    a, b = even("x", 2, "a", "b")
+    life = two_looks(classic(a, b), classic(b, a))
+    assert len(life.rows.rebalance_churn) == 1
+
+
+def test_a_rebalance_that_changes_nothing_shows_where_members_tell_what_they_owned() -> None:
+    member = make_member("a", topics=("x",), assigned={"x": (0, 1)}, subscription_version=3, generation=4)
+    again = msgspec.structs.replace(member, generation=5)
+    life = two_looks(classic(member), classic(again))
+    assert [cause.cause for cause in last(life).causes or ()] == ["rejoined"]
+
+
+def test_a_static_member_that_only_came_back_is_no_rebalance() -> None:
+    a, b = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in even("x", 2, "a", "b")]
+    life = two_looks(classic(a, b), classic(a, msgspec.structs.replace(b, member_id="b2")))
+    assert (last(life).kind, [r.new_member_id for r in last(life).replaced]) == ("static_replacement", ["b2"])
+    assert [verdict.decision for verdict in life.rows.drift] == [1]
+
+
+def test_a_wrong_assignment_is_drift_where_no_order_of_members_matters() -> None:
+    a, b = even("x", 2, "a", "b")
+    wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
+    life = two_looks(classic(a), classic(*wrong))
+    assert life.rows.drift[-1].verdict == "drifted"
+    met = Life()
+    met.take(make_look(3, X, classic=classic(*wrong)))
+    assert met.rows.drift[-1].verdict == "unverified"
+    assert "met with this assignment" in (met.rows.drift[-1].reason or "")
+
+
+def test_a_wrong_assignment_is_unverified_where_the_order_of_members_may_matter() -> None:
+    a, b = even("x", 2, "a", "b")
+    wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
+    told = [msgspec.structs.replace(m, subscription_version=1, user_data=None) for m in (a, *wrong)]
+    life = two_looks(classic(told[0], protocol="sticky"), classic(*told[1:], protocol="sticky"))
+    verdict = life.rows.drift[-1]
+    assert verdict.verdict != "drifted"
+    static = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in (a, *wrong)]
+    returns = two_looks(classic(static[0]), classic(*static[1:]))
+    assert "static member's return" in (returns.rows.drift[-1].reason or "")
+
+
+def test_a_broken_invariant_is_drift_whenever_it_was_made() -> None:
+    both = [make_member(name, topics=("x",), assigned={"x": (0, 1)}) for name in ("a", "b")]
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*both)))
+    assert {p.kind for p in life.rows.drift[-1].drifted_partitions} == {"doubly_assigned"}
+
+
+def test_members_that_are_gone_leave_an_empty_group() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X, state="Empty"))
+    assert (last(life).kind, last(life).decision, last(life).left) == ("became_empty", 3, ("a",))
+    assert life.rows.group_health[-1].verdict_reason == "the group is empty"
+    assert [(row.member_id, row.decision, row.ended) for row in life.rows.members] == [("a", 1, False), ("a", 3, True)]
+    life.take(make_look(5, X, classic=classic(*even("x", 2, "b"))))
+    assert (last(life).joined, last(life).decided_time_min) == (("b",), START + 3 * SECOND)
+
+
+def test_a_group_that_rebalances_keeps_its_members_until_it_is_stable_again() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X, state="PreparingRebalance"))
+    assert (life.rows.group_health[-1].state, life.rows.group_health[-1].members) == ("PreparingRebalance", 1)
+    life.take(make_look(5, X, classic=classic(*even("x", 2, "a", "b"))))
+    assert last(life).decided_time_min == START + 3 * SECOND
+
+
+def test_a_rebalance_is_stuck_only_after_any_usual_timeout() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    for number in range(10, 1_010, 10):
+        life.take(make_look(number, X, state="PreparingRebalance"))
+    found = [
+        number.round
+        for number in life.rows.group_health
+        if any(f.finding == "stuck_rebalance" for f in number.findings)
+    ]
+    assert found
+    assert 900 < min(found) <= 930
+
+
+def test_offsets_that_moved_are_lag_without_commits() -> None:
+    life = Life()
+    seen = classic(*even("x", 2, "a"))
+    life.take(make_look(1, X, classic=seen, commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
+    life.take(make_look(3, X, commits=SeenCommits(False, {"x": ((0, 60),)})))
+    life.take(make_look(5, X, commits=SeenCommits(False, {"x": ((0, 40), (1, -1))})))
+    rows = [(r.round, r.partition, r.committed_offset, r.lag, r.commits, r.rewound_by) for r in life.rows.lag]
+    assert rows == [
+        *((1, 0, 10, 90, None, 0), (1, 1, 90, 10, None, 0)),
+        (3, 0, 60, 40, None, 0),
+        *((5, 0, 40, 60, None, 20), (5, 1, None, None, None, 0)),
+    ]
+    assert life.rows.lag[-1].offset_deleted
+    assert {row.last_commit_time for row in life.rows.lag} == {None}
+    assert {row.commits for row in life.rows.group_health} == {None}
+
+
+def test_offsets_missing_from_all_of_them_are_gone_and_equal_ones_are_no_news() -> None:
+    life = Life()
+    life.take(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
+    life.take(make_look(3, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
+    assert {row.round for row in life.rows.lag} == {1}
+    life.take(make_look(5, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10),)})))
+    assert [(row.round, row.partition, row.ended) for row in life.rows.lag][2:] == [(5, 1, True)]
+
+
+def test_the_offset_of_a_new_topic_of_the_name_is_no_step_back() -> None:
+    first, second = make_topic("x", 1, end=100, topic_id=TOPIC_ID), make_topic("x", 1, end=9, topic_id=OTHER_ID)
+    life = Life()
+    life.take(make_look(1, first, state="Empty", commits=SeenCommits(True, {"x": ((0, 90),)})))
+    life.take(make_look(3, second, state="Empty", commits=SeenCommits(False, {"x": ((0, 5),)})))
+    row = life.rows.lag[-1]
+    assert (row.committed_offset, row.rewound_by, row.reason) == (5, 0, "topic_recreated")
+    life.take(make_look(5, second, state="Empty", commits=SeenCommits(False, {"x": ((0, 7),)})))
+    assert (life.rows.lag[-1].lag, life.rows.lag[-1].reason) == (2, None)
+
+
+def test_a_group_with_lag_whose_offset_stands_still_is_stopped_by_rounds_of_its_own_rhythm() -> None:
+    life = Life()
+    for number in range(10, 410, 10):
+        moved = SeenCommits(False, {"x": ((0, number),)}) if number <= 200 else None
+        topic = make_topic("x", 1, end=number + 5)
+        life.take(make_look(number, topic, state="Empty", commits=moved, elapsed=number * SECOND))
+    statuses = {row.round: row.lag_status for row in life.rows.lag}
+    assert statuses[200] == "ok"
+    assert statuses[400] == "stopped"
+
+
+def test_members_too_large_to_tell_are_counted_and_unverified() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    life.take(make_look(3, X, classic=SeenClassic("consumer", "range", (), more=5_000)))
+    row = life.rows.group_health[-1]
+    assert (row.members, row.verdict) == (5_000, "unverified")
+    assert "5,000 members" in (row.verdict_reason or "")
+    assert [(m.member_id, m.ended) for m in life.rows.members] == [("a", False), ("a", True)]
+
+
+def test_connect_workers_are_members_without_partitions() -> None:
+    worker = make_member("w1")
+    worker = msgspec.structs.replace(worker, topics=None, assigned=None, subscription_version=None)
+    life = Life()
+    told = classic(worker, protocol="sessioned", protocol_type="connect")
+    life.take(make_look(1, classic=told, protocol_type="connect"))
+    assert life.rows.group_health[-1].verdict == "not_applicable"
+    assert [(m.member_id, m.partitions) for m in life.rows.members] == [("w1", None)]
+
+
+# -- KIP-848
+
+BROKERED = make_topic("x", 2, end=100, topic_id=TOPIC_ID)
+
+
+def member(name: str, *partitions: int, epoch: int = 1, owned: tuple[int, ...] | None = None) -> SeenMember:
+    target = ((TOPIC_ID, partitions),) if partitions else ()
+    has = target if owned is None else ((TOPIC_ID, owned),)
+    return SeenMember(name, epoch, name, "/10.0.0.1", None, None, ("x",), None, has, target, None)
+
+
+def broker(number: int, epoch: int, *members: SeenMember, assigned: int | None = None) -> GroupObservation:
+    told = SeenConsumer(epoch, epoch if assigned is None else assigned, "uniform", members)
+    return make_look(number, BROKERED, consumer=told, group_type="consumer", state="Stable" if members else "Empty")
+
+
+def test_epochs_number_the_decisions_of_a_broker() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life.take(broker(3, 3, member("a", 0, epoch=3), member("b", 1, epoch=3)))
+    rows = [
+        (
+            row.decision,
+            row.generation,
+            row.previous_generation,
+            row.generations_skipped,
+            row.joined,
+            row.partitions_moved,
+        )
+        for row in life.rows.rebalance_churn
+    ]
+    assert rows == [(1, 2, None, None, None, None), (3, 3, 2, 0, ("b",), 1)]
+    assert {row.strategy for row in life.rows.rebalance_churn} == {"uniform"}
+    assert [verdict.verdict for verdict in life.rows.drift] == ["unverified", "identical"]
+    health = life.rows.group_health[-1]
+    assert (health.source, health.generation, health.members, health.assigned_partitions) == ("admin", 3, 2, 2)
+
+
+def test_epochs_between_two_looks_are_counted_and_leave_the_target_unverified() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life.take(broker(3, 5, member("a", 0, epoch=5), member("b", 1, epoch=5)))
+    assert life.rows.rebalance_churn[-1].generations_skipped == 2
+    assert life.rows.drift[-1].reason == "2 epochs passed between two looks: the previous target is not known"
+
+
+def test_a_target_that_is_being_computed_waits_for_the_next_look() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life.take(broker(3, 3, member("a", 0, 1, epoch=2), member("b", epoch=3), assigned=2))
+    assert len(life.rows.rebalance_churn) == 1
+    life.take(broker(5, 3, member("a", 0, epoch=3), member("b", 1, epoch=3)))
+    assert (last(life).decision, last(life).decided_time_min) == (5, START + 3 * SECOND)
+
+
+def test_members_that_have_not_reached_the_target_are_reconciling() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life.take(broker(3, 3, member("a", 0, epoch=2, owned=(0, 1)), member("b", 1, epoch=3, owned=())))
+    assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"reconciling"}
+    owners = {row.partition: row.member_id for row in life.rows.lag if row.round == 3}
+    assert owners.get(1, "a") == "a"
+
+
+def test_a_broker_group_becomes_empty_with_its_epoch() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, 1, epoch=2)), broker(3, 3))
+    assert (last(life).kind, last(life).generation, last(life).left) == ("became_empty", 3, ("a",))
+    assert life.rows.group_health[-1].verdict_reason == "the group is empty"
+
+
+def test_an_upgrade_and_a_downgrade_are_migrations() -> None:
+    life = Life()
+    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
+    life.take(broker(3, 6, member("a", 0, epoch=6), member("b", 1, epoch=6)))
+    assert (last(life).kind, last(life).partitions_moved, last(life).previous_generation) == ("migration", 0, None)
+    life.take(make_look(5, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
+    assert (last(life).kind, last(life).incarnation) == ("migration", 1)
+    newest = {row.member_id: row for row in life.rows.members}
+    assert {name: (row.decision, row.ended) for name, row in newest.items()} == {"a": (5, False), "b": (5, False)}
+
+
+def test_another_group_of_the_name_is_no_migration() -> None:
+    life = Life()
+    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))))
+    life.take(broker(3, 1, member("z", 0, 1)))
+    assert (last(life).kind, last(life).incarnation) == ("rebalance", 3)
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_the_rows_do_not_depend_on_how_the_looks_were_cut(at: int) -> None:
+    looks = [
+        make_look(1, BROKERED, classic=classic(*even("x", 2, "a")), commits=SeenCommits(True, {"x": ((0, 5),)})),
+        make_look(3, BROKERED, classic=classic(*even("x", 2, "a", "b"))),
+        make_look(5, BROKERED, state="PreparingRebalance", commits=SeenCommits(False, {"x": ((0, 9),)})),
+        broker(7, 6, member("a", 0, epoch=6), member("b", 1, epoch=6)),
+        broker(9, 7, member("a", 0, 1, epoch=7)),
+        make_look(11, gone="deleted", looked=False),
+    ]
+    whole, cut = Life(), Life()
+    whole.take(*looks)
+    cut.take(*looks[:at])
+    cut.take(*looks[at:])
+    assert cut.rows == whole.rows
+    assert cut.state == whole.state is None
+
+
+def test_a_state_with_looks_is_packed_and_unpacked() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    assert life.state is not None
+    assert decode_state(*encode_state(life.state)) == life.state
+    assert life.state.source == "admin"

@@ -1,0 +1,163 @@
+"""Real groups of three client libraries and both protocols: what rounds see equals what the log says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaAdminClient
+
+from streaming.groups.rows import GroupHealthRow
+from tests.oracle.java_members import JavaMembers
+from tests.probe.witness import Cluster
+from tests.real_groups.both_modes import ONLY_THE_LOG, BothModes
+from tests.real_groups.followed import until
+from tests.real_groups.party import RELEASE, Party, make_topics
+from tests.real_groups.real_members import Joins, start_kafka_python
+
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.turn(2), pytest.mark.timeout(600)]
+
+RECORDS = 5
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaMembers]:
+    with JavaMembers(RELEASE) as members:
+        yield members
+        assert members.failures == []
+
+
+class Groups:
+    """What the coordinators say, by another client."""
+
+    def __init__(self, bootstrap: str, parties: Sequence[Party]) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._parties = parties
+
+    def rest(self, group: str, members: int, partitions: int) -> None:
+        """Wait until a group is stable with so many members, which own so many partitions."""
+
+        def rests() -> bool:
+            try:
+                told = self._admin.describe_consumer_groups([group])[group].result()
+            except KafkaException:
+                return False
+            owned = [
+                place
+                for member in told.members
+                for place in (member.assignment.topic_partitions if member.assignment is not None else ())
+            ]
+            wanted = "STABLE" if members else "EMPTY"
+            return told.state.name == wanted and len(told.members) == members and len(owned) == partitions
+
+        until(rests, *(party.poll for party in self._parties))
+        for _ in range(5):  # (a member may rejoin at once)
+            for party in self._parties:
+                party.poll()
+        until(rests, *(party.poll for party in self._parties))
+
+
+def test_groups_at_rest_look_the_same_by_the_log_and_by_requests(
+    bootstrap: str, unique: str, java: JavaMembers
+) -> None:
+    topics = {f"{unique}-a": 6, f"{unique}-b": 2}
+    make_topics(bootstrap, topics)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for topic, partitions in topics.items():
+        for partition in range(partitions):
+            for _ in range(RECORDS):
+                producer.produce(topic, b"value", partition=partition)
+    assert producer.flush(60) == 0
+    names = list(topics)
+    classic = "org.apache.kafka.clients.consumer."
+    cooperative = {"partition_assignment_strategy": "cooperative-sticky"}
+    with (
+        BothModes(bootstrap, unique) as modes,
+        Party(bootstrap, java, f"{unique}-range") as ranged,
+        Party(bootstrap, java, f"{unique}-sticky") as sticky,
+        Party(bootstrap, java, f"{unique}-cooperative") as coop,
+        Party(bootstrap, java, f"{unique}-static") as static,
+        Party(bootstrap, java, f"{unique}-broker") as broker,
+    ):
+        parties = (ranged, sticky, coop, static, broker)
+        groups = Groups(bootstrap, parties)
+        kafka_python = f"{unique}-kafka-python"
+        simple = Cluster(bootstrap, unique, KafkaAdminClient(bootstrap_servers=bootstrap))
+        simple.commit("simple", names[0], [3, 0, 5])
+
+        def join(first: bool) -> None:
+            ranged.start(names, "classic", auto_offset_reset="earliest")
+            sticky.start(names, "classic", partition_assignment_strategy=f"{classic}StickyAssignor")
+            coop.join(names, "classic", **cooperative)
+            static.join(names[:1], "classic", group_instance_id=f"till-{first:d}")
+            broker.join(names) if first else broker.start(names)
+
+        def all_rest(members: int) -> None:
+            for party, partitions in ((ranged, 8), (sticky, 8), (coop, 8), (static, 6), (broker, 8)):
+                groups.rest(party.group, members, partitions)
+            until(lambda: all(_is_read(party) for party in (ranged, sticky)), *(party.poll for party in parties))
+
+        def _is_read(party: Party) -> bool:
+            offsets = simple.admin.list_group_offsets(party.group)
+            of_group = offsets.get(party.group, offsets) if isinstance(offsets, dict) else {}
+            return len(of_group) == 8 and all(meta.offset == RECORDS for meta in of_group.values())
+
+        def both(*, decided: bool) -> None:
+            modes.round()
+            modes.round()
+            found = {party.group: modes.differing(party.group, decided=decided) for party in parties}
+            assert {group: of for group, of in found.items() if of} == {}
+
+        join(first=True)
+        member = start_kafka_python(
+            Joins(bootstrap, kafka_python, "roundrobin", names, session_ms=6_000, rejoin_ms=30_000)
+        )
+        all_rest(1)
+        groups.rest(kafka_python, 1, 8)
+        modes.round()
+        modes.round()
+        for party in parties:
+            # A group that was met with its assignment: nobody knows what was before.
+            found = modes.differing(party.group, decided=False)
+            verdicts = {name: of for name, of in found.items() if set(of) - {"verdict", "verdict_reason"}}
+            assert verdicts == {}
+            assert modes.admin.health(party.group).verdict in {"identical", "unverified"}
+        assert modes.differing(kafka_python, decided=False) == {}
+
+        join(first=False)
+        for consumer in (*coop.consumers, *static.consumers, *broker.consumers):
+            consumer.poll(0.1)
+        all_rest(2)
+        for party in (coop, static):
+            for consumer in party.consumers:
+                party.commit(consumer, 2)
+        both(decided=True)
+
+        ranged.stop(ranged.names[0])
+        sticky.stop(sticky.names[0])
+        coop.leave(coop.consumers[0])
+        broker.leave(broker.consumers[0])
+        static.leave(static.consumers[0])  # a static member: it is expected back, and comes under another id
+        static.join(names[:1], "classic", group_instance_id="till-1")
+        member.leave()
+        for party, partitions in ((ranged, 8), (sticky, 8), (coop, 8), (broker, 8)):
+            groups.rest(party.group, 1, partitions)
+        groups.rest(static.group, 2, 6)
+        groups.rest(kafka_python, 0, 0)
+        assert member.left.wait(60)
+        both(decided=True)
+
+        assert modes.differing(kafka_python, decided=True) == {}
+        assert modes.differing(f"{unique}-simple", decided=False) == {}
+        assert modes.admin.health(f"{unique}-simple").verdict == "not_applicable"
+        assert [row.kind for row in modes.admin.churn(static.group)] == ["rebalance", "rebalance", "static_replacement"]
+        assert [row.kind for row in modes.admin.churn(kafka_python)] == ["rebalance", "became_empty"]
+        assert all(row.verdict != "drifted" for party in parties for row in modes.admin.drift(party.group).values())
+        assert _is_silent_about_the_log(modes.admin.health(ranged.group))
+        simple.admin.close()
+
+
+def _is_silent_about_the_log(row: GroupHealthRow) -> bool:
+    return row.source == "admin" and all(getattr(row, name) is None for name in ONLY_THE_LOG["group_health"])
