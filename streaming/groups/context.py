@@ -87,7 +87,7 @@ class Context:
         config: The core's settings.
         rows: Rows are appended here.
         source: Where the group is read from: the column of that name.
-        made: Of a decision that was only seen: after which time and until when it was made, ms, as far as it is known.
+        made: When a decision that was only seen was made: after and until which time, ms, as far as it is known.
     """
 
     group: str

@@ -29,7 +29,7 @@ from streaming.offsets_log import printed
 
 MOST_A_ROUND: Final = 48 * 1024 * 1024
 """Bytes of membership in one round. Ordinary groups change now and then and have some kilobytes; this bounds the first
-round of a probe on a cluster of large groups, and whoever changes many subscriptions at once."""
+round of a probe on a cluster of large groups, and a client that changes many subscriptions at once."""
 
 MOST_OFFSETS: Final = 100_000
 """Offsets of one group in one round: some 2.5 MB."""

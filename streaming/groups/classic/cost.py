@@ -97,7 +97,7 @@ def open_cost(
     change hands count. For an unknown strategy the lower bound counts only those too, and there is no upper bound.
 
     What arrived meanwhile waits for the next round (`GroupState.stopped`); until then the row says why it is not known.
-    Of a decision that was only seen, none of this is known.
+    None of this is known for a decision that was only seen.
     """
     if record.seen:
         return msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY), None

@@ -143,7 +143,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         topology: Topology of a streams group; None otherwise.
         dropped: Too many later decisions came before a round could judge it; its content is not kept (`decisions.py`).
         more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
-        unseen: Of a decision that was only seen: epochs between it and the previous look, whose targets nobody knows.
+        unseen: Epochs between a decision that was only seen and the previous look, whose targets are not known.
     """
 
     record: int
