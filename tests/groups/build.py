@@ -178,7 +178,8 @@ def make_look(
 ) -> GroupObservation:
     """A round, of this number, of a group whose log is not read; otherwise as `make_observation`."""
     seen = Seen("admin", looked, absent_at, classic, consumer, commits)
-    return make_observation(number, *topics, **({"log_partition": -1, "seen": seen} | changes))
+    given: dict[str, Any] = {"log_partition": -1, "seen": seen} | changes
+    return make_observation(number, *topics, **given)
 
 
 class Life:
