@@ -112,7 +112,7 @@ class Target:
         title, body = title_and_body(self._schema, message)
         if self.reads == RECORDS:
             return bool(service.notify(title=title, body=body, notify_type=message.kind, body_format=NotifyFormat.TEXT))
-        title, body, form = written(self._schema, service, title, body)
+        title, body, form = written(self._schema, service, title, body, message.links)
         return bool(
             service.notify(title=title, body=body, notify_type=message.kind, body_format=form, body_passthrough=False)
         )
