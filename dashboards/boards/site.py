@@ -21,6 +21,7 @@ from dashboards.boards.assets import asset
 from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.every import BOARDS
 from dashboards.boards.markup import render
+from dashboards.boards.notes import marks
 from dashboards.boards.rules import RulesFile
 from dashboards.boards.status import silent, status
 from dashboards.lake import PageLake
@@ -181,6 +182,8 @@ class Site:
         content = render(
             board.template if shown["there"] else "empty.html.j2", status=shown, address=view.address, **values
         )
+        if shown["there"] and "range" in board.parameters:
+            content += render("marks.html.j2", marks=marks(view))
         names = {
             own.strip("{}"): words.cut(given, 120) for own, given in zip(board.path, view.address.path, strict=True)
         }

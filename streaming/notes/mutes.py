@@ -46,6 +46,15 @@ class Mute:
     since: int
     until: int
 
+    @property
+    def compiles(self) -> bool:
+        """Whether its name is one, or a regular expression that compiles."""
+        try:
+            fits("", self.name)
+        except ValueError:
+            return False
+        return True
+
     def covers(self, rule: str, group: str | None, owner: str | None) -> bool:
         """Whether it mutes an alert of a rule about a group (None: the cluster) that a team owns (None: nobody)."""
         if self.kind == RULE:
