@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from streaming.alerts.delivery.alertmanager import AlertmanagerTarget, is_alertmanager
 from streaming.alerts.delivery.messages import trial_message
 from streaming.alerts.delivery.targets import Target
 from streaming.alerts.routing.routes import Routing
@@ -19,16 +20,22 @@ from streaming.process import ALERTER, only_one
 _LOG = room_log(__name__)
 
 
-def open_targets(settings: Settings) -> dict[str, Target]:
+def open_targets(settings: Settings) -> dict[str, Target | AlertmanagerTarget]:
     """The targets of the settings by name.
 
     Raises:
-        SetupError: Apprise does not know a URL, or the file of targets is wrong.
+        SetupError: A URL cannot be used, or the file of targets is wrong.
     """
-    timeout_ms = settings.alerts.timeout_ms
     return {
-        name: Target(name, url.get_secret_value(), timeout_ms) for name, url in settings.alerts.all_targets().items()
+        name: _target(name, url.get_secret_value(), settings) for name, url in settings.alerts.all_targets().items()
     }
+
+
+def _target(name: str, url: str, settings: Settings) -> Target | AlertmanagerTarget:
+    alerts = settings.alerts
+    if is_alertmanager(url):
+        return AlertmanagerTarget(name, url, alerts.timeout_ms, alerts.resend_ms, settings.cluster)
+    return Target(name, url, alerts.timeout_ms)
 
 
 def check_settings(settings: Settings, say: Callable[[str], None]) -> None:

@@ -74,6 +74,7 @@ class Decided:
         message: The message.
         decided: Time of the decision, ms.
         decision: Number of the decision; 0 while it is not written.
+        entity: Key of what the alert is about, as in `Subject`.
         circumstances: What had happened before; filled in for messages, and not written.
     """
 
@@ -96,6 +97,7 @@ class Decided:
     message: str
     decided: int
     decision: int = 0
+    entity: str = ""
     circumstances: Circumstances = NOTHING
 
     @property
@@ -290,6 +292,7 @@ def _decided(row: Mapping[str, Any]) -> Decided:
         message=row["message"],
         decided=row["decided_time"],
         decision=row["decision"],
+        entity=row["entity"] or "",
     )
 
 

@@ -13,8 +13,9 @@ from streaming.alerts.delivery.deliveries import Known
 from streaming.alerts.delivery.gate import Gate, Present
 from streaming.alerts.delivery.items import Delivery, RetryPolicy
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.queues import DeliveryQueue, Sender
-from streaming.alerts.delivery.targets import INCIDENTS, PEOPLE
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE
+from streaming.alerts.delivery.queues import DeliveryQueue
+from streaming.alerts.delivery.resending import Sender
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.firing import Active, Key
 from streaming.alerts.first_start import FirstStart
@@ -204,6 +205,11 @@ class Outgoing:
             if is_new and self._reads[queue.name] != INCIDENTS:
                 queue.post(kind, key, message)
             self._posted[queue.name] |= {key} if is_new else set()
+
+    def judged(self) -> None:
+        """Note that a look has judged something."""
+        for queue in self.queues:
+            queue.judged()
 
     def offer(self, decided: Sequence[Decided], fresh: bool) -> None:
         """Hand transitions to every queue; see `DeliveryQueue.offer`."""

@@ -13,7 +13,7 @@ from streaming.alerts.conditions import ByClock, Conditions
 from streaming.alerts.decisions import Decided, Decisions, decided_of
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery
-from streaming.alerts.delivery.queues import Sender
+from streaming.alerts.delivery.resending import Sender
 from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import Feed
@@ -165,6 +165,7 @@ class Alerter:
         if self._behind or self._trouble.reason is not None or judged is None or judged == self._beaten:
             return
         self._beaten = judged
+        self._outgoing.judged()
         if self._heartbeat is not None:
             self._heartbeat.beat()
 
@@ -292,6 +293,8 @@ class Alerter:
         firing = {alert.alert_id for alert in decisions.remember().active.values()}
         decided = decisions.since(now - self._alerts.give_up_after_ms)
         queues = self._outgoing.queues
+        # Before anything is offered: a mute that was not read holds nothing back.
+        self._beside.attempt(self._outgoing.look, None)
         self._outgoing.begin(decisions, is_first=not deliveries.has_targets())
         known = deliveries.know([queue.name for queue in queues], [d.transition_id for d in decided], now)
         self._offered = decisions.number

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message, digest_of, message_of
-from streaming.alerts.delivery.targets import INCIDENTS, RECORDS
+from streaming.alerts.delivery.outcome import INCIDENTS, RECORDS
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.firing import FIRING
 from streaming.alerts.rules.rules import SEVERITIES

@@ -15,6 +15,9 @@ GIVEN_UP: Final = "given_up"
 SKIPPED: Final = "skipped"
 HELD: Final = "held"
 
+RESENT: Final = "resend"
+"""Word in the column `rule` of a failure to send what still fires again."""
+
 _FIRST_PAUSE_S: Final = 1.0
 
 
@@ -80,7 +83,7 @@ class Told:
 class Item:
     """A transition that waits, or a repetition, or a message of its own (a report, a summary)."""
 
-    __slots__ = ("attempts", "born", "decided", "due", "hold", "message", "repeat")
+    __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "message", "refusal", "repeat")
 
     def __init__(self, decided: Decided, born: int, repeat: int | None = None, message: Message | None = None) -> None:
         """Begin to wait.
@@ -97,7 +100,9 @@ class Item:
         self.message = message
         self.attempts = 0
         self.due = 0.0
+        self.asked = False
         self.hold: Hold | None = None
+        self.refusal: str | None = None
 
 
 def notice(cluster: str, kind: str, key: str, now: int) -> Decided:

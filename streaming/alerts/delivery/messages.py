@@ -44,6 +44,7 @@ class Message:
         incident: Key of the incident that it belongs to; None for a test.
         act: Its effect on the incident: OPENS, GOES_ON or CLOSES.
         links: Addresses in `body` that are ours, and stay addresses where other text is made inert.
+        decided: The transition; None for a message about many, or about none.
     """
 
     state: str
@@ -54,6 +55,7 @@ class Message:
     incident: str | None = None
     act: str = OPENS
     links: tuple[str, ...] = ()
+    decided: Decided | None = None
 
     @property
     def title(self) -> str:
@@ -112,6 +114,7 @@ def message_of(
         incident=decided.alert_id if incident is None else incident,
         act=act,
         links=tuple(url for url in (link, runbook) if url is not None),
+        decided=decided,
     )
 
 

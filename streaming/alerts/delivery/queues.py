@@ -14,7 +14,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.digests import OpenAlerts, chosen, message_for
@@ -24,6 +23,7 @@ from streaming.alerts.delivery.items import (
     FAILED,
     GIVEN_UP,
     HELD,
+    RESENT,
     SKIPPED,
     Delivery,
     Item,
@@ -31,8 +31,9 @@ from streaming.alerts.delivery.items import (
     Told,
     notice,
 )
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.targets import Outcome
+from streaming.alerts.delivery.messages import Message, message_of
+from streaming.alerts.delivery.outcome import Outcome
+from streaming.alerts.delivery.resending import Resender, Resending, Sender
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.firing import FIRING
@@ -40,16 +41,8 @@ from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)
 
-
-class Sender(Protocol):
-    """Sends messages to a target."""
-
-    @property
-    def reads(self) -> str:
-        """PEOPLE, INCIDENTS or RECORDS."""
-
-    def send(self, message: Message) -> Outcome:
-        """Send once; may take a while."""
+# Mutes and hours change rarely; asking for each of some thousand items before each message would take minutes in all.
+_ASK_AGAIN_MS = 1_000
 
 
 class DeliveryQueue:
@@ -100,6 +93,8 @@ class DeliveryQueue:
         self._stopped = False
         self._lost: Exception | None = None
         self._changed = threading.Condition()
+        self._asked_at = 0
+        self._resending = Resending(name, sender) if isinstance(sender, Resender) else None
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
 
     def remember(self, sent: Mapping[str, str], told: Mapping[str, Told] | None = None) -> None:
@@ -140,6 +135,11 @@ class DeliveryQueue:
             self._fresh = fresh
             self._changed.notify()
 
+    def judged(self) -> None:
+        """Note that the alerter has judged something."""
+        if self._resending is not None:
+            self._resending.judged()
+
     def post(self, kind: str, key: str, message: Message) -> None:
         """Add a message that is about no transition; one with the same key must not be added twice."""
         with self._changed:
@@ -150,6 +150,9 @@ class DeliveryQueue:
     def idle(self) -> bool:
         """Whether nothing is left that could be sent now."""
         with self._changed:
+            self._ask_gate()
+            self._drop()
+            self._changed.notify()
             return all(item.hold is not None for item in self._items)
 
     def stop(self) -> None:
@@ -172,6 +175,9 @@ class DeliveryQueue:
 
     def _deliver(self) -> None:
         while (items := self._next()) is not None:
+            if not items:
+                self._resend()
+                continue
             decided = [item.decided for item in items]
             message = items[0].message or message_for(decided, self._open, self._wording, items[0].repeat)
             outcome = self._sender.send(message)
@@ -194,6 +200,19 @@ class DeliveryQueue:
                         item.due = now + self._retry.pause_s(item.attempts)
             self._log(decided, outcome, 0.0 if done else pause)
             self._report_all(items, message, outcome)
+
+    def _resend(self) -> None:
+        """Send all that fires again, to a target that would end it otherwise."""
+        assert self._resending is not None  # noqa: S101 - `_next` asked
+        with self._changed:
+            told = list(self._told.values())
+        failed = self._resending.send([message_of(one.decided, wording=self._wording) for one in told])
+        if failed is not None:
+            # (The rule `undelivered` goes by the number of the attempt.)
+            now = self._now()
+            about = notice("", RESENT, f"{RESENT}/{self.name}", now)
+            made = Delivery(about, self.name, failed.attempt, FAILED, failed.reason, failed.duration_ms, now)
+            self._report(made)
 
     def _log(self, decided: Sequence[Decided], outcome: Outcome, pause: float) -> None:
         first = decided[0]
@@ -233,13 +252,18 @@ class DeliveryQueue:
                 self._ended.discard(transition.alert_id)
 
     def _next(self) -> list[Item] | None:
-        """Wait for the next message to send and return its items; None when asked to stop."""
+        """Wait for the next message to send and return its items.
+
+        Returns:
+            None when asked to stop; nothing when all that fires is to be sent again.
+        """
         with self._changed:
             while not self._stopped:
-                self._hold()
+                self._ask_gate()
                 self._drop()
-                self._repeat()
                 now = time.monotonic()
+                if self._resending is not None and self._resending.at <= now:
+                    return []
                 ready = self._ready()
                 # The item refused last lets others go first: the message may be wrong, not the target.
                 due = [item for item in ready if item.due <= now]
@@ -247,7 +271,8 @@ class DeliveryQueue:
                 if due and self._rests_until <= now:
                     return self._chosen(due)
                 # (Holds and repetitions need no timer: each look of the alerter wakes the queue.)
-                first = min((max(item.due, self._rests_until) for item in ready), default=None)
+                times = [max(item.due, self._rests_until) for item in ready]
+                first = min(times if self._resending is None else [*times, self._resending.at], default=None)
                 self._changed.wait(None if first is None else first - now)
             return None
 
@@ -262,31 +287,44 @@ class DeliveryQueue:
         found = chosen(decided, self._open, self._sender.reads, self._digest_above)
         return [waiting[transition.alert_id] for transition in found]
 
-    def _hold(self) -> None:
-        """Ask again what holds each item back."""
+    def _ask_gate(self) -> None:
+        """Ask what holds each item back: of new ones at once, of all once a second."""
         if self._gate is None:
             return
         now = self._now()
+        every = abs(now - self._asked_at) >= _ASK_AGAIN_MS
         for item in self._items:
-            held = self._gate.hold_notice(now) if item.message else self._gate.hold(item.decided, now)
-            if held is not None and (item.hold is None or item.hold.reason != held.reason) and not item.repeat:
-                self._report(Delivery(item.decided, self.name, None, HELD, held.reason, None, now))
-            if held is None and item.hold is not None:
-                item.born = now
-            item.hold = held
+            if every or not item.asked:
+                self._ask(self._gate, item, now)
+        if every:
+            self._asked_at = now
+            self._repeat(self._gate, now)
 
-    def _repeat(self) -> None:
-        """Add a repetition of each alert whose time has come, if it may be sent now."""
-        if self._gate is None or not self._fresh:
+    def _ask(self, gate: Gate, item: Item, now: int) -> None:
+        item.asked = True
+        if item.message is None and item.decided.state == FIRING:
+            item.refusal = gate.refusal(item.decided)
+        if item.refusal is not None:
             return
-        now = self._now()
+        held = gate.hold_notice(now) if item.message else gate.hold(item.decided, now)
+        if held is not None and (item.hold is None or item.hold.reason != held.reason) and not item.repeat:
+            self._report(Delivery(item.decided, self.name, None, HELD, held.reason, None, now))
+        if held is None and item.hold is not None:
+            item.born = now
+        item.hold = held
+
+    def _repeat(self, gate: Gate, now: int) -> None:
+        """Add a repetition of each alert whose time has come, if it may be sent now."""
+        if not self._fresh or self._resending is not None:
+            return
         waiting = {item.decided.alert_id for item in self._items}
         for alert_id, told in self._told.items():
-            every = self._gate.repeat_ms(told.decided)
+            every = gate.repeat_ms(told.decided)
             if every is None or alert_id in waiting or alert_id in self._ended or now - told.at < every:
                 continue
-            if self._gate.hold(told.decided, now) is None:
+            if gate.hold(told.decided, now) is None:
                 self._items.append(Item(told.decided, now, repeat=told.repeats + 1))
+                self._items[-1].asked = True
 
     def _ready(self) -> list[Item]:
         """The oldest item of each occurrence, unless it is held, or waits for newer rounds."""
@@ -341,9 +379,8 @@ class DeliveryQueue:
         if item.message is None and not item.repeat:
             if decided.closes and decided.alert_id not in self._open and decided.alert_id not in waiting:
                 return SKIPPED, "its firing was not sent"
-            refusal = self._gate.refusal(decided) if self._gate is not None and decided.state == FIRING else None
-            if refusal is not None and decided.alert_id not in self._open:
-                return SKIPPED, refusal
+            if item.refusal is not None and decided.alert_id not in self._open:
+                return SKIPPED, item.refusal
         return None
 
     def _remove(self, items: Iterable[Item]) -> None:

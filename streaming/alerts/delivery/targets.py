@@ -6,7 +6,6 @@ import logging
 import re
 import threading
 import time
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
@@ -17,37 +16,14 @@ from apprise.plugins import url_to_dict
 from streaming.alerts.delivery.incidents import Unsent, arguments_of, has_incidents, title_and_body
 from streaming.alerts.delivery.inert import written
 from streaming.alerts.delivery.messages import Message
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
-
-PEOPLE = "people"
-"""Reads messages: chat, mail, telephone."""
-
-INCIDENTS = "incidents"
-"""Opens and closes incidents by the key of a message."""
-
-RECORDS = "records"
-"""Takes fields, as programs do: each transition, and names unchanged."""
 
 # Apprise's own JSON, XML and form targets, which can carry fields beside title and text.
 _WITH_FIELDS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
 
 _HTTP_STATUS = re.compile(r"error=(\d{3})")
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of an attempt.
-
-    Attributes:
-        reason: Why it failed, without secrets, or why nothing was sent; None when the target accepted it.
-        duration_ms: How long it took.
-        unsent: Nothing was sent, and nothing is to be sent.
-    """
-
-    reason: str | None
-    duration_ms: int
-    unsent: bool = False
 
 
 class Target:

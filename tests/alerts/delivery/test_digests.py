@@ -21,8 +21,8 @@ from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.digests import OpenAlerts, message_for, rule_incident
 from streaming.alerts.delivery.items import DELIVERED, FAILED, SKIPPED, Delivery, RetryPolicy
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.alerts.delivery.queues import DeliveryQueue
-from streaming.alerts.delivery.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.exceptions import LostQueueError
 from streaming.config import Owner
