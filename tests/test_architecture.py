@@ -124,9 +124,9 @@ ROOMS = {
         "dashboards.export",
     ),
     "streaming.serve": room(
-        "msgspec pyarrow starlette uvicorn",
+        "msgspec pyarrow pydantic starlette uvicorn",
         "dashboards streaming.burrow streaming.config streaming.exceptions streaming.explain streaming.lifecycle "
-        "streaming.tables",
+        "streaming.notes streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)

@@ -75,6 +75,6 @@ class Heartbeat:
         if (trouble is not None) != self._failed:
             self._failed = trouble is not None
             if trouble is not None:
-                _LOG.log(logging.WARNING, "the heartbeat URL was asked in vain: %s", trouble)
+                _LOG.log(logging.WARNING, "the heartbeat URL did not take a sign of life: %s", trouble)
             else:
                 _LOG.info("the heartbeat URL answers again")

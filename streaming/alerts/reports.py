@@ -105,11 +105,12 @@ def _by_rule(fired: Sequence[Decided], ended: dict[str, Decided]) -> list[str]:
     lines = []
     for rule in order:
         alerts = by_rule[rule]
-        often = Counter(_name(one) for one in alerts).most_common(3)
+        named = Counter(_name(one) for one in alerts)
+        often = sorted(named.items(), key=lambda item: (-item[1], item[0]))[:3]
         lasted = [(end.time or end.decided) - one.since for one in alerts if (end := ended.get(one.alert_id))]
         longest = f", the longest {_for(max(lasted))}" if lasted else ""
         names = ", ".join(name if number == 1 else f"{name} ({number} times)" for name, number in often)
-        more = len({_name(one) for one in alerts}) - len(often)
+        more = len(named) - len(often)
         lines.append(
             f"{rule} ({alerts[0].severity}): {len(alerts):,}{longest}: {names}{f' and {more:,} more' * bool(more)}"
         )

@@ -208,6 +208,7 @@ class ServeSettings(Section):
         partition_series: Whether `/metrics` has series by partition under our own names.
         most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
+        marks_token: Token of `POST /api/v1/marks`, the only request that writes; None takes no marks.
         public_url: Where people reach the page, "https://evenkeel.example.org/path"; messages of alerts link to it.
     """
 
@@ -223,6 +224,7 @@ class ServeSettings(Section):
     most_series: int = Field(default=500_000, ge=1_000)
     burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
     public_url: str | None = None
+    marks_token: SecretStr | None = None
 
     @field_validator("listen")
     @classmethod
@@ -244,7 +246,7 @@ class ServeSettings(Section):
             raise ValueError(message)
         return url.rstrip("/")
 
-    @field_validator("token", "password")
+    @field_validator("token", "password", "marks_token")
     @classmethod
     def _not_empty(cls, secret: SecretStr | None) -> SecretStr | None:
         if secret is not None and not secret.get_secret_value():

@@ -80,6 +80,7 @@ def test_every_setting_is_explained_in_the_shipped_file() -> None:
             *kafka_settings.KAFKA_SECRETS,
             "client",
             "token",
+            "marks_token",
             "password",
             "targets",
         }
