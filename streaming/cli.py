@@ -26,7 +26,7 @@ from streaming.config import Settings, load_settings
 from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.process import JOB, only_one
-from streaming.terminal import printable
+from streaming.terminal import printable, visible
 
 if TYPE_CHECKING:
     from assignors import Strategy
@@ -187,15 +187,26 @@ def alert(
     accepts: Annotated[
         bool, typer.Option("--accept", help="Accept the summary of a first start: from now on alerts are sent.")
     ] = False,
+    shown: Annotated[
+        str | None,
+        typer.Option("--preview", metavar="RULE", help="Show the message of a rule as each target would get it."),
+    ] = None,
+    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="With --preview: the group.")] = None,
 ) -> None:
     """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
-    from streaming.alerts import accept, check_settings, send_test  # noqa: PLC0415
+    from streaming.alerts import accept, check_settings, print_preview, send_test  # noqa: PLC0415
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
     if accepts:
         typer.echo(accept(settings.lake, settings.cluster))
         return
+    if shown is not None:
+        print_preview(settings, shown, group, typer.echo)
+        return
+    if group is not None:
+        message = f"{visible(group)} is no option of evenkeel alert: a group goes with --preview RULE."
+        raise SetupError(message)
     if test:
         raise typer.Exit(send_test(settings, typer.echo))
     if check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.alerts.commands import check_settings, main, open_targets, send_test
+from streaming.alerts.commands import check_settings, main, open_targets, print_preview, send_test
 from streaming.alerts.conditions import Conditions
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.feed import Chunk, Feed, Round
@@ -37,6 +37,7 @@ __all__ = [
     "main",
     "open_targets",
     "passed_ms",
+    "print_preview",
     "send_test",
     "step",
 ]

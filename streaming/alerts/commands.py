@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from streaming.alerts.delivery.alertmanager import AlertmanagerTarget, is_alertmanager
 from streaming.alerts.delivery.messages import trial_message
 from streaming.alerts.delivery.targets import Target
+from streaming.alerts.preview import preview
 from streaming.alerts.routing.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.run import Alerter
@@ -81,6 +83,17 @@ def send_test(settings: Settings, say: Callable[[str], None]) -> int:
         failed += outcome.reason is not None
         say(f"{name}: {'took it' if outcome.reason is None else outcome.reason} ({outcome.duration_ms} ms)")
     return 1 if failed else 0
+
+
+def print_preview(settings: Settings, rule: str, group: str | None, say: Callable[[str], None]) -> None:
+    """Print the message of a rule as each target would get it; nothing is sent.
+
+    Raises:
+        SetupError: There is no such rule, or a rule, target or route is wrong.
+        LakeUnreadableError: The lake cannot be read.
+    """
+    rules, targets = load_rules(settings.alerts.rules), open_targets(settings)
+    preview(settings, rules, targets, rule, group, round(time.time() * 1000), say)
 
 
 def main(settings: Settings) -> int:

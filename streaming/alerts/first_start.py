@@ -27,11 +27,13 @@ class FirstStart:
     Attributes:
         began: Delivery waits, or has waited, for acceptance.
         summary: Number of the newest decision that the summary told of; None before it was made.
+        told_s: When the summary was made, seconds since the epoch.
         accepted: Decisions up to this number were accepted; None before somebody did.
     """
 
     began: bool = False
     summary: int | None = None
+    told_s: int | None = None
     accepted: int | None = None
 
     @property
@@ -46,12 +48,13 @@ class FirstStartIds:
 
     began: str
     summary: str
+    told_s: str
     accepted: str
 
     @classmethod
     def of(cls, cluster: str) -> FirstStartIds:
         """Those of a cluster."""
-        return cls(*(f"alerts/{cluster}/first_start/{what}" for what in ("began", "summary", "accepted")))
+        return cls(*(f"alerts/{cluster}/first_start/{what}" for what in ("began", "summary", "told", "accepted")))
 
     def read(self, table: DeltaTable) -> FirstStart:
         """What a table's newest version says."""
@@ -60,12 +63,18 @@ class FirstStartIds:
             found = table.transaction_version(name)
             return None if found is None else found - 1
 
-        return FirstStart(number(self.began) is not None, number(self.summary), number(self.accepted))
+        began = number(self.began) is not None
+        return FirstStart(began, number(self.summary), number(self.told_s), number(self.accepted))
 
     def write(self, table: DeltaTable, change: FirstStart) -> None:
         """Write what a change has; a number that is there already stays."""
         schema = table_named("alerts").arrow_schema
-        given = {self.began: 0 if change.began else None, self.summary: change.summary, self.accepted: change.accepted}
+        given = {
+            self.began: 0 if change.began else None,
+            self.summary: change.summary,
+            self.told_s: change.told_s,
+            self.accepted: change.accepted,
+        }
         for name, number in given.items():
             if number is not None:
                 is_there = _is_there(table, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from apprise import NotifyType
@@ -11,6 +12,7 @@ from apprise import NotifyType
 from streaming.alerts.delivery.messages import Message
 from streaming.alerts.firing import FIRING, Active, Key
 from streaming.alerts.rules.rules import SEVERITIES, Rule
+from streaming.times import DAY_MS
 
 KIND: Final = "first_start"
 """Word in the column `rule` of the summary's deliveries."""
@@ -24,6 +26,19 @@ def settling_ms(rules: Iterable[Rule], interval_ms: int) -> int:
     """For how long rounds must have been judged before a summary tells all of what fires, ms."""
     holds = [max(rule.hold_ms, rule.hold_rounds * interval_ms) for rule in rules]
     return min(max(holds, default=0), _LONGEST_SETTLING_MS) + _MORE_ROUNDS * interval_ms
+
+
+def key_of(cluster: str, told_s: int, now_ms: int) -> str:
+    """Id of the summary of today: it is made again once a day, until somebody accepts it."""
+    days = max(0, now_ms - told_s * 1000) // DAY_MS
+    return f"{KIND}/{cluster}/{days}" if days else f"{KIND}/{cluster}"
+
+
+def reminder_of(cluster: str, message: Message) -> Message:
+    """The summary of a later day: what fires now, of which the first summary may not have told all."""
+    lines = message.body.split("\n")
+    lines[0] = f"Nothing is sent for the cluster {cluster} yet: its first summary was not accepted. Firing now:"
+    return replace(message, subject=f"first start on {cluster}: still nothing is sent", body="\n".join(lines))
 
 
 def summary_of(cluster: str, active: Mapping[Key, Active], always: Collection[str], page: str | None) -> Message | None:
@@ -55,7 +70,7 @@ def summary_of(cluster: str, active: Mapping[Key, Active], always: Collection[st
         "",
         f"Look at them{' and' if page else ','} mute or change the rules that you do not want. Then begin delivery:",
         "evenkeel alert --accept",
-        "What is listed here is accepted with it; what fires after this message is sent then, if it still fires.",
+        "What the first summary listed is accepted with it; what has fired since is sent then, if it still fires.",
         *(f"page: {link}" for link in links),
     ]
     fields = {"state": "summary", "cluster": cluster, "firing": str(total), "pending": str(pending.total())}

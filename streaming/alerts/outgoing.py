@@ -20,7 +20,7 @@ from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.firing import Active, Key
 from streaming.alerts.first_start import FirstStart
 from streaming.alerts.first_summary import KIND as SUMMARY
-from streaming.alerts.first_summary import summary_of
+from streaming.alerts.first_summary import key_of, reminder_of, summary_of
 from streaming.alerts.reports import KIND as REPORT
 from streaming.alerts.reports import due, report_of
 from streaming.alerts.routing.routes import Routing
@@ -182,11 +182,16 @@ class Outgoing:
             self._hold()
 
     def _summarise(self, decisions: Decisions, message: Message) -> None:
-        if self._first_start.summary is None:
-            decisions.write_first_start(FirstStart(summary=decisions.number))
+        now, cluster = round(self._clock() * 1000), self._settings.cluster
+        if self._first_start.summary is None or self._first_start.told_s is None:
+            decisions.write_first_start(FirstStart(summary=decisions.number, told_s=now // 1000))
             self._first_start = decisions.first_start()
             _LOG.warning("%s; accept it with `evenkeel alert --accept`", message.subject)
-        self._post(SUMMARY, f"{SUMMARY}/{self._settings.cluster}", message, self._reads)
+        told_s = self._first_start.told_s
+        key = key_of(cluster, now // 1000 if told_s is None else told_s, now)
+        if key != key_of(cluster, 0, 0):
+            message = reminder_of(cluster, message)
+        self._post(SUMMARY, key, message, self._reads)
 
     def report(self, decisions: Decisions) -> None:
         """Post the reports whose time has come."""

@@ -10,7 +10,7 @@ import pytest
 from streaming.alerts import accept
 from streaming.alerts.delivery.outcome import INCIDENTS
 from streaming.exceptions import SetupError
-from tests.alerts.build import DRIFT, SILENCE, UNEVEN
+from tests.alerts.build import DRIFT, SILENCE, UNEVEN, time_of
 from tests.alerts.living import Living, drifted
 
 pytestmark = pytest.mark.turn(3)
@@ -23,6 +23,11 @@ def living(tmp_path: Path) -> Iterator[Living]:
     )
     yield made
     made.stop()
+
+
+def _told(living: Living) -> list[str]:
+    """What the chat was sent, but for the silence."""
+    return [title for _, title in living.inboxes["chat"].told if "silence" not in title]
 
 
 def _uneven(*groups: str) -> list[dict[str, object]]:
@@ -44,15 +49,23 @@ def test_one_summary_comes_once_everything_has_had_its_time_and_nothing_else_unt
     living.start()
     living.round(7)
     assert (len(chat.told), pager.told) == (1, [])
+    living.wall_ms += 24 * 3_600_000
+    for _ in range(3):
+        living.look()
+    assert len(_told(living)) == 1, "rounds that are a day old say nothing of now"
+    living.writer.shift_ms = 24 * 3_600_000
+    living.writer.write(8, {}, {}, {}, {})
+    living.look(time_of(11) + 24 * 3_600_000 + 1_000)
+    assert _told(living)[1:] == ["[summary] first start on c: still nothing is sent"]
+    (reminder,) = (message.body for _, message in chat.messages if "still nothing" in message.title)
+    assert "drift (critical): 3 firing" in reminder
 
     said = accept(living.writer.root, "c")
     assert said.startswith("Accepted: alerts of the cluster c that fire from now on are sent.")
-    living.round(8, drift=drifted("d"))
-    fired = [(1.2, "[firing] drift: c (critical)"), (1.3, "[firing] drift: d (critical)")]
-    assert [title for _, title in chat.told[1:]] == [title for _, title in fired]
-    living.round(9, drift=drifted("a", verdict="identical"))
-    living.round(10, drift=drifted("a"))
-    assert [title for _, title in chat.told[3:]] == ["[firing] drift: a (critical)"]
+    for number, verdicts in ((12, drifted("d")), (13, drifted("a", verdict="identical")), (14, drifted("a"))):
+        living.writer.write(number, {"drift": verdicts})
+        living.look(time_of(number) + 24 * 3_600_000 + 1_000)
+    assert _told(living)[2:] == [f"[firing] drift: {group} (critical)" for group in "cda"]
     assert accept(living.writer.root, "c").endswith("was accepted before: alerts are sent.")
 
 

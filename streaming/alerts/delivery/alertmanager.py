@@ -79,11 +79,11 @@ class AlertmanagerTarget:
 
     def send(self, message: Message) -> Outcome:
         """Send a transition, or a trial."""
-        return self._post([self.alert(message)])
+        return self._post([self._alert(message)])
 
     def resend(self, messages: Sequence[Message], *, judged: bool) -> Outcome:
         """Send all that fires again, and `Watchdog` where something was judged lately."""
-        alerts = [self.alert(message) for message in messages]
+        alerts = [self._alert(message) for message in messages]
         if judged:
             alerts.insert(0, self._watchdog())
         worst = Outcome(None, 0)
@@ -92,7 +92,11 @@ class AlertmanagerTarget:
             worst = Outcome(worst.reason or outcome.reason, worst.duration_ms + outcome.duration_ms)
         return worst
 
-    def alert(self, message: Message) -> dict[str, Any]:
+    def shown(self, message: Message) -> str:
+        """A message as the Alertmanager would get it, as JSON."""
+        return json.dumps([self._alert(message)], indent=2, ensure_ascii=False)
+
+    def _alert(self, message: Message) -> dict[str, Any]:
         """The alert of a message as the API takes it."""
         now, fields = self._clock(), message.fields
         decided = message.decided
@@ -145,6 +149,9 @@ class AlertmanagerTarget:
         if answer.status_code <= _WORST:
             return None
         return f"the Alertmanager answered HTTP {answer.status_code}: {visible(answer.text, 160)}".rstrip(": ")
+
+    looked_at: Final = "every member of it answers"
+    """What `status` has found where it finds no trouble."""
 
     def status(self) -> str | None:
         """Ask every member for its status; why one does not answer, or None. Nothing is sent."""

@@ -108,6 +108,9 @@ class DeliveryQueue:
             for alert_id, incident in sent.items():
                 self._open.begin(alert_id, incident)
             self._told.update(told or {})
+            if self._resending is not None:
+                self._resending.now()
+            self._changed.notify()
 
     def start(self) -> None:
         """Begin to send."""

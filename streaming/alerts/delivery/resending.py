@@ -56,7 +56,7 @@ class Resending:
     """When a target is to be sent everything again, and whether it takes it. Steady time in seconds."""
 
     def __init__(self, name: str, sender: Resender) -> None:
-        """Prepare: the first time is now, because what an earlier run sent may end in a moment.
+        """Prepare.
 
         Args:
             name: Name of the target.
@@ -66,8 +66,12 @@ class Resending:
         self._every_s = sender.resend_ms / 1000
         self._in_vain = 0
         self._judged_at: float | None = None
-        self.at = time.monotonic()
+        self.at = time.monotonic() + self._every_s
         """When it is due."""
+
+    def now(self) -> None:
+        """Make it due: what an earlier run sent may end in a moment."""
+        self.at = time.monotonic()
 
     def judged(self) -> None:
         """Note that the alerter has judged something."""

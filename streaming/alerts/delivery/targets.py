@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
 import time
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from apprise import Apprise, NotifyFormat
@@ -78,6 +79,25 @@ class Target:
         lines, _SAID.lines = _SAID.lines, []
         duration = round((time.monotonic() - began) * 1000)
         return Outcome(None if taken else self._reason(lines), duration)
+
+    looked_at: Final = "its address is of a form that can be used"
+    """What `status` has found where it finds no trouble."""
+
+    def status(self) -> None:
+        """Nothing: a service cannot be asked without sending something."""
+
+    def shown(self, message: Message) -> str:
+        """A message as this target would get it, as lines of text; without the URL."""
+        if self.reads == RECORDS:
+            fields = {"title": message.title, "message": message.body, "type": message.kind.value, **message.fields}
+            return json.dumps(fields, indent=2, ensure_ascii=False)
+        service = Apprise.instantiate(dict(self._given), suppress_exceptions=True)
+        title, body = title_and_body(self._schema, message)
+        if service is not None:
+            title, body, _ = written(self._schema, service, title, body, message.links)
+        found = arguments_of(self._schema, self._given, message)
+        also = [f"({found.reason})"] if isinstance(found, Unsent) else [f"({k}: {v})" for k, v in found.items()]
+        return "\n".join([title, body, *also])
 
     def _send(self, given: dict[str, Any], message: Message) -> bool:
         if self.reads == RECORDS:
