@@ -60,9 +60,8 @@ ROOMS = {
         "obstore supervisor",
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
     ),
-    "streaming.events_seen": room("msgspec"),
-    "streaming.events": room("msgspec", "streaming.events_seen streaming.terminal"),
     "streaming.records": room("msgspec"),
+    "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
@@ -74,7 +73,7 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.events_seen streaming.exceptions streaming.lifecycle "
+        "streaming.config streaming.events streaming.exceptions streaming.lifecycle "
         "streaming.offsets_log streaming.record_batches streaming.terminal",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
@@ -97,7 +96,7 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.catalog streaming.config streaming.events streaming.events_seen streaming.exceptions "
+        "streaming.catalog streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
         "streaming.tables streaming.terminal streaming.times",

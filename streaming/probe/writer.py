@@ -20,11 +20,11 @@ from streaming.events import (
     RoundClosed,
     RoundOpened,
     RoundSeen,
+    SeenEvent,
     TopicEvent,
     encode_event,
     encode_round,
 )
-from streaming.events_seen import SeenEvent
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
