@@ -137,16 +137,6 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "decided_time_min",
             TIMESTAMP,
-            "For a decision that was only seen (source is not log): it was made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
-        ),
-        Column(
-            "decided_time_max",
-            TIMESTAMP,
-            "Of the same: made before this time, when the round that showed it was closed, UTC. NULL for source log",
-        ),
-        Column(
-            "decided_time_min",
-            TIMESTAMP,
             "Of a decision that was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
         ),
         Column(
