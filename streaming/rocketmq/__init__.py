@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from streaming.rocketmq.bodies import NotTheirs, as_json, read_text
+from streaming.rocketmq.client import Answer, Client, Question, Unanswered
+from streaming.rocketmq.codes import Request
+from streaming.rocketmq.connection import host_and_port
 from streaming.rocketmq.decode_json import decode_line
 from streaming.rocketmq.frames import JSON, ROCKETMQ, Frame, Malformed, decode_frame, encode_frame
+from streaming.rocketmq.signature import Credentials
 
 __all__ = [
     "JSON",
     "ROCKETMQ",
+    "Answer",
+    "Client",
+    "Credentials",
     "Frame",
     "Malformed",
     "NotTheirs",
+    "Question",
+    "Request",
+    "Unanswered",
     "as_json",
     "decode_frame",
     "decode_line",
     "encode_frame",
+    "host_and_port",
     "read_text",
 ]

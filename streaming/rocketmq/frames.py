@@ -152,7 +152,9 @@ def _binary_header(frame: Frame) -> bytes:
     fields = b""
     for name, value in (frame.fields or {}).items():
         if not name or not value:
-            message = f"a ROCKETMQ header cannot carry the field {name!r} with {value!r}: Java reads empty texts as null"
+            message = (
+                f"a ROCKETMQ header cannot carry the field {name!r} with {value!r}: Java reads empty texts as null"
+            )
             raise ValueError(message)
         key, text = name.encode(), value.encode()
         fields += _SHORT.pack(len(key)) + key + _INT.pack(len(text)) + text
