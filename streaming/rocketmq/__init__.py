@@ -5,7 +5,7 @@ from __future__ import annotations
 from streaming.rocketmq.bodies import NotTheirs, as_json, read_text
 from streaming.rocketmq.client import Answer, Client, Question, Unanswered
 from streaming.rocketmq.codes import Request
-from streaming.rocketmq.connection import host_and_port
+from streaming.rocketmq.connection import Connection, ConnectionLost, host_and_port
 from streaming.rocketmq.decode_json import decode_line
 from streaming.rocketmq.frames import JSON, ROCKETMQ, Frame, Malformed, decode_frame, encode_frame
 from streaming.rocketmq.signature import Credentials
@@ -15,6 +15,8 @@ __all__ = [
     "ROCKETMQ",
     "Answer",
     "Client",
+    "Connection",
+    "ConnectionLost",
     "Credentials",
     "Frame",
     "Malformed",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from streaming.rocketmq.codes import Request
+from streaming.rocketmq.codes import NAMES
 from streaming.rocketmq.connection import Connection, ConnectionLost
 from streaming.rocketmq.frames import Frame, encode_frame
 from streaming.rocketmq.signature import Credentials, signed
@@ -47,7 +47,7 @@ class Question:
     """
 
     address: str
-    code: Request
+    code: int
     fields: Mapping[str, str] = field(default_factory=dict, hash=False)
     seconds: float | None = None
     body: bytes | None = None
@@ -112,7 +112,7 @@ class _Servers:
             fields = signed(fields, question.body, self._credentials)
         frame = Frame(int(question.code), opaque, version=_VERSION, fields=fields or None, body=question.body)
         self.connections[question.address].send(encode_frame(frame))
-        self.sent[question.code.name] += 1
+        self.sent[NAMES.get(question.code, str(question.code))] += 1
         return opaque
 
 

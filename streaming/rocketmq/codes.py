@@ -24,6 +24,9 @@ class Request(IntEnum):
     GET_ALL_MESSAGE_REQUEST_MODE = 402
 
 
+NAMES: Final = {int(request): request.name for request in Request}
+"""Their name by number."""
+
 SUCCESS: Final = 0
 SYSTEM_ERROR: Final = 1
 NOT_SUPPORTED: Final = 3
