@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.rocketmq import answers, codes
 from streaming.rocketmq.bodies import NotTheirs, as_json, read_text
 from streaming.rocketmq.client import Answer, Client, Question, Unanswered
 from streaming.rocketmq.codes import Request
@@ -24,7 +25,9 @@ __all__ = [
     "Question",
     "Request",
     "Unanswered",
+    "answers",
     "as_json",
+    "codes",
     "decode_frame",
     "decode_line",
     "encode_frame",

@@ -42,7 +42,8 @@ class Question:
         address: "host:port" of the server.
         code: What is asked.
         fields: Its `extFields`.
-        seconds: How long an answer may take once it was sent; None for as long as the call of `ask` has.
+        seconds: How long an answer may take once it was sent, where the server passes the question on: its silence says
+            nothing about the server. None for as long as the call of `ask` has.
         body: Of the request; None for none.
     """
 
@@ -158,7 +159,7 @@ class Client:
         self._servers.selector.close()
 
     def forgive(self) -> None:
-        """Try servers again that could not be reached; until then each question to them is answered at once."""
+        """Try servers again that could not be reached or said nothing; until then questions to them fail at once."""
         self._servers.down.clear()
 
     def ask(self, questions: Sequence[Question], seconds: float) -> list[Answer]:
@@ -198,11 +199,15 @@ class _Asking:
             for key, _ in self._servers.selector.select(max(0.0, self._next_due() - now)):
                 self._go_on(key.data)
             self._expire()
-        # A server that says nothing at all may be behind a connection that is dead without a word: not to be kept.
+        reason = f"no answer within {self._seconds:.1f} s"
         for address, asked in self._asked.items():
-            if (asked or address in self._silent) and address not in self._heard:
-                self._servers.drop(address)
-        late = Unanswered(f"no answer within {self._seconds:.1f} s", late=True)
+            self._silent |= {address} if any(one.question.seconds is None for one in asked.values()) else set()
+        # A server that says nothing at all is not asked again before `forgive`. Its connection may be dead without a
+        # word, so it is not kept.
+        for address in self._silent - self._heard:
+            self._servers.drop(address)
+            self._servers.down[address] = reason
+        late = Unanswered(reason, late=True)
         return [late if answer is None else answer for answer in self._answers]
 
     def _open(self, address: str) -> None:
@@ -290,7 +295,8 @@ class _Asking:
             expired = [opaque for opaque, one in asked.items() if now >= one.due]
             for opaque in expired:
                 one = asked.pop(opaque)
-                self._silent.add(address)
+                if one.question.seconds is None:
+                    self._silent.add(address)
                 seconds = self._seconds if one.question.seconds is None else one.question.seconds
                 self._set(one.index, Unanswered(f"no answer within {seconds:.1f} s", late=True))
             if expired:
