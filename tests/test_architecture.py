@@ -61,6 +61,7 @@ ROOMS = {
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
     ),
     "streaming.records": room("msgspec"),
+    "streaming.rocketmq": room("msgspec"),
     "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
@@ -73,8 +74,8 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.exceptions streaming.lifecycle "
-        "streaming.offsets_log streaming.record_batches streaming.terminal",
+        "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
+        "streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
@@ -140,8 +141,8 @@ ROOMS = {
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
-        "streaming.tables streaming.up",
+        "assignors streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log "
+        "streaming.process streaming.rocketmq streaming.tables streaming.up",
         "streaming.demo.run",
     ),
     "streaming.cli": room(
@@ -149,7 +150,8 @@ ROOMS = {
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
         "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain "
-        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.offsets_log streaming.probe streaming.process streaming.rocketmq streaming.serve streaming.terminal "
+        "streaming.up",
     ),
 }
 
@@ -160,6 +162,7 @@ PURE = (
     "streaming.groups",
     "streaming.log_health",
     "streaming.offsets_log",
+    "streaming.rocketmq",
 )
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 

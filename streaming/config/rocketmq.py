@@ -120,9 +120,10 @@ class RocketMQSettings(Section):
     @property
     def addresses(self) -> tuple[str, ...]:
         """The name servers as "host:port", in the order of the setting, each once."""
-        found = (
-            part if _ADDRESS.fullmatch(part)[2] else f"{part}:{_DEFAULT_PORT}" for part in _parts(self.name_servers)
-        )  # type: ignore[index]  # (validated above)
+        found = []
+        for part in _parts(self.name_servers):
+            given = _ADDRESS.fullmatch(part)
+            found.append(part if given is None or given[2] else f"{part}:{_DEFAULT_PORT}")
         return tuple(dict.fromkeys(found))
 
     def login(self) -> tuple[str, str, str | None] | None:
@@ -159,9 +160,7 @@ class RocketMQSettings(Section):
                 key = None if self.ssl_keyfile is None else str(self.ssl_keyfile)
                 context.load_cert_chain(str(self.ssl_certfile), key, password)
         except (OSError, ValueError) as error:
-            message = (
-                f"The certificates of section rocketmq cannot be used ({error}): correct ssl_cafile and the others."
-            )
+            message = f"The certificates of section rocketmq cannot be used ({error}): correct ssl_cafile and others."
             raise SetupError(message) from None
         return context
 

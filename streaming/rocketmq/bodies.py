@@ -1,4 +1,4 @@
-"""The text of bodies and JSON headers: what fastjson writes, which is JSON except for its maps.
+r"""The text of bodies and JSON headers: what fastjson writes, which is JSON except for its maps.
 
 A map with other keys than texts is written with these keys as they are, bare integers and whole objects:
 
@@ -6,8 +6,8 @@ A map with other keys than texts is written with these keys as they are, bare in
     {"offsetTable":{{"brokerName":"broker-a","queueId":3,"topic":"t"}:{"minOffset":0}}}
 
 Here such a key becomes a text with the key's own JSON, so that what remains is JSON: `"0"`, and
-`"{\"brokerName\":\"broker-a\",\"queueId\":3,\"topic\":\"t\"}"`. A key that is an object has no objects in it: theirs are
-message queues. Seen in 4.9.8 (fastjson 1) and 5.5.0 (fastjson 2).
+`"{\"brokerName\":\"broker-a\",\"queueId\":3,\"topic\":\"t\"}"`. A key that is an object has no objects in it: theirs
+are message queues. Seen in 4.9.8 (fastjson 1) and 5.5.0 (fastjson 2).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from streaming.rocketmq.frames import Frame, encode_frame
 from streaming.rocketmq.signature import Credentials, signed
 
 _VERSION: Final = 401
-"""V4_9_4, the first that asks for strict JSON where a name server has it; later ordinals would claim what we are not."""
+"""V4_9_4, from which on name servers answer in strict JSON; later ordinals would claim what we are not."""
 
 _IN_FLIGHT = 32
 """Questions without an answer per server. A broker works on 16 at a time (`adminBrokerThreadPoolNums`); a queue of that

@@ -5,8 +5,8 @@
     ...    header
     ...    body     what is left of `total`
 
-A JSON header is an object with `code`, `language`, `version`, `opaque`, `flag`, `remark`, `extFields`. A ROCKETMQ header
-has the same fields in binary:
+A JSON header is an object with `code`, `language`, `version`, `opaque`, `flag`, `remark`, `extFields`. A ROCKETMQ
+header has the same fields in binary:
 
     int16 code, int8 language, int16 version, int32 opaque, int32 flag, int32 length + remark,
     int32 length + fields, each int16 length + name, int32 length + value
@@ -152,9 +152,7 @@ def _binary_header(frame: Frame) -> bytes:
     fields = b""
     for name, value in (frame.fields or {}).items():
         if not name or not value:
-            message = (
-                f"a ROCKETMQ header cannot carry the field {name!r} with {value!r}: Java reads empty texts as null"
-            )
+            message = f"a ROCKETMQ header cannot carry {name!r} with {value!r}: Java reads empty texts as null"
             raise ValueError(message)
         key, text = name.encode(), value.encode()
         fields += _SHORT.pack(len(key)) + key + _INT.pack(len(text)) + text

@@ -142,7 +142,7 @@ class Server:
             time.sleep(_POLL_S)
 
     def kill(self) -> None:
-        """End it as a crash would; does nothing if it is down. (A clean stop takes 7 to 13 s.)"""
+        """End it as a crash would, because a clean stop takes 7 to 13 s; does nothing if it is down."""
         if self._process is not None:
             self._process.kill()
             self._process = None

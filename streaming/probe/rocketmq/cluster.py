@@ -9,8 +9,8 @@
     every master        the ends of each topic's queues (202)
     every master        now and then: when the messages before the committed offsets were stored (317)
 
-Committed offsets come before the ends, so that no lag is negative by that order. Nothing is asked per queue. Each server
-is told by what it said itself; whoever does not answer is told as such.
+Committed offsets come before the ends, so that no lag is negative by that order. Nothing is asked per queue. An event
+has what each server said; a server or client that does not answer is told as such.
 """
 
 from __future__ import annotations
@@ -196,14 +196,16 @@ class RocketMQCluster:
             self._connections(told, sorted(late), seen, cuts, deadline)
             members |= self._members({group: seen[group] for group in late}, cuts, time, deadline)
             groups |= late
-        topics = {
+        topics_of = {
             group: self._topics_of(group, told, brokers, members.get(group, ())) for group, brokers in seen.items()
         }
-        routes = self._routes({topic for of_group in topics.values() for topic in of_group}, told, deadline)
+        routes = self._routes({topic for of_group in topics_of.values() for topic in of_group}, told, deadline)
         ends = self._ends(routes, told, deadline)
         self._ask_consumed(told, time, deadline)
         found = {
-            group: self._parts(group, brokers, members.get(group, ()), topics[group], routes, ends, told, cuts[group])
+            group: self._parts(
+                group, brokers, members.get(group, ()), topics_of[group], routes, ends, told, cuts[group]
+            )
             for group, brokers in seen.items()
         }
         names = frozenset(broker.name for broker in told.addresses.values())
@@ -356,8 +358,7 @@ class RocketMQCluster:
                 for address, group, client in asked
             ]
             for (address, group, client), answer in zip(asked, self._ask(questions, deadline), strict=True):
-                channel = channels.get((group, client))
-                one = parts.member_seen(client, address, answer, channel, cuts[group])
+                one = parts.member_seen(client, address, answer, channels.get((group, client)), cuts[group])
                 found[group, client] = one
                 self._silent.heard(group, client, time, answered=one.answer != TIMEOUT)
                 late[address] += one.answer == TIMEOUT
@@ -457,7 +458,7 @@ class RocketMQCluster:
         told: _Told,
         cut: set[str],
     ) -> GroupParts:
-        models = {one.message_model for one in (*brokers, *members)}
+        models = {broker.message_model for broker in brokers} | {member.message_model for member in members}
         # (Such a group's members keep their offsets themselves.)
         keeps_own = BROADCASTING in models
         is_there = (

@@ -10,7 +10,7 @@ _FIRST_MS: Final = 20_000
 """Two rounds: a pause of a client's garbage collection is over by then."""
 
 _LONGEST_MS: Final = 300_000
-"""Five minutes: a client of a proxy (gRPC) never answers, and a broker gives up a client without heartbeats after two."""
+"""Clients of a proxy (gRPC) never answer; a client without heartbeats is off the lists after two minutes."""
 
 
 @dataclass(frozen=True, slots=True)
