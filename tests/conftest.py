@@ -94,8 +94,8 @@ def bootstrap(broker: EmbeddedBroker) -> str:
 def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRocketMQ]:
     """Two real brokers of RocketMQ and two name servers, of which the second does not know broker-b.
 
-    Tests that want a sound cluster use the first name server alone, and groups and topics of their own (`unique`). A test
-    that kills a server starts it again. All its tests share a group (`by_turns.py`).
+    Tests that want a sound cluster use the first name server alone, and groups and topics of their own (`unique`). A
+    test that kills a server starts it again. All its tests share a group (`by_turns.py`).
     """
     from streaming.demo.rocketmq import EmbeddedRocketMQ  # noqa: PLC0415
 

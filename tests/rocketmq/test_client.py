@@ -107,7 +107,7 @@ def test_a_late_answer_is_nobodys_and_the_connection_stays() -> None:
     ("sent", "reason"),
     [
         (b"\x7f\xff\xff\xff", "it announces a frame of 2,147,483,647 bytes, and 16,777,216 are the most"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it announces a frame of 1,213,486,160 bytes, and 16,777,216 are the most"),
+        (b"HTTP/1.1 400 Bad Request", "it announces a frame of 1,213,486,160 bytes, and 16,777,216 are the most"),
         (b"\0\0\0\5\0\0\0\1x", "it sends what is no frame (header: not JSON: Expecting value at character 0)"),
     ],
 )

@@ -68,4 +68,3 @@ def test_a_frame_that_the_classes_refuse_is_refused_or_read_more_strictly_by_us(
         ours = decode_frame(one)
         if isinstance(ours, Frame):
             assert read == ours, one.hex()
-

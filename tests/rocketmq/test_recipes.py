@@ -43,9 +43,14 @@ def test_java_members_and_ours_share_a_group_as_their_strategy_says(rocketmq: Em
 
         seen = look_until(first, topic, is_dealt)
     assert holders(seen, topic) == {
-        **{"a0": [_C1], "a1": [_C1], "a2": [_C1]},
-        **{"a3": [_C2], "b0": [_C2], "b1": [_C2]},
-        **{"b2": [_C3], "b3": [_C3]},
+        "a0": [_C1],
+        "a1": [_C1],
+        "a2": [_C1],
+        "a3": [_C2],
+        "b0": [_C2],
+        "b1": [_C2],
+        "b2": [_C3],
+        "b3": [_C3],
     }
     of_java = seen.members[1]
     assert (of_java.version, of_java.language, of_java.orderly, of_java.client_rebalance) == (
@@ -67,8 +72,12 @@ def test_a_with_strategies_that_differ_queues_are_held_twice_and_by_nobody(
     with recipes.strategies_that_differ(first, topic, topic):
         seen = look_until(first, topic, lambda seen: holders(seen, topic).get("b1") == [_C2, _C3])
     assert holders(seen, topic) == {
-        **{"a0": [_C1], "a1": [_C1], "a2": [_C1, _C3]},
-        **{"a3": [_C2], "b0": [_C2], "b1": [_C2, _C3]},
+        "a0": [_C1],
+        "a1": [_C1],
+        "a2": [_C1, _C3],
+        "a3": [_C2],
+        "b0": [_C2],
+        "b1": [_C2, _C3],
     }
     assert lists(seen) == {"broker-a": (_C1, _C2, _C3), "broker-b": (_C1, _C2, _C3)}
 
@@ -122,9 +131,7 @@ def test_e_a_client_id_used_twice_shows_as_two_connections_and_orphans_its_secon
 def test_a_group_that_broadcasts_keeps_its_own_offsets(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.a_group_that_broadcasts(first, topic, topic):
-        seen = look_until(
-            first, topic, lambda seen: [len(of) for of in holders(seen, topic).values()] == [2] * 8
-        )
+        seen = look_until(first, topic, lambda seen: [len(of) for of in holders(seen, topic).values()] == [2] * 8)
     assert {broker.message_model for broker in seen.brokers} == {BROADCASTING}
     [of_topic] = [one for one in seen.topics if one.topic == topic]
     assert [queues.committed for queues in of_topic.queues] == [None, None]

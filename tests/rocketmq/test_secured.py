@@ -25,8 +25,9 @@ _USER, _SECRET = "evenkeel", "not-a-secret"
 def ca_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1, with its key beside it as `key.pem`."""
     folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
-    subprocess.run([*command.split(), "-keyout", "key.pem", "-out", "ca.pem"], cwd=folder, check=True, capture_output=True)
+    names = "-subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    command = f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 {names} -keyout key.pem -out ca.pem"
+    subprocess.run(command.split(), cwd=folder, check=True, capture_output=True)
     return folder / "ca.pem"
 
 

@@ -32,7 +32,7 @@ def steady(
 
 @contextmanager
 def strategies_that_differ(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
-    """Recipe A: two members deal by AVG and one by AVG_BY_CIRCLE; with 4 + 4 queues two are held twice, two by nobody."""
+    """Recipe A: members deal by AVG, AVG and AVG_BY_CIRCLE; of 4 + 4 queues two are held twice, two by nobody."""
     strategies = ("AVG", "AVG", "AVG_BY_CIRCLE")
     members = [_member(name_servers, group, number, [topic], name) for number, name in enumerate(strategies)]
     with _running(members):
