@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from streaming.config import Filters
 from streaming.probe.deadline import Deadline
-from streaming.probe.rocketmq.cluster import GroupParts, RocketMQCluster
+from streaming.probe.rocketmq.cluster import RocketMQCluster
+from streaming.probe.rocketmq.look import GroupParts
 from streaming.rocketmq import Client
 
 __all__ = ["holders", "look_until"]

@@ -2,7 +2,7 @@
 
     python -m tests.rocketmq.record RELEASE FOLDER_WITH_ITS_JARS
 
-A line per answer of a round, with the frame's bytes in hex, as they came. Recorded once per release, on a cluster of one
+A line per answer of a round, with the frame in hex, as it came. Recorded once per release, on a cluster of one
 name server and two brokers with a group of three members of Java (`RocketMqMembers.java`, of that release).
 The jars of older releases are in no set of `conf/jars.toml`: 5.3.3 resolves as a whole with Maven (rocketmq-namesrv,
 rocketmq-broker, rocketmq-client); of 4.9.8 the registry has the client's side only, so its frames are made by its own

@@ -7,14 +7,13 @@ can also be made to go wrong: to stay away from a broker, to freeze, to vanish.
 
 from __future__ import annotations
 
-import json
 import random
 import selectors
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from assignors.rocketmq import (
     CallWouldFail,
@@ -34,19 +33,11 @@ from streaming.demo.rocketmq.commands import (
     UNREGISTER_CLIENT,
     UPDATE_CONSUMER_OFFSET,
 )
+from streaming.demo.rocketmq.member_bodies import About, heartbeat, running_info
 from streaming.rocketmq import Connection, ConnectionLost, Frame, encode_frame, read_text
 
 PULL_MESSAGE: Final = 11
 QUERY_CONSUMER_OFFSET: Final = 14
-
-_CLASSES: Final = {
-    "AVG": "AllocateMessageQueueAveragely",
-    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
-    "CONFIG": "AllocateMessageQueueByConfig",
-    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
-    "MACHINE_ROOM": "AllocateMessageQueueByMachineRoom",
-}
-_PACKAGE: Final = "org.apache.rocketmq.client.consumer.rebalance."
 
 _VERSION: Final = 479  # V5_3_3, which brokers of both lines take
 _ANSWER = 1  # the bit of `flag`
@@ -248,7 +239,7 @@ class Member:
             if frame.code == NOTIFY_CONSUMER_IDS_CHANGED:
                 self._changed = True
             elif frame.code == GET_CONSUMER_RUNNING_INFO:
-                body = self._running_info()
+                body = running_info(self._about(), self._held, self._offsets)
                 # (The answer's flag marks it as one; the broker waits for its number.)
                 self._send(address, Frame(0, frame.opaque, _ANSWER, self._language, _VERSION, body=body))
 
@@ -319,32 +310,7 @@ class Member:
         if len(self._routes) < len(self._all_topics):
             self._find_routes()  # (brokers make the topic of retries at the first heartbeat)
         for address in self._brokers().values():
-            self._ask(address, HEART_BEAT, {}, json.dumps(self._heartbeat_data()).encode())
-
-    def _heartbeat_data(self) -> dict[str, Any]:
-        group = {
-            "groupName": self.group,
-            "consumeType": "CONSUME_PASSIVELY",
-            "messageModel": self._model,
-            "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
-            "subscriptionDataSet": self._subscriptions(),
-            "unitMode": False,
-        }
-        return {"clientID": self.client_id, "consumerDataSet": [group], "producerDataSet": []}
-
-    def _subscriptions(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "classFilterMode": False,
-                "codeSet": [],
-                "expressionType": "TAG",
-                "subString": "*",
-                "subVersion": self._subscribed,
-                "tagsSet": [],
-                "topic": topic,
-            }
-            for topic in self._all_topics
-        ]
+            self._ask(address, HEART_BEAT, {}, heartbeat(self._about()))
 
     def _rebalance(self) -> None:
         held: set[MessageQueue] = set()
@@ -441,45 +407,15 @@ class Member:
         found = self._routes.get(queue.topic, {}).get(queue.broker)
         return None if found is None or queue.broker in self._away else found[0]
 
-    def _running_info(self) -> bytes:
-        """`ConsumerRunningInfo` as fastjson writes it, with queues as keys."""
-        now = int(time.time() * 1000)
-        queues = []
-        for queue in sorted(self._held):
-            key = {"brokerName": queue.broker, "queueId": queue.queue, "topic": queue.topic}
-            told = {
-                "cachedMsgCount": 0,
-                "cachedMsgMaxOffset": 0,
-                "cachedMsgMinOffset": 0,
-                "cachedMsgSizeInMiB": 0,
-                "commitOffset": self._offsets.get(queue, -1),
-                "droped": False,
-                "lastConsumeTimestamp": now,
-                "lastLockTimestamp": now,
-                "lastPullTimestamp": now,
-                "locked": True,
-                "transactionMsgCount": 0,
-                "transactionMsgMaxOffset": 0,
-                "transactionMsgMinOffset": 0,
-                "tryUnlockTimes": 0,
-            }
-            queues.append(f"{json.dumps(key)}:{json.dumps(told)}")
-        name = self._strategy.name.removeprefix("MACHINE_ROOM_NEARBY-")
-        nearby = self._strategy.name != name
-        kind = _PACKAGE + ("AllocateMachineRoomNearby" if nearby else _CLASSES[name])
-        properties = {
-            "PROP_CLIENT_VERSION": "V5_3_3",
-            "PROP_CONSUMEORDERLY": str(self._orderly).lower(),
-            "PROP_CONSUMER_START_TIMESTAMP": str(self._started),
-            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
-            "allocateMessageQueueStrategy": f"{kind}@{id(self) & 0xFFFFFFF:x}",
-            "clientRebalance": "true",
-            "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
-            "consumerGroup": self.group,
-            "messageModel": self._model,
-        }
-        if self._language == "GO":
-            del properties["allocateMessageQueueStrategy"]
-        rest = {"properties": properties, "statusTable": {}, "subscriptionSet": self._subscriptions()}
-        told_rest = json.dumps(rest)[1:-1]
-        return f'{{"mqTable":{{{",".join(queues)}}},"mqPopTable":{{}},{told_rest},"userConsumerInfo":{{}}}}'.encode()
+    def _about(self) -> About:
+        return About(
+            self.client_id,
+            self.group,
+            self._model,
+            self._orderly,
+            self._language,
+            self._strategy.name,
+            self._started,
+            self._subscribed,
+            self._all_topics,
+        )

@@ -25,15 +25,14 @@ from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.rocketmq import parts
-from streaming.probe.rocketmq.silent import SilentClients
+from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.probe.rocketmq.members import MemberQuestions
 from streaming.records import (
     BROADCASTING,
     MISSING,
-    NOT_ASKED,
     OK,
     TIMEOUT,
     BrokerSeen,
-    ChannelSeen,
     MemberSeen,
     QueuesSeen,
     RouteSeen,
@@ -68,51 +67,11 @@ _SYSTEM_GROUPS = frozenset(
 _SYSTEM_PREFIX = "CID_RMQ_SYS_"
 """Groups that every broker has for itself (`MixAll` of 5.5.0)."""
 
-_AT_ONCE_PER_BROKER = 8
-"""Clients that one broker is asked for at once. It keeps a thread for each until the client answers, of 16 that it has
-for all questions of administrators, and gives up after 10 s."""
-
-_TIMEOUTS_PER_BROKER = 8
-"""After so many clients without an answer a broker is asked for no more in the round: its threads are taken."""
-
 _CONSUMED_EVERY_MS = 60_000
 """Store times of messages cost the broker a read of its log for each queue."""
 
 _QUIET_QUESTIONS = 1_000
 """Questions of a round about groups without members, of which nothing has changed for long: they take turns."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupParts:
-    """What a round saw of one group.
-
-    Attributes:
-        brokers: As in its event, as are members, topics and cut.
-        is_there: A broker has a client, an offset or a setting of it.
-    """
-
-    brokers: tuple[BrokerSeen, ...]
-    members: tuple[MemberSeen, ...] = ()
-    topics: tuple[TopicSeen, ...] = ()
-    cut: tuple[str, ...] = ()
-    is_there: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a round saw.
-
-    Attributes:
-        groups: Watched groups, and those that the caller knows; those whose turn it was not are missing.
-        waiting: Groups that are known to be there and were not looked at, because it was not their turn.
-        brokers: Names of the brokers that name servers know.
-        whole: Every name server and every broker has answered: what nobody told is not there.
-    """
-
-    groups: Mapping[str, GroupParts]
-    waiting: frozenset[str]
-    brokers: frozenset[str]
-    whole: bool
 
 
 @dataclass(slots=True)
@@ -150,8 +109,8 @@ class RocketMQCluster:
         self._client = client
         self._name_servers = tuple(name_servers)
         self._filters = filters
-        self._request_s, self._client_s = request_s, client_s
-        self._silent = SilentClients()
+        self._request_s = request_s
+        self._members = MemberQuestions(self._ask, client_s)
         self._versions: dict[str, str | None] = {}
         self._consumed: dict[tuple[str, str, str, int], tuple[int, int]] = {}
         self._consumed_at = -1
@@ -187,14 +146,14 @@ class RocketMQCluster:
         seen: dict[str, list[BrokerSeen]] = {}
         cuts: dict[str, set[str]] = {group: set() for group in groups}
         self._connections(told, sorted(asked), seen, cuts, deadline)
-        members = self._members(seen, cuts, time, deadline)
-        self._silent.forget({(group, one.client_id) for group, of_group in members.items() for one in of_group})
+        members = self._members.ask(seen, cuts, time, deadline)
+        self._members.forget_others(members)
         self._committed(told, deadline)
         for committed in told.committed.values():
             late = {group for group in committed if self._watches(group)} - groups
             cuts |= {group: set() for group in late}
             self._connections(told, sorted(late), seen, cuts, deadline)
-            members |= self._members({group: seen[group] for group in late}, cuts, time, deadline)
+            members |= self._members.ask({group: seen[group] for group in late}, cuts, time, deadline)
             groups |= late
         topics_of = {
             group: self._topics_of(group, told, brokers, members.get(group, ())) for group, brokers in seen.items()
@@ -321,53 +280,6 @@ class RocketMQCluster:
             seen[group][index] = parts.with_list(seen[group][index], answer, cuts[group])
         for group in groups:
             told.whole &= all(one.answer in (OK, "none") for one in seen.get(group, ()))
-
-    def _members(
-        self, seen: Mapping[str, Sequence[BrokerSeen]], cuts: Mapping[str, set[str]], time: int, deadline: Deadline
-    ) -> dict[str, tuple[MemberSeen, ...]]:
-        """What every client on a broker's list says of itself, by group."""
-        waiting: dict[str, list[tuple[str, str]]] = {}
-        channels: dict[tuple[str, str], ChannelSeen] = {}
-        found: dict[tuple[str, str], MemberSeen] = {}
-        for group, brokers in seen.items():
-            lists: dict[str, list[str]] = {}
-            for broker in brokers:
-                for client in broker.clients:
-                    lists.setdefault(client, []).append(broker.address)
-                for channel in broker.channels or ():
-                    channels.setdefault((group, channel.client_id), channel)
-            for client, addresses in lists.items():
-                if self._silent.is_left_alone(group, client, time):
-                    found[group, client] = _not_asked(client, channels.get((group, client)))
-                else:
-                    # (Any broker that knows it will do; so each has its share of the questions.)
-                    place = addresses[len(found) % len(addresses)]
-                    found[group, client] = _not_asked(client, channels.get((group, client)))
-                    waiting.setdefault(place, []).append((group, client))
-        late: Counter[str] = Counter()
-        while any(waiting.values()):
-            asked: list[tuple[str, str, str]] = []
-            for address, pairs in waiting.items():
-                asked += [(address, *pair) for pair in pairs[:_AT_ONCE_PER_BROKER]]
-                del pairs[:_AT_ONCE_PER_BROKER]
-            code = Request.GET_CONSUMER_RUNNING_INFO
-            questions = [
-                Question(
-                    address, code, {"consumerGroup": group, "clientId": client, "jstackEnable": "false"}, self._client_s
-                )
-                for address, group, client in asked
-            ]
-            for (address, group, client), answer in zip(asked, self._ask(questions, deadline), strict=True):
-                one = parts.member_seen(client, address, answer, channels.get((group, client)), cuts[group])
-                found[group, client] = one
-                self._silent.heard(group, client, time, answered=one.answer != TIMEOUT)
-                late[address] += one.answer == TIMEOUT
-                if late[address] >= _TIMEOUTS_PER_BROKER or (isinstance(answer, Unanswered) and not answer.late):
-                    waiting[address].clear()
-        members: dict[str, list[MemberSeen]] = {}
-        for (group, _), one in sorted(found.items()):
-            members.setdefault(group, []).append(one)
-        return {group: tuple(of_group) for group, of_group in members.items()}
 
     def _committed(self, told: _Told, deadline: Deadline) -> None:
         masters = self._masters(told)
@@ -508,9 +420,3 @@ class RocketMQCluster:
 
 def _placed(place: BrokerSeen, version: str | None) -> BrokerSeen:
     return BrokerSeen(place.name, place.broker_id, place.address, OK, version=version, cluster=place.cluster)
-
-
-def _not_asked(client: str, channel: ChannelSeen | None) -> MemberSeen:
-    if channel is None:
-        return MemberSeen(client, NOT_ASKED)
-    return MemberSeen(client, NOT_ASKED, language=channel.language, version=channel.version)

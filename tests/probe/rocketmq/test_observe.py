@@ -7,7 +7,7 @@ from dataclasses import replace
 from streaming.config import Filters
 from streaming.events import RocketMQGroupEvent, RoundSeen, decode_event, encode_event
 from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.rocketmq.cluster import GroupParts, Look
+from streaming.probe.rocketmq.look import GroupParts, Look
 from streaming.probe.rocketmq.observe import RocketMQMemory, RoundOfGroups, recall, round_of_groups
 from streaming.records import OK, BrokerSeen, MemberSeen, QueuesSeen, RouteBroker, RouteSeen, TopicSeen
 
