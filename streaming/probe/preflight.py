@@ -89,7 +89,7 @@ def inspect(settings: Settings, more: More | None = None) -> Iterator[Inspected]
         more: Further looks at each cluster, once it has been reached.
     """
     if settings.rocketmq is not None:
-        yield from _each("rocketmq: name servers and brokers", cluster_problems(settings))
+        yield from _each("rocketmq: name servers and brokers", list(cluster_problems(settings)))
         if settings.bus is not None:
             yield from _inspected("bus", settings.bus, lambda admin: _of_bus(admin, settings), more)
         return
