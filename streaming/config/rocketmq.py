@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ from streaming.exceptions import SetupError
 
 ROCKETMQ_SECRETS = ("secret_key", "security_token", "ssl_password")
 """Settings of the connection that are passed in files and in the environment only."""
+
+NO_BUS = (
+    "A RocketMQ cluster is watched, and Evenkeel needs a Kafka for its own two topics: name its brokers in section "
+    "[bus] as bootstrap_servers, or in EVENKEEL_BUS__BOOTSTRAP_SERVERS (one small broker is enough, docs/rocketmq.md)."
+)
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s;,]+)(:\d{1,5})?")
 
@@ -164,9 +170,10 @@ class RocketMQSettings(Section):
             raise SetupError(message) from None
         return context
 
-    def strategy_of(self, group: str) -> RocketMQStrategy | None:
-        """What the members of a group gave their strategy; None where no entry fits."""
-        return next((one for one in self.strategies if _matches(group, one.groups)), None)
+
+def strategy_of(strategies: Iterable[RocketMQStrategy], group: str) -> RocketMQStrategy | None:
+    """What the members of a group gave their strategy; None where no entry fits."""
+    return next((one for one in strategies if _matches(group, one.groups)), None)
 
 
 def rocketmq_section(value: Any) -> Any:

@@ -53,6 +53,11 @@ class Allocation:
     nearby_delegate: str = "AVG"
 
 
+def queue_list(queues: Iterable[tuple[str, str, int]]) -> tuple[MessageQueue, ...]:
+    """The list of CONFIG, from topic, broker and queue id of each."""
+    return tuple(MessageQueue(topic, broker, queue) for topic, broker, queue in queues)
+
+
 def _default_allocation(_: str) -> Allocation:
     return Allocation()
 

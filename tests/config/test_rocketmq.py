@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.config import ROCKETMQ_SECRETS, RocketMQSettings, environment_of, load_settings
+from streaming.config import ROCKETMQ_SECRETS, RocketMQSettings, environment_of, load_settings, strategy_of
 from streaming.config.rocketmq import RocketMQStrategy
 from streaming.exceptions import SetupError
 
@@ -41,7 +41,7 @@ def test_a_section_travels_to_the_programs_with_its_secret_hidden(
     assert found is not None
     assert "hidden" not in f"{settings!r}"
     assert (found.addresses, found.login()) == (("10.0.0.1:9876", "[::1]:9877"), ("id", "hidden", None))
-    assert [found.strategy_of(group) for group in ("payments", "x")] == [found.strategies[0], None]
+    assert [strategy_of(found.strategies, group) for group in ("payments", "x")] == [found.strategies[0], None]
     (tmp_path / "evenkeel.toml").unlink()
     for name, value in environment_of(settings).items():
         monkeypatch.setenv(name, value)

@@ -294,6 +294,12 @@ class Views:
     def _sets(self) -> dict[str, frozenset[str]]:
         return {name: frozenset(clients) for name, clients in self.lists.items()}
 
+    def connections_of(self, client: str, broker: str) -> tuple[str, ...]:
+        """Addresses of a client's connections to one broker's master, sorted; () where it does not tell them."""
+        of = self.masters.get(broker)
+        channels = (of.channels if of is not None else None) or ()
+        return tuple(sorted({channel.address for channel in channels if channel.client_id == client}))
+
     def addresses_of(self, client: str) -> tuple[str, ...]:
         """Addresses under which brokers know a client, sorted."""
         return tuple(

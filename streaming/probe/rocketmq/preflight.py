@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streaming.config import RocketMQSettings, Settings
+from streaming.config import NO_BUS, RocketMQSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.run import open_client
@@ -19,11 +19,6 @@ _CHECK_S = 5.0
 
 _NOBODY = "evenkeel-preflight"
 """A group that need not exist: rights are checked before its existence."""
-
-NO_BUS = (
-    "A RocketMQ cluster is watched, and Evenkeel needs a Kafka for its own two topics: name its brokers in section "
-    "[bus] as bootstrap_servers, or in EVENKEEL_BUS__BOOTSTRAP_SERVERS (one small broker is enough, docs/rocketmq.md)."
-)
 
 
 def cluster_problems(settings: Settings) -> Iterator[str]:
