@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from streaming.config.kafka import KafkaSettings, Section
+from streaming.config.rocketmq import RocketMQSettings, rocketmq_section
 from streaming.config.sources import Environment, NoJsonError, file_values
 from streaming.exceptions import SetupError
 from streaming.places import shipped
@@ -356,6 +357,8 @@ class Settings(BaseSettings):
         kafka: The connection to it.
         offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
             where nobody may read it; "auto" takes the log where it may be read (docs/admin-mode.md).
+        rocketmq: The connection to the watched cluster where that is RocketMQ (docs/rocketmq.md): then `kafka` and
+            `offsets_log` mean nothing, and `bus` is needed. None where it is Kafka.
         bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
         filters: What is watched.
         probe: The probe.
@@ -380,6 +383,7 @@ class Settings(BaseSettings):
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
     offsets_log: OffsetsLog = "auto"
+    rocketmq: RocketMQSettings | None = None
     bus: KafkaSettings | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
@@ -402,6 +406,11 @@ class Settings(BaseSettings):
                 "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
             )
             raise ValueError(message)
+
+    @field_validator("rocketmq", mode="before")
+    @classmethod
+    def _rocketmq(cls, rocketmq: object) -> object:
+        return rocketmq_section(rocketmq) or None
 
     @field_validator("bus", mode="before")
     @classmethod
