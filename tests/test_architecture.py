@@ -60,9 +60,9 @@ ROOMS = {
         "obstore supervisor",
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
     ),
-    "streaming.events_seen": room("msgspec"),
-    "streaming.events": room("msgspec", "streaming.events_seen streaming.terminal"),
     "streaming.records": room("msgspec"),
+    "streaming.rocketmq": room("msgspec"),
+    "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
@@ -74,8 +74,8 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.events_seen streaming.exceptions streaming.lifecycle "
-        "streaming.offsets_log streaming.record_batches streaming.terminal",
+        "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
+        "streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
@@ -97,7 +97,7 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.catalog streaming.config streaming.events streaming.events_seen streaming.exceptions "
+        "streaming.catalog streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
         "streaming.tables streaming.terminal streaming.times",
@@ -146,8 +146,8 @@ ROOMS = {
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
-        "streaming.tables streaming.up",
+        "assignors streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log "
+        "streaming.process streaming.rocketmq streaming.tables streaming.up",
         "streaming.demo.run",
     ),
     "streaming.cli": room(
@@ -155,7 +155,8 @@ ROOMS = {
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
         "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain streaming.notes "
-        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.offsets_log streaming.probe streaming.process streaming.rocketmq streaming.serve streaming.terminal "
+        "streaming.up",
     ),
 }
 
@@ -166,6 +167,7 @@ PURE = (
     "streaming.groups",
     "streaming.log_health",
     "streaming.offsets_log",
+    "streaming.rocketmq",
 )
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 

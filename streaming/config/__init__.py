@@ -7,6 +7,7 @@ from streaming.config.checkpoint import checkpoint_of, needs_delta, needs_s3a
 from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
+from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
 from streaming.config.routing import Hours, Maintenance, Matchers, QuietHours, Report, Route
 from streaming.config.settings import (
     Filters,
@@ -26,6 +27,8 @@ from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_fi
 __all__ = [
     "DAYS",
     "KAFKA_SECRETS",
+    "NO_BUS",
+    "ROCKETMQ_SECRETS",
     "SHIPPED_RULES",
     "AlertSettings",
     "Filters",
@@ -39,6 +42,8 @@ __all__ = [
     "ProbeSettings",
     "QuietHours",
     "Report",
+    "RocketMQSettings",
+    "RocketMQStrategy",
     "Route",
     "ServeSettings",
     "Settings",
@@ -56,4 +61,5 @@ __all__ = [
     "secret_variable",
     "span_ms",
     "span_text",
+    "strategy_of",
 ]

@@ -28,14 +28,14 @@ class AlertSettings(Section):
         late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
             is still true when the newest round is no older than this.
         look_back_ms: How far back the first start on a lake looks.
-        start_grace_ms: Silence is told only by an alerter that has waited so long itself: the job's own start takes
+        start_grace_ms: An alerter reports silence only after it has waited so long itself: the job's own start takes
             half a minute.
         timeout_ms: A target that does not answer within this time has failed.
         longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
         give_up_after_ms: Deliveries are given up this long after the decision.
         trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
             supervises it opens everything anew.
-        digest_above: Of so many alerts at once each is a message; of more, those of a rule are one.
+        digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
         routes: Who gets which alert; without any every target gets every alert.
         quiet_hours: When targets are left in peace.
         maintenance: When alerts are expected.

@@ -28,6 +28,7 @@ from pydantic_settings import (
 from streaming.config.alerts import AlertSettings
 from streaming.config.kafka import KafkaSettings, Section
 from streaming.config.patterns import compile_all, fits
+from streaming.config.rocketmq import RocketMQSettings, rocketmq_section
 from streaming.config.sources import Environment, NoJsonError, file_values
 from streaming.exceptions import SetupError
 from streaming.places import shipped
@@ -128,8 +129,8 @@ class ProbeSettings(Section):
         events_topic: Topic of the events.
         rounds_topic: Topic of the opening and closing records; one partition, LogAppendTime.
         events_partitions: Partitions of the events topic when the probe creates it.
-        replication_factor: Of both topics when the probe creates them; -1 takes the broker's default.
-        retention_ms: Of both topics when the probe creates them: how long the job may be down without gaps.
+        replication_factor: For both topics when the probe creates them; -1 takes the broker's default.
+        retention_ms: For both topics when the probe creates them: how long the job may be down without gaps.
         cluster_topics: Look at all topics of the cluster as well (the table `topics`), each once per heartbeat.
     """
 
@@ -296,6 +297,8 @@ class Settings(BaseSettings):
         kafka: The connection to it.
         offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
             where nobody may read it; "auto" takes the log where it may be read (docs/admin-mode.md).
+        rocketmq: The connection to the watched cluster where that is RocketMQ (docs/rocketmq.md): then `kafka` and
+            `offsets_log` mean nothing, and `bus` is needed. None where it is Kafka.
         bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
         filters: What is watched.
         probe: The probe.
@@ -320,6 +323,7 @@ class Settings(BaseSettings):
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
     offsets_log: OffsetsLog = "auto"
+    rocketmq: RocketMQSettings | None = None
     bus: KafkaSettings | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
@@ -342,6 +346,11 @@ class Settings(BaseSettings):
                 "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
             )
             raise ValueError(message)
+
+    @field_validator("rocketmq", mode="before")
+    @classmethod
+    def _rocketmq(cls, rocketmq: object) -> object:
+        return rocketmq_section(rocketmq) or None
 
     @field_validator("bus", mode="before")
     @classmethod
