@@ -25,6 +25,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from streaming.config import ServeSettings, Settings, environment_of, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.expectations import Evidence, check_stories
+from streaming.demo.inbox import Inbox
+from streaming.demo.people import act, alert_settings, check_people
 from streaming.demo.stories import FIRST_PASS_S
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
@@ -69,22 +71,24 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
     port = _free_port()
 
     def environment(bootstrap: str) -> dict[str, str]:
-        return environment_of(_settings(bootstrap, tables, port))
+        return environment_of(_settings(bootstrap, tables, port, inbox.url))
 
     with (
+        Inbox(folder / "inbox.jsonl") as inbox,
         stop_signals() as stop,
         console.status("starting a Kafka broker …") as status,
         EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES) as broker,
         Programs(
-            folder / "logs", environment_of(_settings(broker.bootstrap, tables, port)), notices.append
+            folder / "logs", environment_of(_settings(broker.bootstrap, tables, port, inbox.url)), notices.append
         ) as programs,
     ):
         status.stop()
         for program in (JOB, PROBE, ALERTER, _traffic(broker.bootstrap, folder, seconds)):
             programs.start(program)
+        threading.Thread(target=act, args=(str(tables), "demo", stop), daemon=True, name="people").start()
         if seconds is None:
             programs.start(SERVER)
-            settings = _settings(broker.bootstrap, tables, port)
+            settings = _settings(broker.bootstrap, tables, port, inbox.url)
             page = f"page at {page_url(settings)}"
             console.print(lines(page), soft_wrap=True)
 
@@ -100,7 +104,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
             _catch_up(stop, str(tables))
             _fall_silent(console, stop, programs, str(tables))
         programs.stop(["probe", "job", "alerter"])
-        missing = _judge(console, tables, folder / "journal.jsonl") if quiet else ["it was stopped"]
+        missing = _judge(console, tables, folder) if quiet else ["it was stopped"]
     for sentence in missing:
         console.print(lines(f"missing: {sentence}", style="red"), soft_wrap=True)
     if not missing:
@@ -119,7 +123,7 @@ def _free_port() -> int:
     return default  # the server reports what is wrong with it
 
 
-def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
+def _settings(bootstrap: str, tables: Path, port: int, inbox: str) -> Settings:
     settings = load_settings(cluster="demo", lake=str(tables))
     # The user's own connection and filters are meant for the user's own cluster.
     kafka = type(settings.kafka)(bootstrap_servers=bootstrap)
@@ -133,7 +137,7 @@ def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
             "probe": settings.probe.model_copy(update={"interval_ms": _INTERVAL_MS}),
             "job": settings.job.model_copy(update={"trigger_ms": _INTERVAL_MS}),
             # (Default rules, without the user's targets: a demo must not page anyone.)
-            "alerts": type(settings.alerts)(look_ms=_LOOK_MS),
+            "alerts": alert_settings(inbox, _LOOK_MS),
             "serve": ServeSettings(listen=f"127.0.0.1:{port}", refresh_ms=1_000),
         }
     )
@@ -223,7 +227,8 @@ def _wait(stop: threading.Event, lake: str, sql: str, given: list[Any], missing:
             raise EvenkeelError(message)
 
 
-def _judge(console: Console, tables: Path, journal: Path) -> list[str]:
+def _judge(console: Console, tables: Path, folder: Path) -> list[str]:
     reader = LakeReader(tables)
     print_summary(console, reader)
-    return check_stories(Evidence(reader, journal))
+    evidence = Evidence(reader, folder / "journal.jsonl")
+    return check_stories(evidence) + check_people(evidence, folder / "inbox.jsonl")
