@@ -120,7 +120,8 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
 
 def _place(of: Row) -> str:
     """A topic as partitions.sql names it: with its broker where it is RocketMQ's."""
-    return f"{of['topic']}@{of['broker']}" if of["broker"] is not None else str(of["topic"])
+    broker = of.get("broker")
+    return str(of["topic"]) if broker is None else f"{of['topic']}@{broker}"
 
 
 def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
