@@ -159,7 +159,13 @@ def _lists(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
             texts.append(f"{client[:200]} is not on the list of {some(brokers)}")
     if views.missing:
         has = {client: [b for b, listed in views.lists.items() if client in listed] for client in views.missing}
-        lists = "; ".join(f"{broker} has {len(set(clients))}" for broker, clients in views.lists.items())
+        left_out = {broker for brokers in views.missing.values() for broker in brokers}
+        # (A broker that has none of the group's topics has no list of it, either.)
+        lists = "; ".join(
+            f"{broker} has {len(set(clients))}"
+            for broker, clients in views.lists.items()
+            if clients or broker in left_out
+        )
         detail = f"{some(texts)}. Clients that ask there leave it out. Members: {lists[:300]}" if has else ""
         yield _found(MEMBER_LISTS_DIFFER, lasted, SEEN_TWICE_MS, detail, now)
 
@@ -400,10 +406,13 @@ def _split(
     lasting = watch.longest((f"{DOUBLY_HELD} ", f"{HELD_BY_NOBODY} ")) >= owners.least
     flipping = now - since >= OWNERS_MS and mine.wrong.bit_count() >= _FLIPS
     if lasting or flipping:
-        wrong = [*(f"{_text(*of)} twice" for of in owners.doubly), *(f"{_text(*of)} by nobody" for of in owners.nobody)]
-        what = f"queues are held {some(wrong)}" if wrong else "queues change owners from one rebalance to the next"
+        wrong = [
+            *(f"{_text(*of)} is held twice" for of in owners.doubly),
+            *(f"{_text(*of)} is held by nobody" for of in owners.nobody),
+        ]
+        what = some(wrong) if wrong else "queues change owners from one rebalance to the next"
         why = "; ".join(f"{one.name} ({one.detail})" for one in differing)
-        yield Found(SPLIT_BRAIN, since, f"{what}, because members decide by different views: {why}"[:_LONGEST])
+        yield Found(SPLIT_BRAIN, since, f"{what}, because members see different groups: {why}"[:_LONGEST])
 
 
 def _text(topic: str, queue: Queue) -> str:
