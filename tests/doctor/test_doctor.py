@@ -118,6 +118,16 @@ def test_a_file_with_secrets_that_others_can_read_is_a_warning(tmp_path: Path) -
     assert by_what(look_at_machine(settings))["alerts.targets_file"].state == "ok"
 
 
+def test_an_alertmanager_is_asked_whether_it_is_there(tmp_path: Path) -> None:
+    where = f"alertmanager://127.0.0.1:{free_port()}"
+    gone = Settings.model_validate({"alerts": {"targets": {"am": where}, "timeout_ms": 500}})
+    line = by_what(look_at_alerts(gone))["target am"]
+    assert line.state == "wrong"
+    assert "could not be reached" in line.text
+    wrong = Settings.model_validate({"alerts": {"routes": [{"targets": ["pager"]}]}})
+    assert "names the target pager, which is not set" in by_what(look_at_alerts(wrong))["rules and targets"].text
+
+
 def test_targets_are_judged_by_their_form_and_nothing_is_sent(tmp_path: Path) -> None:
     good = Settings.model_validate({"alerts": {"targets": {"hooks": f"json://127.0.0.1:{free_port()}/hook"}}})
     assert by_what(look_at_alerts(good))["target hooks"].state == "ok"

@@ -20,7 +20,7 @@ from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
 from tests.dashboards.made_events import OTHER, TARGET, add_events
-from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.api.test_fuzz import TEXTS
 from tests.serve.conftest import Served
 from tests.serve.test_page import Seen
@@ -138,6 +138,25 @@ def test_a_rule_is_shown_with_its_condition_and_the_numbers_of_its_thresholds(bo
     assert "It fires for nothing." in text
     assert "No rule of this name" in shown(boards, "/alerts/of_yesterday")
     assert "No alert rule is called nobody" in boards.get("/alerts/nobody").text
+
+
+def test_mutes_that_hold_stand_on_the_board_beside_what_they_mute(boards: Served) -> None:
+    text = text_of(shown(boards, "/alerts"))
+    assert "group billing-stuck" in text
+    assert "rule drift" not in text, "it was lifted"
+    assert "Held back" in text
+    assert "group x is muted" in text, "what is held back is still to be delivered, with the reason"
+    assert HOSTILE[0] not in shown(boards, "/alerts")
+
+
+def test_marks_stand_below_each_board_with_an_axis_of_time_and_only_those_of_the_group(boards: Served) -> None:
+    for path in ("/alerts", "/rebalances", "/groups/billing-stuck", "/groups/billing-stuck/load"):
+        page = shown(boards, path)
+        assert page.count('id="mark-k2"') == 1, "a mark that was sent twice is one"
+        assert "deploy of billing" in page
+        assert HOSTILE[0] not in page
+    assert "deploy of billing" not in shown(boards, "/groups/checkout")
+    assert "rack 2 moved" in shown(boards, "/groups/checkout")
 
 
 def test_rules_of_a_file_that_cannot_be_read_are_a_sentence_and_the_alerts_stay(boards: Served, tmp_path: Path) -> None:
