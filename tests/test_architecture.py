@@ -61,7 +61,8 @@ ROOMS = {
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
     ),
     "streaming.events_seen": room("msgspec"),
-    "streaming.events": room("msgspec", "streaming.events_seen streaming.terminal"),
+    "streaming.events_brokers": room("msgspec"),
+    "streaming.events": room("msgspec", "streaming.events_brokers streaming.events_seen streaming.terminal"),
     "streaming.records": room("msgspec"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
@@ -74,8 +75,8 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.events_seen streaming.exceptions streaming.lifecycle "
-        "streaming.offsets_log streaming.record_batches streaming.terminal",
+        "streaming.config streaming.events streaming.events_brokers streaming.events_seen streaming.exceptions "
+        "streaming.lifecycle streaming.offsets_log streaming.record_batches streaming.terminal",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
@@ -97,10 +98,10 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.catalog streaming.config streaming.events streaming.events_seen streaming.exceptions "
-        "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
-        "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
-        "streaming.tables streaming.terminal streaming.times",
+        "streaming.catalog streaming.config streaming.events streaming.events_brokers streaming.events_seen "
+        "streaming.exceptions streaming.groups streaming.lifecycle streaming.log_health streaming.maintain "
+        "streaming.offsets_log streaming.process streaming.record_batches streaming.records streaming.spark "
+        "streaming.stores streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
     "streaming.alerts": room(

@@ -24,6 +24,7 @@ from streaming.events import (
     encode_event,
     encode_round,
 )
+from streaming.events_brokers import Brokers
 from streaming.events_seen import SeenEvent
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
@@ -161,6 +162,7 @@ class RoundWriter:
         untold: int = 0,
         topics_since: int | None = None,
         offsets_retention_minutes: int | None = None,
+        brokers: Brokers | None = None,
     ) -> RoundClosed:
         """Write the closing record.
 
@@ -174,6 +176,7 @@ class RoundWriter:
             untold: Groups that are listed but have no events.
             topics_since: Time of the oldest event of a topic of the cluster that a new probe must find.
             offsets_retention_minutes: What the brokers say; None if that is not known.
+            brokers: The brokers that are up, and what was seen of the others.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
@@ -198,6 +201,7 @@ class RoundWriter:
             size=written.size,
             topics_since=topics_since,
             offsets_retention_minutes=offsets_retention_minutes,
+            brokers=brokers,
         )
         self._send_round(encode_round(record), opened.time, deadline)
         return record
