@@ -238,8 +238,8 @@ _CAUSES = {
     "strategy_changed": "another strategy",
     "rejoined": "the same members joined anew",
     "coordinator_moved": "the coordinator was elected anew",
-    "broker_down": "the coordinator's broker went down",
-    "broker_up": "a broker came back and took over as coordinator",
+    "broker_down": "a broker went down",
+    "broker_up": "a broker came back",
 }
 
 

@@ -44,6 +44,12 @@ _HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; default: from the settings.")
 ]
+RocketMQ = Annotated[
+    str | None,
+    typer.Option(
+        "--rocketmq", metavar="HOST:PORT;...", help="All name servers of a RocketMQ cluster (docs/rocketmq.md)."
+    ),
+]
 Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder or URI of the tables.")]
 RebuildState = Annotated[
     bool,
@@ -72,10 +78,10 @@ def _evenkeel(
 
 
 @app.command()
-def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) -> None:
+def up(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, lake: Lake = None, cluster: Cluster = None) -> None:
     """Watch a cluster: probe, job, alerter and server on this machine, and a live view, until Ctrl-C."""
     # Read the settings first, here and below: a mistake in them is reported before Spark or a Kafka client loads.
-    settings = _settings(bootstrap, lake, cluster)
+    settings = _settings(bootstrap, lake, cluster, rocketmq)
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
 
     run_up(settings, _console())
@@ -154,9 +160,9 @@ def submit(
 
 
 @app.command()
-def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
+def probe(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, cluster: Cluster = None) -> None:
     """Run the probe alone, beside the cluster."""
-    settings = _settings(bootstrap, None, cluster)
+    settings = _settings(bootstrap, None, cluster, rocketmq)
     from streaming.probe import main as run_probe  # noqa: PLC0415
 
     raise typer.Exit(run_probe(settings))
@@ -384,6 +390,14 @@ def decode() -> None:
     _pipe(decode_line)
 
 
+@app.command(name="rocketmq-decode")
+def rocketmq_decode() -> None:
+    """Decode frames of RocketMQ's remoting protocol: JSON lines in, JSON lines out (docs/tools.md)."""
+    from streaming.rocketmq import decode_line  # noqa: PLC0415
+
+    _pipe(decode_line)
+
+
 @app.command(name="burrow-status")
 def burrow_status() -> None:
     """Judge a partition by Burrow's rules: JSON lines in, JSON lines out (docs/tools.md)."""
@@ -424,8 +438,17 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=160)
 
 
-def _settings(bootstrap: str | None, lake: str | None, cluster: str | None) -> Settings:
-    settings = load_settings(**{k: v for k, v in (("lake", lake), ("cluster", cluster)) if v is not None})
+def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rocketmq: str | None = None) -> Settings:
+    given: dict[str, Any] = {k: v for k, v in (("lake", lake), ("cluster", cluster)) if v is not None}
+    if rocketmq is not None:
+        given["rocketmq"] = {"name_servers": rocketmq}
+    settings = load_settings(**given)
+    if settings.rocketmq is not None and bootstrap is not None:
+        message = (
+            "The cluster is a RocketMQ one, and --bootstrap names brokers of Kafka: name the Kafka for Evenkeel's own "
+            "two topics in section [bus], or in EVENKEEL_BUS__BOOTSTRAP_SERVERS."
+        )
+        raise SetupError(message)
     if bootstrap is None:
         return settings
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})

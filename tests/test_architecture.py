@@ -60,10 +60,9 @@ ROOMS = {
         "obstore supervisor",
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
     ),
-    "streaming.events_seen": room("msgspec"),
-    "streaming.events_brokers": room("msgspec"),
-    "streaming.events": room("msgspec", "streaming.events_brokers streaming.events_seen streaming.terminal"),
     "streaming.records": room("msgspec"),
+    "streaming.rocketmq": room("msgspec"),
+    "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
@@ -75,8 +74,8 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.events_brokers streaming.events_seen streaming.exceptions "
-        "streaming.lifecycle streaming.offsets_log streaming.record_batches streaming.terminal",
+        "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
+        "streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
@@ -98,10 +97,10 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.catalog streaming.config streaming.events streaming.events_brokers streaming.events_seen "
-        "streaming.exceptions streaming.groups streaming.lifecycle streaming.log_health streaming.maintain "
-        "streaming.offsets_log streaming.process streaming.record_batches streaming.records streaming.spark "
-        "streaming.stores streaming.tables streaming.terminal streaming.times",
+        "streaming.catalog streaming.config streaming.events streaming.exceptions "
+        "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
+        "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
+        "streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
     "streaming.alerts": room(
@@ -142,8 +141,8 @@ ROOMS = {
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
-        "streaming.tables streaming.up",
+        "assignors streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log "
+        "streaming.process streaming.rocketmq streaming.tables streaming.up",
         "streaming.demo.run",
     ),
     "streaming.cli": room(
@@ -151,7 +150,8 @@ ROOMS = {
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
         "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain "
-        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.offsets_log streaming.probe streaming.process streaming.rocketmq streaming.serve streaming.terminal "
+        "streaming.up",
     ),
 }
 
@@ -162,6 +162,7 @@ PURE = (
     "streaming.groups",
     "streaming.log_health",
     "streaming.offsets_log",
+    "streaming.rocketmq",
 )
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streaming.config.checkpoint import checkpoint_of, needs_delta, needs_s3a
 from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
+from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
 from streaming.config.settings import (
     Filters,
     JobSettings,
@@ -21,6 +22,8 @@ from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_fi
 
 __all__ = [
     "KAFKA_SECRETS",
+    "NO_BUS",
+    "ROCKETMQ_SECRETS",
     "SHIPPED_RULES",
     "Filters",
     "JobSettings",
@@ -28,6 +31,8 @@ __all__ = [
     "OffsetsLog",
     "Owner",
     "ProbeSettings",
+    "RocketMQSettings",
+    "RocketMQStrategy",
     "ServeSettings",
     "Settings",
     "Thresholds",
@@ -41,4 +46,5 @@ __all__ = [
     "read_rules_file",
     "rules_file",
     "secret_variable",
+    "strategy_of",
 ]

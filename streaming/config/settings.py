@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from streaming.config.kafka import KafkaSettings, Section
+from streaming.config.rocketmq import RocketMQSettings, rocketmq_section
 from streaming.config.sources import Environment, NoJsonError, file_values
 from streaming.exceptions import SetupError
 from streaming.places import shipped
@@ -130,8 +131,8 @@ class ProbeSettings(Section):
         events_topic: Topic of the events.
         rounds_topic: Topic of the opening and closing records; one partition, LogAppendTime.
         events_partitions: Partitions of the events topic when the probe creates it.
-        replication_factor: Of both topics when the probe creates them; -1 takes the broker's default.
-        retention_ms: Of both topics when the probe creates them: how long the job may be down without gaps.
+        replication_factor: For both topics when the probe creates them; -1 takes the broker's default.
+        retention_ms: For both topics when the probe creates them: how long the job may be down without gaps.
         cluster_topics: Look at all topics of the cluster as well (the table `topics`), each once per heartbeat.
     """
 
@@ -204,14 +205,14 @@ class AlertSettings(Section):
         late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
             is still true when the newest round is no older than this.
         look_back_ms: How far back the first start on a lake looks.
-        start_grace_ms: Silence is told only by an alerter that has waited so long itself: the job's own start takes
+        start_grace_ms: An alerter reports silence only after it has waited so long itself: the job's own start takes
             half a minute.
         timeout_ms: A target that does not answer within this time has failed.
         longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
         give_up_after_ms: Deliveries are given up this long after the decision.
         trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
             supervises it opens everything anew.
-        digest_above: Of so many alerts at once each is a message; of more, those of a rule are one.
+        digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
     """
 
     rules: Path | None = None
@@ -356,6 +357,8 @@ class Settings(BaseSettings):
         kafka: The connection to it.
         offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
             where nobody may read it; "auto" takes the log where it may be read (docs/admin-mode.md).
+        rocketmq: The connection to the watched cluster where that is RocketMQ (docs/rocketmq.md): then `kafka` and
+            `offsets_log` mean nothing, and `bus` is needed. None where it is Kafka.
         bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
         filters: What is watched.
         probe: The probe.
@@ -380,6 +383,7 @@ class Settings(BaseSettings):
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
     offsets_log: OffsetsLog = "auto"
+    rocketmq: RocketMQSettings | None = None
     bus: KafkaSettings | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
@@ -402,6 +406,11 @@ class Settings(BaseSettings):
                 "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
             )
             raise ValueError(message)
+
+    @field_validator("rocketmq", mode="before")
+    @classmethod
+    def _rocketmq(cls, rocketmq: object) -> object:
+        return rocketmq_section(rocketmq) or None
 
     @field_validator("bus", mode="before")
     @classmethod

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from streaming.events_brokers import LONGEST_NAME, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
+from streaming.events import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
 
 GONE_MS: Final = 86_400_000
 """For how long a broker that is gone is told: somebody who comes to work sees the outage of the night, and one that was
@@ -83,8 +83,8 @@ def brokers_after(
 
 
 def _named(node: int, host: Host, since: int | None) -> Broker:
-    rack = None if host.rack is None else host.rack[:LONGEST_NAME]
-    return Broker(node, host.host[:LONGEST_NAME], rack, since)
+    rack = None if host.rack is None else host.rack[:LONGEST_HOST]
+    return Broker(node, host.host[:LONGEST_HOST], rack, since)
 
 
 def _recent(moves: Sequence[CoordinatorMove], time: int) -> tuple[CoordinatorMove, ...]:

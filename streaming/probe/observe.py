@@ -16,6 +16,7 @@ from streaming.events import (
     EVENTS_VERSION,
     LONGEST_READER,
     MOST_READERS,
+    Brokers,
     ClusterTopicEvent,
     Event,
     GroupEvent,
@@ -27,8 +28,6 @@ from streaming.events import (
     TopicEvent,
     UnreadTimestamp,
 )
-from streaming.events_brokers import Brokers
-from streaming.events_seen import SeenEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, is_its_turn, reporting, rest_after, rested
@@ -218,11 +217,11 @@ def round_events(
     Args:
         head: What all events share.
         look: What the round saw.
-        memory: Of the closed round before.
-        after: Of this round, as `memory_after` gives it.
+        memory: What the closed round before left.
+        after: What this round leaves, as `memory_after` gives it.
         filters: What is watched.
         period_ms: An idle group is reported once within it.
-        seen: What is told of membership and offsets, in a round that does not read the log.
+        seen: Membership and offsets to report, in a round that does not read the log.
     """
     resting: list[tuple[str, Event]] = []
     others: list[tuple[str, Event]] = []
@@ -234,7 +233,7 @@ def round_events(
         if reported is not Reporting.NOT_AT_ALL:
             idle = reported is Reporting.AS_IDLE
             stretch = None if idle else rested(group, memory.rest)
-            # The job remembers these, so they are told when they are news, and once in a period.
+            # The job remembers these, so a round sends them when they are news, and once in a period.
             unread = (
                 look.unread.get(group, {})
                 if idle
@@ -338,9 +337,9 @@ def seen_round(head: RoundHead, look: Look, memory: Memory, after: Memory, perio
     Args:
         head: What all events share.
         look: What the round saw.
-        memory: Of the closed round before.
-        after: Of this round, as `memory_after` gives it.
-        period_ms: Everything is told once within it.
+        memory: What the closed round before left.
+        after: What this round leaves, as `memory_after` gives it.
+        period_ms: Everything is reported once within it.
     """
     reports = {group: reporting(group, memory.rest, after.rest, period_ms) for group in look.groups}
     whole = [
@@ -379,7 +378,7 @@ def cluster_topic_events(
         asked: What the round has learned of them.
         ended: Topics that are gone with this round, with the reason.
         look: What the round saw of the groups: who reads them.
-        memory: Of the closed round before.
+        memory: What the closed round before left.
     """
     readers = _readers(look, asked.topics)
     hidden = asked.hidden or _unknown_readers(look, memory) if asked.topics else None
@@ -445,7 +444,7 @@ def memory_after(head: RoundHead, look: Look, memory: Memory, turns: Turns | Non
     Args:
         head: Head of the round.
         look: What it saw.
-        memory: Of the closed round before.
+        memory: What the closed round before left.
         turns: The turns of the cluster's topics after this round; None for none.
     """
     unread = {group: hash(tuple(of_group.items())) for group, of_group in look.unread.items()}
@@ -497,7 +496,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             topics[event.group] = set()
         elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
-        elif not isinstance(event, SeenEvent) and event.group in topics:
+        elif isinstance(event, TopicEvent) and event.group in topics:
             topics[event.group].add(event.topic)
     since: dict[int, int] = {}
     for event in events:
@@ -509,7 +508,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
                 since[event.log_partition] = event.held_since
         elif isinstance(event, TopicEvent):
             topics.setdefault(event.group, set()).add(event.topic)
-        elif not isinstance(event, SeenEvent):
+        elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
     recalled = {group: frozenset(names) for group, names in topics.items()}
     return Memory(

@@ -16,6 +16,7 @@ import msgspec
 
 from streaming.records.member import Member
 from streaming.records.modern import ModernInput
+from streaming.records.rocketmq import RocketMQObservation
 from streaming.records.rounds import GroupObservation
 
 
@@ -113,8 +114,8 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
         seen: The membership was only seen, in a round (`seen.py`); then `record` is the round's number, `record_time`
             its time, `generation` -1, `leader` None, `state_time` -1, and the order of the members may be another one
             than that in which the leader had them.
-        decided_after: Of a membership that was only seen: time of the last round that looked and did not show it, ms;
-            -1 when unknown.
+        decided_after: For a membership that was only seen, the time of the last round that looked and did not show it,
+            ms; -1 when unknown.
     """
 
     record: int
@@ -207,7 +208,15 @@ def group_of(key: str) -> str | None:
     return key[len(_GROUP) :] if key.startswith(_GROUP) else None
 
 
-GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | GroupObservation | Compacted | ModernInput
+GroupInput = (
+    CommitWindow
+    | MembershipRecord
+    | MembershipTombstone
+    | GroupObservation
+    | Compacted
+    | ModernInput
+    | RocketMQObservation
+)
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -238,5 +247,7 @@ def _order(item: GroupInput) -> tuple[int, int, int]:
     # number.
     if isinstance(item, GroupObservation):
         return item.log_position, 0, item.round
+    if isinstance(item, RocketMQObservation):
+        return 0, 0, item.round  # there is no log
     # A compacted range begins before the record at its first offset, which may exist.
     return item.position, 1, 0 if isinstance(item, Compacted) else 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.events_brokers import Broker, Brokers, CoordinatorMove
+from streaming.events import Broker, Brokers, CoordinatorMove
 from streaming.probe.brokers import GONE_MS, MOVES_MS, RETURNS_MS, STOPS_MS, Host, brokers_after
 
 START = 1_767_225_600_000

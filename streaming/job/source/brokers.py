@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from streaming.events import RoundClosed
-from streaming.events_brokers import Broker, Brokers
+from streaming.events import Broker, Brokers, RoundClosed
 from streaming.records import CoordinatorMove, SeenBroker
 
 

@@ -18,6 +18,7 @@ from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.history import GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
+from streaming.tables.schema.rocketmq import BROKER_MEMBERS
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import Column, Retention, Table, ddl
 from streaming.tables.schema.topics import TOPICS
@@ -47,6 +48,7 @@ TABLES: Final = (
     OPEN_TRANSACTIONS,
     MEMBER_LOAD,
     TOPICS,
+    BROKER_MEMBERS,
     ROUNDS,
 )
 """All tables that the job writes, in the order in which a batch writes them.

@@ -15,10 +15,10 @@ from typing import Final
 
 import msgspec
 
-MOST_BROKERS: Final = 10_000
+_MOST_BROKERS: Final = 10_000
 """The largest Kafka clusters have some hundreds."""
 
-LONGEST_NAME: Final = 255
+LONGEST_HOST: Final = 255
 """Characters of a host or a rack; longer ones are cut. (A host name has at most 253.)"""
 
 MOVES_PER_PARTITION: Final = 3
@@ -97,12 +97,12 @@ def possible_brokers(brokers: Brokers | None, partitions: int) -> Brokers | None
         brokers: From the record.
         partitions: Number of partitions of the offsets log in it; 0 where it is not read.
     """
-    if brokers is None or len(brokers.up) > MOST_BROKERS or len(brokers.gone) > MOST_BROKERS:
+    if brokers is None or len(brokers.up) > _MOST_BROKERS or len(brokers.gone) > _MOST_BROKERS:
         return None
     named = all(
         0 <= one.node <= _INT32
-        and len(one.host) <= LONGEST_NAME
-        and len(one.rack or "") <= LONGEST_NAME
+        and len(one.host) <= LONGEST_HOST
+        and len(one.rack or "") <= LONGEST_HOST
         and (one.since is None or 0 <= one.since <= _LAST_TIME_MS)
         for one in (*brokers.up, *brokers.gone)
     )

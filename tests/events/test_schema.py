@@ -9,7 +9,10 @@ import pytest
 
 from streaming.events import (
     MAX_RECORD_BYTES,
+    Broker,
+    Brokers,
     ClusterTopicEvent,
+    CoordinatorMove,
     GroupEvent,
     LogHold,
     Rejected,
@@ -23,7 +26,6 @@ from streaming.events import (
     decode_round,
     encode_round,
 )
-from streaming.events_brokers import Broker, Brokers, CoordinatorMove
 
 CLOSED: dict[str, object] = {
     "type": "closed",
