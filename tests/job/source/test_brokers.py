@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.events import Broker, Brokers, CoordinatorMove
+from streaming.events import Broker, Brokers, CoordinatorMove, encode_event
 from streaming.groups import Rows
 from streaming.groups.rows import RoundBroker
 from streaming.job.source.observations import ObservationAssembler, event_rounds
@@ -55,7 +55,7 @@ def test_each_group_gets_the_moves_and_the_epoch_of_its_own_log_partition() -> N
             event = group(name, 0, number=0, time=TIME)
             made.add((offset, 0, b"key", encode_event(event)))
         made.finish()
-        found = [one for of_group in made.take()[0].values() for one in of_group]
+        found = [one for of_group in made.take().values() for one in of_group]
         return [(one.log_partition, one.coordinator_moves, one.coordinator_epoch) for one in found]
 
     expected = {0: ((Moved(2, 1, 7, 8, gone_round=7),), 8), 1: ((Moved(2, 3, 1, 2, back_since=TIME),), 2)}
