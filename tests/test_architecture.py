@@ -103,9 +103,13 @@ ROOMS = {
         "streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
+    "streaming.notes": room(
+        "deltalake rich",
+        "streaming.config streaming.exceptions streaming.tables streaming.terminal streaming.times",
+    ),
     "streaming.alerts": room(
-        "apprise deltalake duckdb pyarrow",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.process streaming.records "
+        "apprise deltalake duckdb pyarrow requests",
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.notes streaming.process streaming.records "
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.backtest": room(
@@ -115,13 +119,14 @@ ROOMS = {
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
-        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.tables streaming.terminal",
+        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes streaming.tables "
+        "streaming.terminal",
         "dashboards.export",
     ),
     "streaming.serve": room(
-        "msgspec pyarrow starlette uvicorn",
+        "msgspec pyarrow pydantic starlette uvicorn",
         "dashboards streaming.burrow streaming.config streaming.exceptions streaming.explain streaming.lifecycle "
-        "streaming.tables",
+        "streaming.notes streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -149,7 +154,7 @@ ROOMS = {
         "msgspec rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
-        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain "
+        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain streaming.notes "
         "streaming.offsets_log streaming.probe streaming.process streaming.rocketmq streaming.serve streaming.terminal "
         "streaming.up",
     ),

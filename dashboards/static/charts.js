@@ -1,6 +1,36 @@
 // Charts of measures (lines of one unit) and of counts (stacked bars), as kinds that page.js draws with uPlot.
 "use strict";
 
+// What people noted (the list "Marks" of the page) as lines in a chart with an axis of time, each with a flag on top;
+// beside the cursor its text.
+window.evenkeelMarks = (ink) => ({
+  hooks: {
+    draw: (u) => {
+      const { ctx } = u;
+      const px = window.devicePixelRatio || 1;
+      ctx.save();
+      ctx.strokeStyle = ctx.fillStyle = ink().text;
+      ctx.lineWidth = px;
+      for (const { dataset } of document.querySelectorAll("#marks [data-at]")) {
+        const at = Number(dataset.at);
+        if (at < u.scales.x.min || at > u.scales.x.max) continue;
+        const x = Math.round(u.valToPos(at, "x", true)) + 0.5;
+        ctx.globalAlpha = 0.75;
+        ctx.beginPath();
+        ctx.moveTo(x, u.bbox.top);
+        ctx.lineTo(x, u.bbox.top + u.bbox.height);
+        ctx.stroke();
+        ctx.beginPath();
+        ctx.moveTo(x, u.bbox.top);
+        ctx.lineTo(x + 7 * px, u.bbox.top + 3.5 * px);
+        ctx.lineTo(x, u.bbox.top + 7 * px);
+        ctx.fill();
+      }
+      ctx.restore();
+    },
+  },
+});
+
 window.evenkeelKinds = ({ ink, tips, when, shown, tint, resolved }) => {
   const UNITS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 

@@ -417,6 +417,7 @@
     const [x, y] = axes(given.kind === "rebalances" ? 30 : 40);
     x.values = timeValues;
     Object.assign(y, labels);
+    more.plugins = [...(more.plugins || []), ...(window.evenkeelMarks ? [window.evenkeelMarks(() => ink)] : [])];
     box.plot = new window.uPlot({
       width: Math.max(200, node.clientWidth),
       height: node.clientHeight,

@@ -33,7 +33,7 @@ _AT_FIRST, _AT_ONCE = 120, 1_000
 _GROUP = ("cluster", "group_id")
 
 # The day comes last: it is all that advice has.
-_TIMES = ("round_time", "record_time", "attempt_time", "to_time", DAY)
+_TIMES = ("round_time", "record_time", "attempt_time", "to_time", "written_time", DAY)
 
 
 @dataclass(frozen=True, slots=True)
