@@ -330,16 +330,20 @@ ROUNDS: Final = Table(
             STRING,
             "Where the round's groups were read from: log, admin (admin-mode.md). NULL in rows of older releases: log",
         ),
-        Column("brokers", INT, "Brokers that were up; NULL in rows of older releases"),
+        Column(
+            "brokers",
+            INT,
+            "Brokers that were up, as the one that answered knew them; NULL for RocketMQ, and in rows of older releases",
+        ),
         Column(
             "brokers_gone",
             BROKERS,
-            "Brokers that earlier rounds had and this one has not, for a day after they went: node id, host, rack, time of the first round without it. NULL in rows of older releases",
+            "Brokers that earlier rounds had and this one has not, for a day after they went: node id, host, rack, time of the first round without it. NULL likewise",
         ),
         Column(
             "brokers_joined",
             BROKERS,
-            "Brokers that this round has and the one before had not (since: this round's time). NULL in rows of older releases",
+            "Brokers that this round has and the one before had not (since: this round's time). NULL likewise",
         ),
     ),
     key=("cluster",),
