@@ -128,4 +128,6 @@ def test_the_tables_are_those_of_a_job_that_never_stopped(
         other.append(name, rows, "test", 0)
     assert differences(contents(lake), contents(tmp_path / "other")) == {}
     assert len(plain.rows.rounds) == len({row.round for row in plain.rows.rounds})
-    assert {finding.finding for row in plain.rows.group_health for finding in row.findings} <= {"mixed_strategies"}
+    said = {finding.finding for row in plain.rows.group_health for finding in row.findings}
+    # (After each kill its two members run different strategies: that is a split brain.)
+    assert said <= {"mixed_strategies", "doubly_held", "held_by_nobody", "split_brain"}

@@ -105,7 +105,7 @@ STORIES: Final[tuple[Story, ...]] = (
         _AT_BOTH,
         _strategies,
         found=frozenset({"mixed_strategies", "split_brain", *_OWNERS}),
-        alerts=frozenset({"split_brain", "held_by_nobody", "views_differ", "drift", "doubly_assigned"}),
+        alerts=frozenset({"split_brain", "held_by_nobody", "views_differ", "drift"}),
         possible_alerts=_OF_LAG,
     ),
     Story(
@@ -117,7 +117,7 @@ STORIES: Final[tuple[Story, ...]] = (
         found=frozenset({"route_differs", "member_lists_differ", "split_brain"}),
         possible=frozenset({"idle_members", "rebalance_storm", *_OWNERS}),
         alerts=frozenset({"split_brain", "views_differ"}),
-        possible_alerts=frozenset({"held_by_nobody", "drift", "doubly_assigned", *_OF_LAG}),
+        possible_alerts=frozenset({"held_by_nobody", "drift", *_OF_LAG}),
     ),
     Story(
         3,
@@ -128,7 +128,7 @@ STORIES: Final[tuple[Story, ...]] = (
         found=frozenset({"member_lists_differ", "split_brain"}),
         possible=frozenset({"idle_members", "rebalance_storm", *_OWNERS}),
         alerts=frozenset({"split_brain", "views_differ"}),
-        possible_alerts=frozenset({"held_by_nobody", "drift", "doubly_assigned", *_OF_LAG}),
+        possible_alerts=frozenset({"held_by_nobody", "drift", *_OF_LAG}),
     ),
     Story(
         4,
