@@ -45,10 +45,14 @@ def _fill(view: View) -> Mapping[str, Any]:
     span = view.address.range(view.now)
     decisions = decisions_within(view, span, group["cluster"], group["group_id"])
     plot = _lag(view, group, decisions or (), span)
+    of_rocketmq = group["source"] == "rocketmq"
     return {
         "group": _head(group, verdict, view),
         "alerts": firing(view, group["cluster"], group["group_id"]),
         "owners": owners(members, verdict, partitions, view.clock, topic_link(view, group["cluster"])),
+        "broker_lists": _broker_lists(view.ask("broker_members", **name), view)
+        if group["source"] == "rocketmq"
+        else [],
         "ranges": ranges(view, span, RANGES),
         "reading": decisions is None or plot is None,
         "lag": plot,

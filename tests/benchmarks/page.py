@@ -35,7 +35,7 @@ _ALL = (
 )  # fmt: skip
 _ONE = (
     "members", "verdict", "partitions", "lag", "rebalances", "what_if", "load_members", "load_partitions",
-    "topic_groups", "topic_partitions",
+    "topic_groups", "topic_partitions", "broker_members",
 )  # fmt: skip
 
 
