@@ -10,6 +10,7 @@ from dashboards import format as words
 from dashboards.boards.address import LIVE, RANGES, Range
 from dashboards.boards.alerts import firing
 from dashboards.boards.board import Board, NotThereError, Row, View
+from dashboards.boards.broker_lists import broker_lists
 from dashboards.boards.decisions import decision_rows
 from dashboards.boards.overview import behind
 from dashboards.boards.owners import owners
@@ -50,9 +51,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "group": _head(group, verdict, view),
         "alerts": firing(view, group["cluster"], group["group_id"]),
         "owners": owners(members, verdict, partitions, view.clock, topic_link(view, group["cluster"])),
-        "broker_lists": _broker_lists(view.ask("broker_members", **name), view)
-        if group["source"] == "rocketmq"
-        else [],
+        "broker_lists": broker_lists(view.ask("broker_members", **name), view.clock) if of_rocketmq else [],
         "ranges": ranges(view, span, RANGES),
         "reading": decisions is None or plot is None,
         "lag": plot,
