@@ -9,6 +9,7 @@ window.evenkeelMarks = (ink) => ({
       const { ctx } = u;
       const px = window.devicePixelRatio || 1;
       ctx.save();
+      ctx.setLineDash([]);
       ctx.strokeStyle = ctx.fillStyle = ink().text;
       ctx.lineWidth = px;
       for (const { dataset } of document.querySelectorAll("#marks [data-at]")) {
