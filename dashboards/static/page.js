@@ -289,6 +289,58 @@
     ctx.fill();
   }
 
+  // ---- many decisions: a bar for each step; who drags over a time gets the page of it, in finer steps
+
+  function bars(given) {
+    const span = (from, to) => {
+      const url = new URL(location.href);
+      url.searchParams.delete("range");
+      for (const [name, at] of [["from", from], ["to", to]]) url.searchParams.set(name, new Date(at * 1000).toISOString().slice(0, 16) + "Z");
+      location.assign(url);
+    };
+    return {
+      data: given.series,
+      options: {
+        series: [{}, ...[1, 2, 3].map(() => ({ paths: () => null, points: { show: false } }))],
+        scales: { x: { time: true, range: () => given.x }, y: { range: from0 } },
+        plugins: [
+          tips((u, i) => u.data[3][i] ? `${when(u.data[0][i])}  ${shown(u.data[3][i])} decisions: ${shown(u.data[1][i])} moves, ${shown(u.data[2][i])} needed` : ""),
+          { hooks: {
+            draw: (u) => drawBars(u, given.width),
+            setSelect: (u) => {
+              const [from, to] = [u.select.left, u.select.left + u.select.width].map((x) => u.posToVal(x, "x"));
+              if (u.select.width > 5 && to - from >= 60) span(from, to);
+            },
+          } },
+        ],
+      },
+    };
+  }
+
+  function drawBars(u, width) {
+    const { ctx } = u;
+    const px = window.devicePixelRatio || 1;
+    const [times, moved, least] = u.data;
+    const low = u.valToPos(0, "y", true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(u.bbox.left, 0, u.bbox.width, u.bbox.top + u.bbox.height + px);
+    ctx.clip();
+    for (let i = 0; i < times.length; i++) {
+      if (!u.data[3][i]) continue;
+      const left = u.valToPos(times[i], "x", true);
+      const wide = Math.max(px, u.valToPos(times[i] + width, "x", true) - left - px);
+      const y = Math.min(low - px, u.valToPos(moved[i], "y", true));
+      ctx.fillStyle = ink.accent;
+      ctx.globalAlpha = 0.75;
+      ctx.fillRect(left, y, wide, low - y);
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = ink.text;
+      ctx.fillRect(left, u.valToPos(least[i], "y", true) - px, wide, 2 * px);
+    }
+    ctx.restore();
+  }
+
   // ---- a heat map: a line for each partition, a column for each step, darker is more, hatched is not known
 
   const HEAT = [0.05, 0.16, 0.3, 0.46, 0.62, 0.8, 1];
@@ -377,12 +429,12 @@
   }
 
   const KINDS = {
-    map: heat, lag: lines, history: lines, rebalances: stems,
+    map: heat, lag: lines, history: lines, rebalances: stems, steps: bars,
     ...window.evenkeelKinds?.({ ink: () => ink, tips, when, shown, tint, resolved }),
   };
 
   // Their bars and lines are made of what was given with them: a change is a new chart.
-  const ANEW = new Set(["map", "measure", "counts"]);
+  const ANEW = new Set(["map", "measure", "counts", "steps"]);
 
   function draw() {
     if (!window.uPlot) return;
@@ -414,7 +466,7 @@
     const box = { text: node.dataset.plot, given, mode: matchMedia("(prefers-color-scheme: dark)").matches };
     const { data, options } = KINDS[given.kind](given, box);
     const { labels, ...more } = options;
-    const [x, y] = axes(given.kind === "rebalances" ? 30 : 40);
+    const [x, y] = axes(given.kind === "rebalances" || given.kind === "steps" ? 30 : 40);
     x.values = timeValues;
     Object.assign(y, labels);
     box.plot = new window.uPlot({

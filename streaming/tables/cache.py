@@ -29,6 +29,13 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # because what is merged is merged once per reading.
 _AT_FIRST, _AT_ONCE = 120, 1_000
 
+# Rows that are in memory beside those that are held, while files are read: as many as our own compaction puts into a row
+# group. Fewer cost more merges, of which each writes the present anew.
+_PIECE_ROWS = 131_072
+
+# Rows of one reading. What it replaces is freed at its end, and nobody sees its rows before.
+_MOST_ROWS = 4_000_000
+
 # In tables of the past a group is a number: comparing texts would be most of the work of every question.
 _GROUP = ("cluster", "group_id")
 
@@ -72,11 +79,13 @@ class _Part:
         file: The file.
         near: Whether the current view needs it.
         since: Rows of an earlier time are not needed; None needs all. A file of a compacted day has all of it.
+        near_since: The same for the current view alone.
     """
 
     file: DataFile
     near: bool = True
     since: datetime | None = None
+    near_since: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -257,33 +266,54 @@ class TableCache:
             age = until - file.newest if file.newest is not None else timedelta(0)
             near = bool(held.current) and (held.reach is None or age <= held.reach)
             if near or (held.past and age <= held.span):
-                needed = [held.span] * bool(held.past) + [held.reach] * near
                 # (In a file of several clusters one may have been silent for long: its newest rows are the present.)
                 of_one = file.newest is not None and file.clusters is not None and len(set(file.clusters)) == 1
-                spans = [span for span in needed if span is not None]
-                since = until - max(spans) if of_one and len(spans) == len(needed) else None
-                found.append(_Part(file, near, since))
+                of_past = until - held.span if of_one else None
+                of_present = until - held.reach if of_one and held.reach is not None else None
+                found.append(_Part(file, near, of_past, of_present))
         return found
 
     def _read(self, held: _Held, most: int) -> None:
-        part = held.todo[-most:]
+        part: list[_Part] = []
+        rows = 0
+        for one in reversed(held.todo[-most:]):
+            rows += one.file.rows or _MOST_ROWS
+            if part and rows > _MOST_ROWS:
+                break
+            part.append(one)
         if part:
-            self._take(held, part)
-            del held.todo[-most:]
+            self._take(held, part[::-1])
+            del held.todo[-len(part) :]
 
     def _take(self, held: _Held, parts: list[_Part]) -> None:
-        for near in (True, False):
-            alike = [part for part in parts if part.near is near]
-            if not alike:
-                continue
-            columns = {*held.past, *(held.current if near else ())}
-            times = [part.since for part in alike]
-            since = None if None in times else min(time for time in times if time is not None)
-            self._connection.register("incoming", held.log_tail.read([p.file for p in alike], columns, since))
-            if near and held.current:
+        """Merge rows into what is held.
+
+        The present and the past are read apart where a file has more of the past than of the present: the present has
+        many columns, of which a whole day would be read for its last minutes.
+        """
+        near = [part for part in parts if part.near] if held.current else []
+        alike = [part for part in near if part.near_since == part.since] if held.past else []
+        others = [part for part in near if part not in alike]
+        if alike:
+            for _ in self._rows(held, alike, {*held.current, *held.past}, [part.since for part in alike]):
                 self._merge(held)
-            if held.past:
                 self._add_to_past(held)
+        if others:
+            for _ in self._rows(held, others, held.current, [part.near_since for part in others]):
+                self._merge(held)
+        rest = [part for part in parts if part not in alike] if held.past else []
+        if rest:
+            for _ in self._rows(held, rest, held.past, [part.since for part in rest]):
+                self._add_to_past(held)
+
+    def _rows(
+        self, held: _Held, parts: list[_Part], columns: Collection[str], since: Collection[datetime | None]
+    ) -> Iterator[None]:
+        """Rows of files as "incoming", a piece at a time."""
+        first = None if None in since else min(time for time in since if time is not None)
+        for rows in held.log_tail.pieces([part.file for part in parts], columns, first, _PIECE_ROWS):
+            self._connection.register("incoming", rows)
+            yield
             self._connection.unregister("incoming")
 
     def _add_to_past(self, held: _Held) -> None:
