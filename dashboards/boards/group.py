@@ -10,14 +10,13 @@ from dashboards import format as words
 from dashboards.boards.address import LIVE, RANGES, Range
 from dashboards.boards.alerts import firing
 from dashboards.boards.board import Board, NotThereError, Row, View
-from dashboards.boards.chart_tables import decisions_table, lag_table
-from dashboards.boards.decisions import decision_rows
 from dashboards.boards.overview import behind
-from dashboards.boards.owners import owners
-from dashboards.boards.past import in_memory, ranges
-from dashboards.boards.plots import Heard, history_plot, lag_plot
-from dashboards.boards.strategies import strategies
-from dashboards.boards.timeline import decided, timeline
+from dashboards.boards.parts.decisions import decision_rows
+from dashboards.boards.parts.owners import owners
+from dashboards.boards.parts.past import in_memory, ranges
+from dashboards.boards.parts.strategies import strategies
+from dashboards.boards.parts.timeline import decided, timeline
+from dashboards.charts.plots import Heard, history_plot, lag_plot
 from dashboards.lake import since
 
 __all__ = ["BOARD", "found_group", "members_of", "topic_link"]
@@ -55,12 +54,10 @@ def _fill(view: View) -> Mapping[str, Any]:
         "ranges": ranges(view, span, RANGES),
         "reading": found is None or plot is None,
         "lag": plot,
-        "lag_table": None if plot is None else lag_table(plot, view.clock),
         "by_partition": view.address.link(
             "groups", group["group_id"], "lag", cluster=view.cluster, range=span.name if span.name != LIVE else None
         ),
         "moves": moves,
-        "moves_table": decisions_table(moves, view.clock),
         "decisions": decision_rows(decisions[:_SHOWN_DECISIONS], view, with_group=False),
         "decided": len(decisions),
         "left_out": found.left_out if found is not None else "",

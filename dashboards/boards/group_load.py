@@ -11,9 +11,9 @@ from dashboards.boards.address import LIVE, RANGES, Range
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.group import found_group
 from dashboards.boards.load import could_be, headroom, hot, judged, whole_hours
-from dashboards.boards.measures import held, measure_plot
-from dashboards.boards.past import in_memory, ranges
-from dashboards.boards.plots import Heard
+from dashboards.boards.parts.past import in_memory, ranges
+from dashboards.charts.measures import held, measure_plot
+from dashboards.charts.plots import Heard
 
 __all__ = ["BOARD", "by_member", "by_partition", "by_topic", "history_series"]
 

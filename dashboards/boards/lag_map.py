@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from dashboards.boards.address import RANGES, Range
 from dashboards.boards.board import Board, Row, View
-from dashboards.boards.chart_tables import map_table
 from dashboards.boards.group import found_group
-from dashboards.boards.heat import LEVELS, Line, lines_of_hours, lines_of_rows, map_plot, valued
-from dashboards.boards.past import in_memory, ranges
-from dashboards.boards.steps import Steps, floor, hours_of, minutes_of
+from dashboards.boards.parts.past import in_memory, ranges
+from dashboards.charts.heat import LEVELS, Line, lines_of_hours, lines_of_rows, map_plot, valued
+from dashboards.charts.steps import Steps, floor, hours_of, minutes_of
 
 __all__ = ["BOARD"]
 
@@ -61,7 +60,6 @@ def _fill(view: View) -> Mapping[str, Any]:
         "offsets_href": view.address.here(by=None),
         "levels": [valued(level, by) for level in LEVELS[by]],
         "plot": None if found is None else map_plot(found.lines, found.steps, by, found.of_all, found.rest),
-        "table": None if found is None else map_table(found.lines, found.steps, by, view.clock),
         "worst": [] if found is None else [_told(line, found.steps, by, view) for line in found.lines[:_TOLD]],
     }
 

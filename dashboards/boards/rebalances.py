@@ -9,11 +9,10 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, Row, View
-from dashboards.boards.chart_tables import decisions_table
-from dashboards.boards.chips import cluster_chips, owner_chips
-from dashboards.boards.decisions import decision_rows
-from dashboards.boards.past import ranges
-from dashboards.boards.timeline import Decided, decided, of_owner, of_verdict, timeline
+from dashboards.boards.parts.chips import cluster_chips, owner_chips
+from dashboards.boards.parts.decisions import decision_rows
+from dashboards.boards.parts.past import ranges
+from dashboards.boards.parts.timeline import Decided, decided, of_owner, of_verdict, timeline
 
 __all__ = ["BOARD"]
 
@@ -51,7 +50,6 @@ def _fill(view: View) -> Mapping[str, Any]:
         ],
         "clusters": cluster_chips(view),
         "plot": plot,
-        "table": decisions_table(plot, view.clock),
         "decisions": decision_rows(shown[:_SHOWN], view, with_group=True),
         "hidden": max(0, len(shown) - _SHOWN),
     }

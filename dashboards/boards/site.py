@@ -21,8 +21,8 @@ from dashboards.boards.assets import asset
 from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.every import BOARDS
 from dashboards.boards.markup import render
+from dashboards.boards.parts.status import silent, status
 from dashboards.boards.rules import RulesFile
-from dashboards.boards.status import silent, status
 from dashboards.lake import PageLake
 from streaming.config import Owner
 from streaming.exceptions import EvenkeelError

@@ -6,8 +6,10 @@
 --   :since     TIMESTAMP  the begin of the time
 --   :until     TIMESTAMP  its end
 --   :step      STRING     minute, hour or day
--- Columns: one row per step and verdict with a decision, the oldest first.
+--   :each      STRING     yes: sums of each group; otherwise of all together
+-- Columns: one row per step and verdict with a decision, or of each group, the oldest first.
 --   time              beginning of the step
+--   group_id          the group; NULL in sums of all
 --   verdict           verdict of these decisions; NULL while it is pending
 --   decisions         how many
 --   rebalances        those of kind rebalance
@@ -28,10 +30,10 @@ verdicts AS (
   WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
     AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
 )
-SELECT c.time, d.verdict, count(*) AS decisions, CAST(sum(c.is_rebalance) AS BIGINT) AS rebalances,
+SELECT c.time, CASE WHEN :each = 'yes' THEN c.group_id END AS group_id, d.verdict, count(*) AS decisions, CAST(sum(c.is_rebalance) AS BIGINT) AS rebalances,
   CAST(sum(c.partitions_moved) AS BIGINT) AS partitions_moved,
   CAST(sum(CASE WHEN c.both_known = 1 THEN c.moves_avoidable END) AS BIGINT) AS moves_avoidable
 FROM decisions AS c
 LEFT JOIN verdicts AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.decision = c.decision
-GROUP BY c.time, d.verdict
-ORDER BY c.time, d.verdict NULLS FIRST
+GROUP BY c.time, CASE WHEN :each = 'yes' THEN c.group_id END, d.verdict
+ORDER BY c.time, group_id NULLS FIRST, d.verdict NULLS FIRST

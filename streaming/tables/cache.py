@@ -29,8 +29,8 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # because what is merged is merged once per reading.
 _AT_FIRST, _AT_ONCE = 120, 1_000
 
-# Rows that are in memory beside those that are held, while files are read: as many as our own compaction puts into a row
-# group. Fewer cost more merges, of which each writes the present anew.
+# Rows that are in memory beside those that are held, while files are read: as many as our own compaction puts into a
+# row group. Fewer cost more merges, of which each writes the present anew.
 _PIECE_ROWS = 131_072
 
 # Rows of one reading. What it replaces is freed at its end, and nobody sees its rows before.

@@ -26,7 +26,7 @@ __all__ = ["page"]
 
 _TIMES = 7
 _ALL = (
-    "groups", "search", "since", "rebalances", "alerts", "rounds", "unseen",
+    "groups", "search", "since", "rebalances", "rebalance_steps", "alerts", "rounds", "unseen",
     # alerts, cost, clients, clusters, Evenkeel itself
     "alert_states", "alert_history", "deliveries", "targets", "owed", "cost", "cost_causes", "clients", "libraries",
     "clusters", "open_transactions", "rounds_past", "undecoded", "gaps",

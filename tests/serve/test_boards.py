@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashboards.boards import past
+from dashboards.boards.parts import past
 from dashboards.boards.rules import RulesFile
 from dashboards.format import DASH
 from streaming.alerts.decisions import Decisions

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.address import Range
-from dashboards.boards.steps import Steps
+from dashboards.charts.steps import Steps
 from streaming.terminal import age
 
 __all__ = ["Heard", "history_plot", "lag_plot", "rebalance_plot", "step_plot"]
@@ -31,7 +31,7 @@ class Heard:
 
 
 _SHAPES: Final = {"joined": 0, "left": 1, "joined and left": 2, "other": 3}
-"""What happened, as the number of a shape in page.js."""
+"""What happened, as the number of a shape in kinds.js."""
 
 
 def lag_plot(rows: Sequence[Row], decisions: Sequence[Row], span: Range, heard: Heard) -> dict[str, Any]:

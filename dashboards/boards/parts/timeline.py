@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from dashboards.boards.address import Range
 from dashboards.boards.board import Row, View
-from dashboards.boards.past import decisions_within, left_out, within
-from dashboards.boards.plots import rebalance_plot, step_plot
-from dashboards.boards.steps import steps_of
+from dashboards.boards.parts.past import decisions_within, left_out, within
+from dashboards.charts.plots import rebalance_plot, step_plot
+from dashboards.charts.steps import steps_of
 
-__all__ = ["Decided", "decided", "of_verdict", "timeline"]
+__all__ = ["Decided", "decided", "of_owner", "of_verdict", "timeline"]
 
 # More stems than this lie over each other on any screen; and each costs a page some 25 bytes.
 _MOST_STEMS: Final = 500
@@ -47,8 +47,21 @@ def decided(view: View, span: Range, cluster: str | None, group: str | None) -> 
         return Decided(rows, None, "")
     width = steps_of(span.begin, span.end).width
     step = "minute" if width < _HOUR else "hour" if width < _DAY else "day"
-    steps = within(view, span, "rebalance_steps", cluster=cluster, group_id=group, step=step)
+    # (Who owns a group is in no table, so sums of one owner need those of each group.)
+    each = "yes" if view.address.text("owner") else "no"
+    steps = within(view, span, "rebalance_steps", cluster=cluster, group_id=group, step=step, each=each)
     return None if steps is None else Decided(rows, steps, more)
+
+
+def of_owner(found: Decided | None, view: View, owner: str) -> Decided | None:
+    """Of decisions those of an owner's groups; the address must name the owner."""
+    if found is None:
+        return None
+
+    def owned(rows: Sequence[Row]) -> list[Row]:
+        return [row for row in rows if view.owner(row["group_id"]) == owner]
+
+    return Decided(owned(found.rows), None if found.steps is None else owned(found.steps), found.left_out)
 
 
 def timeline(found: Decided | None, span: Range, verdict: str = "") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.steps import Steps
+from dashboards.charts.steps import Steps
 
 __all__ = ["LEVELS", "Line", "lines_of_hours", "lines_of_rows", "map_plot", "valued"]
 
@@ -145,7 +145,7 @@ def _held(
 
 
 def map_plot(lines: Sequence[Line], steps: Steps, by: str, of_all: int, rest: int | None) -> dict[str, Any]:
-    """Values for page.js, and the sentence.
+    """Values for the browser, and the sentence.
 
     Args:
         lines: The partitions, the worst first.
