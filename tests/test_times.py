@@ -64,7 +64,7 @@ _TRIED_FIRST = "with the newest partition counts: "
 
 
 def _moved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows that differ from the one before of their key; a bound that a wrong clock has left open is told later."""
+    """Rows that differ from the one before of their key; a bound that a wrong clock has left open comes later."""
     before: dict[Any, dict[str, Any]] = {}
     kept = []
     for row in rows:

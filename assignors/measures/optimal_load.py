@@ -1,7 +1,7 @@
 """The least load that the most loaded member could have, as bounds.
 
 Partitions cannot be split, so the exact answer is a scheduling problem that is NP-hard already for two equal members.
-A lower bound comes from what must come together whoever gets it, an upper bound from assignments that were found
+A lower bound comes from what must lie on one member, on any of them, an upper bound from assignments that were found
 (longest first: Graham, "Bounds on multiprocessing timing anomalies", 1969). Where they meet, the answer is exact.
 """
 

@@ -32,7 +32,7 @@ _PATIENCE_S = 0.7
 # memory first.
 _GOOD_S = 60.0
 
-# Of the sizes of all tables: opening a lake that nobody maintains takes seconds.
+# How long the sizes of all tables are good: opening a lake that nobody maintains takes seconds.
 _TABLES_GOOD_S = 300.0
 
 # Answers that are kept, of a few thousand rows each at the most.

@@ -2,7 +2,7 @@
 
 A dynamic member that restarts is a new member to the group, which rebalances when it leaves and when it is back. With a
 `group.instance.id` and the same session timeout neither would happen, if it is back in time (KIP-345). A member whose
-session expired comes back in the same way, but a static one would be gone for it, too. The two are told apart by the
+session expired comes back in the same way, but a static one would be gone for it, too. They differ in the
 cause of the first rebalance: `member_left` is proven to be a request, `member_gone` may be either. So no event counts
 for both.
 """

@@ -130,8 +130,8 @@ class ProbeSettings(Section):
         events_topic: Topic of the events.
         rounds_topic: Topic of the opening and closing records; one partition, LogAppendTime.
         events_partitions: Partitions of the events topic when the probe creates it.
-        replication_factor: Of both topics when the probe creates them; -1 takes the broker's default.
-        retention_ms: Of both topics when the probe creates them: how long the job may be down without gaps.
+        replication_factor: For both topics when the probe creates them; -1 takes the broker's default.
+        retention_ms: For both topics when the probe creates them: how long the job may be down without gaps.
         cluster_topics: Look at all topics of the cluster as well (the table `topics`), each once per heartbeat.
     """
 
@@ -204,14 +204,14 @@ class AlertSettings(Section):
         late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
             is still true when the newest round is no older than this.
         look_back_ms: How far back the first start on a lake looks.
-        start_grace_ms: Silence is told only by an alerter that has waited so long itself: the job's own start takes
+        start_grace_ms: An alerter reports silence only after it has waited so long itself: the job's own start takes
             half a minute.
         timeout_ms: A target that does not answer within this time has failed.
         longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
         give_up_after_ms: Deliveries are given up this long after the decision.
         trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
             supervises it opens everything anew.
-        digest_above: Of so many alerts at once each is a message; of more, those of a rule are one.
+        digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
     """
 
     rules: Path | None = None

@@ -32,7 +32,7 @@ class Living:
     """What lives, as other tables say it; asked only where a table needs it.
 
     Attributes:
-        groups: Of some groups (`cluster`, `group_id`) those that live.
+        groups: Those of some groups (`cluster`, `group_id`) that live.
         alerts: Ids of the alerts that are pending or firing: `alert_id`.
     """
 

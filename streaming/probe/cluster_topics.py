@@ -64,9 +64,9 @@ class ClusterTopics:
         Args:
             brokers: Node ids of the brokers that are up.
             seen: Topics that this round has the offsets of, because groups read them.
-            turns: Of the closed round before.
+            turns: Turns of the closed round before.
             time: The round's time, ms.
-            deadline: Of the round.
+            deadline: When the round has to be done.
         """
         brief = deadline.at_most(_TOPICS_S)
         listing: frozenset[str] | None = None

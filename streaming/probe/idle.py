@@ -49,8 +49,8 @@ def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
     """The rest of the groups after one more round.
 
     Args:
-        before: Of the closed round before.
-        marks: Of the groups without members in this round.
+        before: Marks of the closed round before.
+        marks: Marks of the groups without members in this round.
         time: The round's time, ms.
     """
     known, rounds, since = before.marks, before.rounds, before.since
@@ -75,8 +75,8 @@ def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:
 
     Args:
         group: Group id.
-        before: Of the closed round before.
-        now: Of this round.
+        before: Marks of the closed round before.
+        now: Marks of this round.
         period_ms: An idle group is reported once within it.
     """
     rested = now.rounds.get(group, 0)

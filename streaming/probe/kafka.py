@@ -227,7 +227,7 @@ class KafkaCluster:
             log: The offsets log.
             memory: From the last closed round.
             time: The round's time, ms.
-            deadline: Of the round.
+            deadline: When the round has to be done.
 
         Raises:
             RoundAbandonedError: A necessary answer is missing.

@@ -215,11 +215,11 @@ def round_events(
     Args:
         head: What all events share.
         look: What the round saw.
-        memory: Of the closed round before.
-        after: Of this round, as `memory_after` gives it.
+        memory: What the closed round before left.
+        after: What this round leaves, as `memory_after` gives it.
         filters: What is watched.
         period_ms: An idle group is reported once within it.
-        seen: What is told of membership and offsets, in a round that does not read the log.
+        seen: Membership and offsets to report, in a round that does not read the log.
     """
     resting: list[tuple[str, Event]] = []
     others: list[tuple[str, Event]] = []
@@ -231,7 +231,7 @@ def round_events(
         if reported is not Reporting.NOT_AT_ALL:
             idle = reported is Reporting.AS_IDLE
             stretch = None if idle else rested(group, memory.rest)
-            # The job remembers these, so they are told when they are news, and once in a period.
+            # The job remembers these, so a round sends them when they are news, and once in a period.
             unread = (
                 look.unread.get(group, {})
                 if idle
@@ -335,9 +335,9 @@ def seen_round(head: RoundHead, look: Look, memory: Memory, after: Memory, perio
     Args:
         head: What all events share.
         look: What the round saw.
-        memory: Of the closed round before.
-        after: Of this round, as `memory_after` gives it.
-        period_ms: Everything is told once within it.
+        memory: What the closed round before left.
+        after: What this round leaves, as `memory_after` gives it.
+        period_ms: Everything is reported once within it.
     """
     reports = {group: reporting(group, memory.rest, after.rest, period_ms) for group in look.groups}
     whole = [
@@ -376,7 +376,7 @@ def cluster_topic_events(
         asked: What the round has learned of them.
         ended: Topics that are gone with this round, with the reason.
         look: What the round saw of the groups: who reads them.
-        memory: Of the closed round before.
+        memory: What the closed round before left.
     """
     readers = _readers(look, asked.topics)
     hidden = asked.hidden or _unknown_readers(look, memory) if asked.topics else None
@@ -442,7 +442,7 @@ def memory_after(head: RoundHead, look: Look, memory: Memory, turns: Turns | Non
     Args:
         head: Head of the round.
         look: What it saw.
-        memory: Of the closed round before.
+        memory: What the closed round before left.
         turns: The turns of the cluster's topics after this round; None for none.
     """
     unread = {group: hash(tuple(of_group.items())) for group, of_group in look.unread.items()}

@@ -1,8 +1,8 @@
 """What a round tells of groups whose log is not read: membership and committed offsets, when they have changed.
 
-Each is told when it differs from what was told last, and once per heartbeat, so that a reader who lost its past has it
-again. What would be too large for a record, or for a round, is not told; then the round says that it has not looked,
-and the next one begins with other groups.
+A round repeats neither unless it differs from what was sent last, or a heartbeat has passed, so that a reader who lost
+its past gets it again. What is too large for a record, or for a round, stays out; then the round says that it has not
+looked, and the next one begins with other groups.
 
 Pure, as `observe.py`. A new probe tells everything once; readers compare with what they know.
 """
@@ -105,7 +105,7 @@ def tell(
         number: The round's number; where to begin, if not all can be told.
         seen: What it saw, by group.
         told: What was told before, by group.
-        whole: Groups of which everything is told, changed or not.
+        whole: Groups to report whole, changed or not.
         silent: Groups of which this round tells nothing.
     """
     due, unheard = frozenset(whole), frozenset(silent)

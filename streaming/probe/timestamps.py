@@ -134,7 +134,7 @@ class Timestamps:
         """Know nothing yet.
 
         Args:
-            interval_ms: Of the rounds: bounds that close are close enough.
+            interval_ms: Time between rounds: bounds that close are close enough.
             clock: Steady time, s.
         """
         self._interval_ms = interval_ms

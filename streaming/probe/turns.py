@@ -85,7 +85,7 @@ def lists(turns: Turns, time: int, period_ms: int) -> bool:
     """Whether a round asks for the names of all topics.
 
     Args:
-        turns: Of the closed round before.
+        turns: Turns of the closed round before.
         time: The round's time, ms.
         period_ms: They are asked for once within it.
     """
@@ -96,7 +96,7 @@ def in_turn(turns: Turns, listing: Collection[str] | None, time: int, period_ms:
     """The topics to ask for in a round: those that are missing, then those that have waited the longest.
 
     Args:
-        turns: Of the closed round before.
+        turns: Turns of the closed round before.
         listing: Names of all topics, where the round has asked for them.
         time: The round's time, ms.
         period_ms: A topic is asked for once within it.
@@ -117,7 +117,7 @@ def gone(turns: Turns, asked: AskedTopics, watches: Callable[[str], bool]) -> di
     """The topics that are gone with a round, each with the reason: "deleted", "not_visible" or "filtered".
 
     Args:
-        turns: Of the closed round before.
+        turns: Turns of the closed round before.
         asked: What the round has learned.
         watches: Whether a topic passes the filters.
     """
@@ -136,7 +136,7 @@ def turns_after(turns: Turns, asked: AskedTopics, ended: Collection[str], time: 
     """The turns after one more round.
 
     Args:
-        turns: Of the closed round before.
+        turns: Turns of the closed round before.
         asked: What the round has learned.
         ended: Topics that are gone with it.
         time: The round's time, ms.

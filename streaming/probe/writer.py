@@ -169,7 +169,7 @@ class RoundWriter:
             written: Its events.
             log: Last stable offsets and high watermarks of the offsets log; None for a round that does not read it.
             cluster_id: Kafka's own.
-            deadline: Of the round.
+            deadline: When the round has to be done.
             holds: Partitions of the log that are held back.
             untold: Groups that are listed but have no events.
             topics_since: Time of the oldest event of a topic of the cluster that a new probe must find.

@@ -59,7 +59,7 @@ class _Kept:
     """The state of one program.
 
     Attributes:
-        pid: Of its newest run.
+        pid: Process id of its newest run.
         ended: Exit codes of runs that have ended and were not looked at yet.
         rests_until: When it is tried again; None while the supervisor keeps it running.
         said: What was reported of its troubles since it was last well.

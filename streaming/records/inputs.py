@@ -113,8 +113,8 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
         seen: The membership was only seen, in a round (`seen.py`); then `record` is the round's number, `record_time`
             its time, `generation` -1, `leader` None, `state_time` -1, and the order of the members may be another one
             than that in which the leader had them.
-        decided_after: Of a membership that was only seen: time of the last round that looked and did not show it, ms;
-            -1 when unknown.
+        decided_after: For a membership that was only seen, the time of the last round that looked and did not show it,
+            ms; -1 when unknown.
     """
 
     record: int

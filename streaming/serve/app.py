@@ -39,7 +39,7 @@ _NO_ROUNDS = "There is no round in the lake yet: if the job is running, check th
 _STARTING = "The tables are still being read: ask again in some seconds."
 
 
-# Paths of clients and scrapers: what is not there is told to them as a problem, to people as a page.
+# Paths of clients and scrapers, which get a problem document where people get a page that says what is not there.
 _MACHINES = ("/api", "/metrics", "/v3", "/burrow", "/health", "/static")
 
 

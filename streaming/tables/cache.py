@@ -51,7 +51,7 @@ class Wanted:
         current: Columns of `<table>_current`; empty without that view.
         past: Columns of the table itself; empty without it.
         reach: How far the newest row of a living key can lie behind the newest of its cluster (tables with a
-            heartbeat): a start reads no further back. Of a table whose keys nothing closes, how much of the view is of
+            heartbeat): a start reads no further back. For a table whose keys nothing closes, how much of the view is of
             interest. None holds the newest row of every key.
         span: How far back the table itself goes; None for as far as all others.
     """
@@ -342,7 +342,7 @@ class TableCache:
         """Rebuild a table without what is older than a span before its newest row (or now), laid out by group."""
         past = name.startswith("past_")
         group = "number" if past and held.grouped else "cluster"
-        # Of the past the newest of each group's cluster would cost a join over all of it, for what it saves.
+        # For the past, the newest of each group's cluster would cost a join over all of it, for what it saves.
         by_cluster = "" if past and held.grouped else " WHERE o.cluster = t.cluster"
         self._connection.execute(
             f'CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} AS t WHERE t."{held.time}" IS NULL'  # noqa: S608

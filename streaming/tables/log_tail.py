@@ -87,7 +87,7 @@ class DeltaLogTail:
         Args:
             root: Folder or URI of the lake.
             table: The table.
-            time: The column by which a file's newest time is told.
+            time: The column that gives a file's newest time.
         """
         self.table = table
         self._time = time

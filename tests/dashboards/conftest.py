@@ -55,7 +55,7 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
             address: What to open.
             ready: Selector of what must be there.
             expected: Parts of the complaints that the test causes.
-            options: Of the browser: `timezone_id`, `color_scheme`, `viewport`, ...
+            options: Options of the browser: `timezone_id`, `color_scheme`, `viewport`, ...
         """
         defaults = {"viewport": {"width": 1440, "height": 900}, "timezone_id": "Europe/Berlin"}
         context = browser.new_context(**(defaults | options))

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.xdist_group("session"), pytest.mark.turn(6)]
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
 SINCE = END - timedelta(hours=24)
 
-# Of the groups of `root` that decide at their first round, as all with two decisions long ago do.
+# A decision of those groups of `root` that decide at their first round, as all with two decisions long ago do.
 DECISION = 500_000
 
 EVERYTHING = {

@@ -39,7 +39,7 @@ def test_a_query_goes_on_from_a_recorded_checkpoint_as_one_that_read_all_itself(
     first, rest = half_of([Record.of(line) for line in read_packed(TOPICS, release)])
     new, old = tmp_path / "new", tmp_path / "old"
     unpack_lake(old, release)
-    # Where a window of the rates begins depends on the first round that a state has seen: what is told of windows is
+    # Where a window of the rates begins depends on the first round that a state has seen. What rows say of windows is
     # newer than the recording, columns as well as tables.
     there = [table for table in TABLES if (old / table.name).exists()]
     recorded = {table.name: {f.name for f in DeltaTable(old / table.name).schema().fields} for table in there}

@@ -86,7 +86,7 @@ class Program:
         return answers
 
     def a_large_batch(self) -> dict[str, Any]:
-        """Of one task that has more rows than go into a file, and of a table that `auto` collects."""
+        """One task has more rows than go into a file, and `auto` collects a table."""
         lake = self.lake("large")
         streaming.job.batch._COLLECTED_BYTES = 0
         streaming.job.batch._COLLECTED_ROWS = 30

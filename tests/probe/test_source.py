@@ -98,7 +98,7 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
     [commits] = [event for event in told.events if isinstance(event, CommitsSeen)]
     assert (members.protocol, len(members.members), commits.whole) == ("range", 1, True)
     assert list(commits.offsets) == ["orders"]
-    # Nothing has changed since, so only the group itself is told.
+    # Nothing has changed since, so the round reports only the group itself.
     assert {type(event).__name__ for event in read_round(plain, second).events} == {"SeenGroupEvent", "TopicEvent"}
     # (Two rounds, one broker; ListOffsets three times each.)
     assert {name: sent[name] for name in ("ListGroups", "DescribeGroups", "OffsetFetch")} == {

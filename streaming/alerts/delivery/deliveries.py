@@ -21,7 +21,7 @@ class Known:
 
     Attributes:
         added: Time since when it is a target, ms.
-        done: Of the requested transitions, those that were sent to it, or are not to be sent.
+        done: Those of the requested transitions that were sent to it, or are not to be sent.
         sent: Occurrences whose firing was sent to it, but not their end; each with the key of its incident.
     """
 

@@ -23,7 +23,7 @@ _RECORD_S = 10.0
 
 
 class _Slow(KafkaPythonMember):
-    """Takes a long time for each record, until it is told to be fast."""
+    """Takes a long time for each record, until `fast` is set."""
 
     def __init__(self, *given: Any) -> None:
         self.fast = threading.Event()

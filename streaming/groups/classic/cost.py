@@ -1,8 +1,8 @@
 """The cost of a rebalance: how long its partitions had no owner, as a lower and an upper bound.
 
 The log does not show when one member stops and the next one starts. It shows the end of the join phase and the leader's
-sync, which lie inside the pause, and the commits before and after, which contain it. What arrived meanwhile is told by
-the next round (`delayed.py`).
+sync, which lie inside the pause, and the commits before and after, which contain it. The next round shows what
+arrived meanwhile (`delayed.py`).
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def shift(state: PartitionState, by: int) -> None:
     """Correct the marks' times by the error of a clock that is no longer trusted, ms."""
     marks = state.marks
     if marks[2] in _TOLD:
-        # Another clock gave these. They are told again within a heartbeat.
+        # Another clock gave these. New ones come within a heartbeat.
         marks = marks[2 * _WIDTH :] or [*_UNSEEN]
     state.marks = [n if at % _WIDTH == 0 or n < 0 else max(0, n + by) for at, n in enumerate(marks)]
 

@@ -80,7 +80,7 @@ class GroupRequests:
 
         Args:
             groups: Coordinator (node id) per group.
-            deadline: Of the round.
+            deadline: When the round has to be done.
 
         Returns:
             Kafka's `DescribedGroup` per group, or why there is none; `Refused.UNKNOWN` also for a group of another
@@ -156,7 +156,7 @@ class GroupRequests:
         Args:
             groups: Coordinator (node id) per group.
             ends: Per topic and partition: offsets below these are given as such, all others only as a hash.
-            deadline: Of the round.
+            deadline: When the round has to be done.
             whole: Give all offsets.
 
         Raises:

@@ -263,7 +263,7 @@ class PartitionRequests:
         Args:
             kind: Which.
             leaders: Leader (node id) per (topic, partition).
-            deadline: Of the round.
+            deadline: When the round has to be done.
 
         Returns:
             Offset per (topic, partition); a partition whose leader refused (it moved, is gone, has no offset yet) is

@@ -70,7 +70,7 @@ def whole_topics(
     """The bounds of every partition, by cluster and topic, of topics of which no partition can be missing.
 
     Those are the topics to which a group with members subscribes: it has a row for each partition of them, as many as
-    its own row counts. Of a topic that is only committed to, the tables have the partitions with commits.
+    its own row counts. For a topic that is only committed to, the tables have the partitions with commits.
 
     Args:
         scope: What is shown.
