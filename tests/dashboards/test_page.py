@@ -129,6 +129,9 @@ def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address:
 
 
 def test_a_chart_can_be_walked_by_keys_shows_marks_and_has_a_table_beside_it(address: str, look: Look) -> None:
+    def held_back(_route: Route) -> None:
+        """A refresh that is not answered before the test ends."""
+
     page = look(f"{address}/groups/payments-audit", ready=".uplot canvas")
     chart, spoken = page.locator("#plot-moves"), page.locator("[aria-live=polite]")
     table = page.locator("#plot-moves-table")
@@ -143,8 +146,8 @@ def test_a_chart_can_be_walked_by_keys_shows_marks_and_has_a_table_beside_it(add
     assert f": {newest} moves" in said
     chart.press("Home")
     expect(spoken).not_to_have_text(said)
-    # Marks are part of a chart's values, whatever kind it is. (A refresh would take these away: it waits.)
-    page.route("**/*part=main*", lambda route: None)
+    # Marks are part of a chart's values, whatever kind it is.
+    page.route("**/*part=main*", held_back)
     page.evaluate("""() => {
         const node = document.getElementById("plot-moves"), given = JSON.parse(node.dataset.plot);
         given.marks = [[given.series[0][0], "deploy of v2"]];
