@@ -284,7 +284,7 @@ def test_a_question_that_is_being_answered_does_not_stop_a_reading(lake: DeltaLa
     lake.append("group_health", [health("a", 1)], "query", 1)
     followed = cache(lake)
     followed.update()
-    reader = followed._connection.cursor()  # noqa: SLF001 - a transaction that stays open, as a slow question's does
+    reader = followed._connection.cursor()
     reader.begin()
     reader.execute("SELECT count(*) FROM past_group_health").fetchall()
     lake.append("group_health", [health("a", 2)], "query", 2)
