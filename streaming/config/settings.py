@@ -283,6 +283,8 @@ class ServeSettings(Section):
         partition_series: Whether `/metrics` has series by partition under our own names.
         most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
+        forget_days: After so many days without a round `/metrics` no longer has a cluster at all, if another one lives;
+            0 never forgets one.
     """
 
     listen: str = "127.0.0.1:8090"
@@ -296,6 +298,7 @@ class ServeSettings(Section):
     partition_series: bool = False
     most_series: int = Field(default=500_000, ge=1_000)
     burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
+    forget_days: float = Field(default=7.0, ge=0)
 
     @field_validator("listen")
     @classmethod
