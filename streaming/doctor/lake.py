@@ -10,7 +10,7 @@ from streaming.catalog import contents, faults
 from streaming.config import Settings, checkpoint_of
 from streaming.doctor.line import Line
 from streaming.exceptions import EvenkeelError, SetupError
-from streaming.process import ALERTER, JOB, MAINTAINER, holder_of
+from streaming.process import ALERTER, JOB, MAINTAINER, fault_of_store, holder_of
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
 
@@ -24,9 +24,12 @@ def look_at_lake(settings: Settings) -> Iterator[Line]:
     kind = "store" if on_object_store(settings.lake) else "folder"
     found = contents(settings.lake)
     bad = [one for one in faults(found) if one.state == "unreadable"]
-    if bad:
-        for one in bad:
-            yield Line("lake", one.table, "wrong", f"The table cannot be read: {one.reason}.")
+    yield from _unreadable({one.table: str(one.reason) for one in bad})
+    if kind == "store" and len(bad) < len(found):
+        fault = fault_of_store(settings.lake)
+        yield Line(
+            "lake", "store", "wrong" if fault else "ok", fault or "may be written, and honours conditional writes"
+        )
     there = [one for one in found if one.state == "ok"]
     if not there:
         if not bad:
@@ -42,6 +45,18 @@ def look_at_lake(settings: Settings) -> Iterator[Line]:
     if not bad:
         yield _fresh(settings)
     yield from _workers(settings)
+
+
+def _unreadable(reasons: dict[str, str]) -> Iterator[Line]:
+    """A line per reason: where the store is away, all tables have the same."""
+    tables: dict[str, list[str]] = {}
+    for table, reason in reasons.items():
+        tables.setdefault(reason, []).append(table)
+    for reason, names in tables.items():
+        if len(names) == 1:
+            yield Line("lake", names[0], "wrong", f"The table cannot be read: {reason}.")
+        else:
+            yield Line("lake", f"{len(names)} tables", "wrong", f"{', '.join(names)} cannot be read: {reason}.")
 
 
 def _release(columns: dict[str, tuple[str, ...]]) -> Iterator[Line]:

@@ -17,7 +17,7 @@ from typing import NoReturn
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
 from streaming.process.lease import TTL_S, Holder, Lease, LeaseLostError, LeaseStoreError, new_token
-from streaming.process.lease_store import ObjectLeaseStore
+from streaming.process.lease_store import IGNORES_CONDITIONS, ObjectLeaseStore
 
 _LOG = room_log(__name__)
 
@@ -96,10 +96,7 @@ def leased(
         if lease.watched is not None:
             _watched[key] = lease.watched
     if not lease.refuses_others(store.honours_conditions):
-        message = (
-            f"The store of {wanted.lake} ignores the conditions of writes (If-None-Match, If-Match), so two writers "
-            "would lose each other's commits: use a store that has conditional writes."
-        )
+        message = IGNORES_CONDITIONS.format(lake=wanted.lake)
         raise SetupError(message)
     took(holder.token)
     stop = threading.Event()

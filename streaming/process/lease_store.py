@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
@@ -15,6 +16,11 @@ from streaming.stores import cause_of
 
 # A lease has some 200 bytes; what is larger is none, and is not read.
 _LARGEST = 4096
+
+IGNORES_CONDITIONS: Final = (
+    "The store of {lake} ignores the conditions of writes (If-None-Match, If-Match), so two writers would lose each "
+    "other's commits: use a store that has conditional writes."
+)
 
 _NO_VERSION = (("e_tag", '"0"'),)
 """A version that no object ever has."""
@@ -65,6 +71,15 @@ class ObjectLeaseStore(LeaseStore):
         """
         return self.create(content) is None and self.replace(content, _NO_VERSION) is None
 
+    def delete(self) -> None:
+        """Delete the object; no error if there is none.
+
+        Raises:
+            LeaseStoreError: The store could not be asked, or refuses.
+        """
+        with self._told():
+            obstore.delete(self._store, self._path)
+
     def _put(self, content: bytes, mode: Any) -> Hashable | None:
         with self._told():
             try:
@@ -77,7 +92,7 @@ class ObjectLeaseStore(LeaseStore):
         try:
             yield
         except (BaseError, OSError, ValueError) as error:
-            message = f"The lease {self._place} cannot be read or written: {cause_of(error)}."
+            message = f"The object {self._place} cannot be read or written: {cause_of(error)}."
             raise LeaseStoreError(message) from None
 
 
@@ -89,6 +104,22 @@ def holder_in_store(lake: str, path: str) -> str | None:
     """
     found = ObjectLeaseStore(lake, path).read()
     return None if found is None else holder_of_content(found.content)
+
+
+def fault_of_store(lake: str) -> str | None:
+    """What keeps a lake from being written on its store; None where nothing does. Writes and deletes a small object.
+
+    Args:
+        lake: URI of a lake on an object store.
+    """
+    store = ObjectLeaseStore(lake, f"_locks/trial-{uuid.uuid4().hex}")
+    try:
+        store.create(b"a trial of `evenkeel doctor`")
+        kept = store.honours_conditions(b"another trial of `evenkeel doctor`")
+        store.delete()
+    except LeaseStoreError as error:
+        return str(error)
+    return None if kept else IGNORES_CONDITIONS.format(lake=lake)
 
 
 def _version_of(meta: Mapping[str, Any]) -> Hashable:

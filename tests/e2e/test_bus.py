@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from pyspark.sql import SparkSession
 
-from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.config import Filters, JobSettings, KafkaSettings, OffsetsLog, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
@@ -38,9 +38,16 @@ def watched(bootstrap: str, unique: str) -> Iterator[Cluster]:
     admin.close()
 
 
-def _settings(watched: Cluster, bus: EmbeddedBroker | None, lake: Path, name: str | None = None) -> Settings:
+def _settings(
+    watched: Cluster,
+    bus: EmbeddedBroker | None,
+    lake: Path,
+    name: str | None = None,
+    offsets_log: OffsetsLog = "auto",
+) -> Settings:
     return Settings(
         cluster=name or watched.unique,
+        offsets_log=offsets_log,
         lake=str(lake),
         kafka=KafkaSettings(bootstrap_servers=watched.bootstrap),
         bus=KafkaSettings(bootstrap_servers=bus.bootstrap) if bus else None,
@@ -66,10 +73,11 @@ def _there(cluster: Cluster) -> tuple[set[str], set[str]]:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("offsets_log", ["log", "admin"])
 def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
-    watched: Cluster, bus: EmbeddedBroker, spark: SparkSession, tmp_path: Path
+    watched: Cluster, bus: EmbeddedBroker, spark: SparkSession, tmp_path: Path, offsets_log: OffsetsLog
 ) -> None:
-    settings = _settings(watched, bus, tmp_path / "lake")
+    settings = _settings(watched, bus, tmp_path / "lake", offsets_log=offsets_log)
     own_topics = settings.filters.model_copy(update={"topics": settings.filters.groups})
     all_topics = settings.probe.model_copy(update={"cluster_topics": True})
     settings = settings.model_copy(update={"filters": own_topics, "probe": all_topics})

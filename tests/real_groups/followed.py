@@ -58,7 +58,7 @@ class Followed:
         self.rows: dict[str, Rows] = defaultdict(Rows)
         self._config = group_config(settings)
         self._source = SourceSettings.of(settings)
-        self._probe = Probe(settings)
+        self.probe = Probe(settings)
         # (With a clock that stands still a batch ends only at a round.)
         self._planner = Planner(self._source, kept_reader, lambda: 0.0)
         self._at = INITIAL
@@ -70,11 +70,11 @@ class Followed:
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._probe.close()
+        self.probe.close()
 
     def round(self) -> None:
         """Let the probe make a round, and process everything since the previous one."""
-        self._probe.round()
+        self.probe.round()
         while (end := self._planner.latest(self._at, 1)) != self._at:
             payloads = defaultdict(list)
             for task in self._planner.tasks(self._at, end):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from tests.real_groups.followed import Followed, until
 from tests.real_groups.party import make_topics
+from tests.real_groups.raw_members import assignment_bytes, subscription_bytes
 
 pytestmark = pytest.mark.kafka
 
@@ -29,10 +29,9 @@ class Leader:
     def __init__(self, connections: Connections, group: str, topic: str) -> None:
         self._connections = connections
         self._group = group
-        name = topic.encode()
-        self._subscription = struct.pack(">hih", 0, 1, len(name)) + name
+        self._topic = topic
         self._joins = 0
-        self._assignment = struct.pack(">hih", 0, 1, len(name)) + name + struct.pack(">iii", 1, 0, -1)
+        self._assignment = assignment_bytes(topic, [0])
         self._member_id = ""
         self._generation = -1
 
@@ -42,7 +41,7 @@ class Leader:
         def joined() -> bool:
             # (A broker repeats its answer to a member that repeats itself; new user data begin a new rebalance.)
             self._joins += 1
-            metadata = self._subscription + struct.pack(">ii", 4, self._joins)
+            metadata = subscription_bytes(self._topic, self._joins.to_bytes(4))
             protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
             answer = self._ask(
                 JoinGroupRequest(

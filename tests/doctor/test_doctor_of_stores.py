@@ -1,0 +1,49 @@
+"""`evenkeel doctor` where the lake is on an object store."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.config import Settings
+from streaming.doctor import Line
+from streaming.doctor.lake import look_at_lake
+from streaming.process import JOB, only_one
+from streaming.tables import ALL_TABLES, DeltaLake
+from tests.faulty_store import BUSY, FaultyStore
+from tests.object_store import ObjectStore
+
+pytestmark = pytest.mark.xdist_group("object_store")
+
+
+def looked(lake: str) -> dict[str, Line]:
+    return {line.what: line for line in look_at_lake(Settings(cluster="orders", lake=lake))}
+
+
+def test_the_store_is_tried_by_writing_and_nothing_stays_there(object_store: ObjectStore, s3: str) -> None:
+    lake = DeltaLake(f"{s3}/lake")
+    lake.create(ALL_TABLES)
+    before = object_store.objects(lake.root)
+    found = looked(lake.root)
+    assert found["store"] == Line("lake", "store", "ok", "may be written, and honours conditional writes")
+    assert found["lease of the job"].text == "free: none runs"
+    assert object_store.objects(lake.root) == before
+    with only_one(JOB, lake.root, "orders"):
+        assert looked(lake.root)["lease of the job"].text.startswith("held by process ")
+
+
+def test_an_empty_store_is_tried_as_well(s3: str) -> None:
+    found = looked(f"{s3}/lake")
+    assert found["store"].state == "ok"
+    assert found["tables"].text == f"none yet in the store {s3}/lake: the job creates them"
+
+
+def test_a_store_that_is_away_is_one_line_and_not_one_per_table(
+    s3: str, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FaultyStore(object_store.port) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        proxy.fail(BUSY)
+        found = looked(f"{s3}/lake")
+    wrong = [line for line in found.values() if line.what != "checkpoint"]
+    assert [line.state for line in wrong] == ["wrong"]
+    assert wrong[0].text.endswith("cannot be read: the store is down or overloaded (503).")
