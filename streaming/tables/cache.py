@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -86,6 +86,11 @@ class _Part:
     since: datetime | None = None
     near_since: datetime | None = None
 
+    @property
+    def is_small(self) -> bool:
+        """Whether reading all of it for both is less than reading it twice."""
+        return self.file.rows is not None and self.file.rows <= _PIECE_ROWS
+
 
 @dataclass(slots=True)
 class _Followed:
@@ -152,10 +157,12 @@ class TableCache:
                     changed = True
                     one.held.empty()
                     one.todo = _worth_reading(one.held, found.files)
-                    self._read(one, _AT_FIRST)
+                    self._read(one, _AT_FIRST, present_first=True)
                 elif found.files:
                     changed = True
                     self._take(one, [_Part(file) for file in found.files])
+        if any(found.is_snapshot for found in new_files.values()):
+            self._compress()
         return changed
 
     def read_on(self) -> None:
@@ -223,36 +230,51 @@ class TableCache:
             self._connection.execute("CHECKPOINT")
         give_back()
 
-    def _read(self, one: _Followed, most: int) -> None:
+    def _read(self, one: _Followed, most: int, *, present_first: bool = False) -> None:
         parts: list[_Part] = []
         rows = 0
         for part in reversed(one.todo[-most:]):
             rows += part.file.rows or _MOST_ROWS
-            if parts and rows > _MOST_ROWS:
+            if parts and (rows > _MOST_ROWS or (present_first and not part.near)):
                 break
             parts.append(part)
         if parts:
-            self._take(one, parts[::-1])
             del one.todo[-len(parts) :]
+            one.todo += self._take(one, parts[::-1], past_later=present_first)
 
-    def _take(self, one: _Followed, parts: list[_Part]) -> None:
+    def _take(self, one: _Followed, parts: list[_Part], *, past_later: bool = False) -> list[_Part]:
         """Merge rows into what is held.
 
-        The present and the past are read apart where a file has more of the past than of the present: the present has
-        many columns, of which a whole day would be read for its last minutes.
+        The present and the past are read apart where a large file has more of the past than of the present: the present
+        has many columns, of which a whole day would be read for its last minutes.
+
+        Args:
+            one: The table.
+            parts: Files of it.
+            past_later: What would have to be read apart is left.
+
+        Returns:
+            What is left of the parts, the oldest first.
         """
         held = one.held
         near = [part for part in parts if part.near] if held.current else []
-        alike = [part for part in near if part.near_since == part.since] if held.past else []
+        alike = [part for part in near if part.near_since == part.since or part.is_small] if held.past else []
         others = [part for part in near if part not in alike]
         rest = [part for part in parts if part not in alike] if held.past else []
+        # (Merged once: each merge writes the present anew, and what it replaces is freed at the transaction's end.)
+        newest = []
         for _ in self._rows(one, alike, {*held.current, *held.past}, [part.since for part in alike]):
-            held.merge()
+            newest.append(held.newest())
             held.add_to_past()
-        for _ in self._rows(one, others, held.current, [part.near_since for part in others]):
-            held.merge()
+        rows = self._rows(one, others, held.current, [part.near_since for part in others])
+        newest.extend(held.newest() for _ in rows)
+        if newest:
+            held.merge(pa.concat_tables(newest))
+        if past_later:
+            return [replace(part, near=False) for part in rest]
         for _ in self._rows(one, rest, held.past, [part.since for part in rest]):
             held.add_to_past()
+        return []
 
     def _rows(
         self, one: _Followed, parts: list[_Part], columns: Collection[str], since: Collection[datetime | None]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import duckdb
+import pyarrow as pa
 
 from streaming.tables.read import current_sql
 from streaming.tables.schema import Table
@@ -85,14 +86,23 @@ class HeldTable:
             if columns:
                 self.connection.execute(f"DELETE FROM {kind}_{self.table.name}")  # noqa: S608
 
-    def merge(self) -> None:
-        """Take the incoming rows into the present."""
+    def newest(self) -> pa.Table:
+        """Of the incoming rows the newest of each key, with the columns of the present."""
+        return self.connection.sql(self._newest_of(f"SELECT {_list(self.current)} FROM incoming")).to_arrow_table()  # noqa: S608
+
+    def merge(self, rows: pa.Table) -> None:
+        """Take rows, as `newest` gives them, into the present."""
         name, columns = f"newest_{self.table.name}", _list(self.current)
+        self.connection.register("newer", rows)
+        both = f"SELECT {columns} FROM newer UNION ALL SELECT {columns} FROM {name}"  # noqa: S608
+        self.connection.execute(f"CREATE OR REPLACE TABLE {name} AS {self._newest_of(both)}")
+        self.connection.unregister("newer")
+
+    def _newest_of(self, rows: str) -> str:
         key, newest = _list(self.table.key), ", ".join(f'"{c}" DESC' for c in self.table.newest_by)
-        self.connection.execute(
-            f"CREATE OR REPLACE TABLE {name} AS SELECT {columns} FROM ("  # noqa: S608
-            f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest}) AS age FROM ("
-            f"SELECT {columns} FROM incoming UNION ALL SELECT {columns} FROM {name})) WHERE age = 1"
+        return (
+            f"SELECT {_list(self.current)} FROM (SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest})"  # noqa: S608
+            f" AS age FROM ({rows})) WHERE age = 1"
         )
 
     def add_to_past(self) -> None:
