@@ -26,7 +26,7 @@ from streaming.config import Settings, load_settings
 from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.process import JOB, only_one
-from streaming.terminal import printable
+from streaming.terminal import printable, visible
 
 if TYPE_CHECKING:
     from assignors import Strategy
@@ -43,6 +43,12 @@ _HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; default: from the settings.")
+]
+RocketMQ = Annotated[
+    str | None,
+    typer.Option(
+        "--rocketmq", metavar="HOST:PORT;...", help="All name servers of a RocketMQ cluster (docs/rocketmq.md)."
+    ),
 ]
 Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder or URI of the tables.")]
 RebuildState = Annotated[
@@ -72,10 +78,10 @@ def _evenkeel(
 
 
 @app.command()
-def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) -> None:
+def up(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, lake: Lake = None, cluster: Cluster = None) -> None:
     """Watch a cluster: probe, job, alerter and server on this machine, and a live view, until Ctrl-C."""
     # Read the settings first, here and below: a mistake in them is reported before Spark or a Kafka client loads.
-    settings = _settings(bootstrap, lake, cluster)
+    settings = _settings(bootstrap, lake, cluster, rocketmq)
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
 
     run_up(settings, _console())
@@ -154,9 +160,9 @@ def submit(
 
 
 @app.command()
-def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
+def probe(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, cluster: Cluster = None) -> None:
     """Run the probe alone, beside the cluster."""
-    settings = _settings(bootstrap, None, cluster)
+    settings = _settings(bootstrap, None, cluster, rocketmq)
     from streaming.probe import main as run_probe  # noqa: PLC0415
 
     raise typer.Exit(run_probe(settings))
@@ -183,19 +189,102 @@ def alert(
     lake: Lake = None,
     cluster: Cluster = None,
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each target and exit.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Check the rules and the targets.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check the rules, the targets and the routes.")] = False,
+    accepts: Annotated[
+        bool, typer.Option("--accept", help="Accept the summary of a first start: from now on alerts are sent.")
+    ] = False,
+    shown: Annotated[
+        str | None,
+        typer.Option("--preview", metavar="RULE", help="Show the message of a rule as each target would get it."),
+    ] = None,
+    group: Annotated[str | None, typer.Argument(metavar="[GROUP]", help="With --preview: the group.")] = None,
 ) -> None:
     """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
-    from streaming.alerts import check_settings, send_test  # noqa: PLC0415
+    from streaming.alerts import accept, check_settings, print_preview, send_test  # noqa: PLC0415
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
+    if accepts:
+        typer.echo(accept(settings.lake, settings.cluster))
+        return
+    if shown is not None:
+        print_preview(settings, shown, group, typer.echo)
+        return
+    if group is not None:
+        message = f"{visible(group)} is no option of evenkeel alert: a group goes with --preview RULE."
+        raise SetupError(message)
     if test:
         raise typer.Exit(send_test(settings, typer.echo))
     if check:
         check_settings(settings, typer.echo)
         return
     raise typer.Exit(run_alerter(settings))
+
+
+@app.command()
+def mute(
+    name: Annotated[str, typer.Argument(metavar="GROUP|RULE|OWNER", help="What to mute; /…/ is a pattern of groups.")],
+    span: Annotated[str, typer.Option("--for", metavar="SPAN", help="For how long: 30m, 2h, 1d.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; everybody sees it.")],
+    kind: Annotated[
+        Literal["group", "rule", "owner"] | None,
+        typer.Option("--kind", help="What the name is, where it is unclear."),
+    ] = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+) -> None:
+    """Send no alerts about a group, a rule or a team's groups for a while (docs/alerts.md)."""
+    settings = _settings(None, lake, cluster)
+    from streaming.alerts import load_rules  # noqa: PLC0415
+    from streaming.notes import Known  # noqa: PLC0415
+    from streaming.notes import mute as write  # noqa: PLC0415
+
+    known = Known([rule.name for rule in load_rules(settings.alerts.rules)], settings.owners)
+    typer.echo(write(settings.lake, settings.cluster, name, span, reason, known, kind))
+
+
+@app.command()
+def unmute(
+    name: Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the mute, or what it mutes.")],
+    lake: Lake = None,
+    cluster: Cluster = None,
+) -> None:
+    """End a mute before its time; what still fires is sent then."""
+    settings = _settings(None, lake, cluster)
+    from streaming.notes import unmute as end  # noqa: PLC0415
+
+    typer.echo(end(settings.lake, settings.cluster, name))
+
+
+@app.command()
+def mutes(
+    lake: Lake = None,
+    cluster: Cluster = None,
+    past: Annotated[bool, typer.Option("--all", help="Those that are over, too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per mute.")] = False,
+) -> None:
+    """List the mutes that hold now."""
+    settings = _settings(None, lake, cluster)
+    from streaming.notes import print_mutes  # noqa: PLC0415
+
+    print_mutes(settings.lake, settings.cluster, _console(), past=past, as_json=as_json)
+
+
+@app.command()
+def mark(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What was done, such as a deploy.")],
+    group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="The group that it concerns.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="When: 2026-12-01T14:30+01:00, or a span ago, as 10m.")
+    ] = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+) -> None:
+    """Mark a moment, for charts and messages: a deploy, a migration (docs/alerts.md)."""
+    settings = _settings(None, lake, cluster)
+    from streaming.notes import mark as write  # noqa: PLC0415
+
+    typer.echo(write(settings.lake, settings.cluster, text, group, at))
 
 
 @app.command()
@@ -384,6 +473,14 @@ def decode() -> None:
     _pipe(decode_line)
 
 
+@app.command(name="rocketmq-decode")
+def rocketmq_decode() -> None:
+    """Decode frames of RocketMQ's remoting protocol: JSON lines in, JSON lines out (docs/tools.md)."""
+    from streaming.rocketmq import decode_line  # noqa: PLC0415
+
+    _pipe(decode_line)
+
+
 @app.command(name="burrow-status")
 def burrow_status() -> None:
     """Judge a partition by Burrow's rules: JSON lines in, JSON lines out (docs/tools.md)."""
@@ -424,8 +521,17 @@ def _console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=160)
 
 
-def _settings(bootstrap: str | None, lake: str | None, cluster: str | None) -> Settings:
-    settings = load_settings(**{k: v for k, v in (("lake", lake), ("cluster", cluster)) if v is not None})
+def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rocketmq: str | None = None) -> Settings:
+    given: dict[str, Any] = {k: v for k, v in (("lake", lake), ("cluster", cluster)) if v is not None}
+    if rocketmq is not None:
+        given["rocketmq"] = {"name_servers": rocketmq}
+    settings = load_settings(**given)
+    if settings.rocketmq is not None and bootstrap is not None:
+        message = (
+            "The cluster is a RocketMQ one, and --bootstrap names brokers of Kafka: name the Kafka for Evenkeel's own "
+            "two topics in section [bus], or in EVENKEEL_BUS__BOOTSTRAP_SERVERS."
+        )
+        raise SetupError(message)
     if bootstrap is None:
         return settings
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})

@@ -15,6 +15,10 @@ EXAMPLES: Final = {
     "probe": "evenkeel probe --bootstrap kafka-1:9092",
     "serve": "evenkeel serve --lake lake --listen 127.0.0.1:8090",
     "alert": "evenkeel alert --check",
+    "mute": 'evenkeel mute billing --for 2h --reason "deploy" --lake lake --cluster demo',
+    "unmute": "evenkeel unmute billing --lake lake --cluster demo",
+    "mutes": "evenkeel mutes --lake lake --cluster demo --all",
+    "mark": 'evenkeel mark "deploy of billing 4.2" --group billing --lake lake --cluster demo',
     "maintain": "evenkeel maintain --lake lake --dry-run",
     "tables": "evenkeel tables --lake lake --ddl duckdb",
     "advise": "evenkeel advise billing --lake lake --json",
@@ -25,6 +29,11 @@ EXAMPLES: Final = {
     "assign": f"echo '{_GROUP}}}' | evenkeel assign",
     "what-if": (f'echo \'{_GROUP}, "current": {{"a": [["t", 0], ["t", 1], ["t", 2]]}}}}\' | evenkeel what-if'),
     "decode": 'echo \'{"key": "0002000167", "value": null}\' | evenkeel decode',
+    "rocketmq-decode": (
+        'echo \'{"bytes": "00000067000000637b22636f6465223a33382c226c616e6775616765223a22505954484f4e222c22766'
+        "57273696f6e223a3430312c226f7061717565223a372c22666c6167223a302c226578744669656c6473223a7b22636f6e737"
+        "56d657247726f7570223a2267227d7d\"}' | evenkeel rocketmq-decode"
+    ),
     "burrow-status": (
         'echo \'{"window": [{"offset": 10, "timestamp_ms": 1700000000000, "lag": 7}, {"offset": 20, "time'
         'stamp_ms": 1700000010000, "lag": 8}], "broker_offsets": [29], "current_lag": 9, "now_ms": 17000'

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
     from streaming.demo.broker import EmbeddedBroker
+    from streaming.demo.rocketmq import EmbeddedRocketMQ
     from tests.object_store import ObjectStore
 
 _skipped: list[str] = []
@@ -87,6 +88,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
 def bootstrap(broker: EmbeddedBroker) -> str:
     """Address of this process's broker: `127.0.0.1:PORT`."""
     return broker.bootstrap
+
+
+@pytest.fixture(scope="session")
+def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRocketMQ]:
+    """Two real brokers of RocketMQ and two name servers, of which the second does not know broker-b.
+
+    Tests that want a sound cluster use the first name server alone, and groups and topics of their own (`unique`). A
+    test that kills a server starts it again. All its tests share a group (`by_turns.py`).
+    """
+    from streaming.demo.rocketmq import EmbeddedRocketMQ  # noqa: PLC0415
+
+    with EmbeddedRocketMQ(tmp_path_factory.mktemp("rocketmq"), name_servers=2, registers={"broker-b": [0]}) as running:
+        yield running
 
 
 @pytest.fixture

@@ -60,9 +60,9 @@ ROOMS = {
         "obstore supervisor",
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
     ),
-    "streaming.events_seen": room("msgspec"),
-    "streaming.events": room("msgspec", "streaming.events_seen streaming.terminal"),
     "streaming.records": room("msgspec"),
+    "streaming.rocketmq": room("msgspec"),
+    "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
@@ -74,8 +74,8 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.events_seen streaming.exceptions streaming.lifecycle "
-        "streaming.offsets_log streaming.record_batches streaming.terminal",
+        "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
+        "streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
@@ -97,15 +97,19 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.catalog streaming.config streaming.events streaming.events_seen streaming.exceptions "
+        "streaming.catalog streaming.config streaming.events streaming.exceptions "
         "streaming.groups streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "
         "streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
+    "streaming.notes": room(
+        "deltalake rich",
+        "streaming.config streaming.exceptions streaming.tables streaming.terminal streaming.times",
+    ),
     "streaming.alerts": room(
-        "apprise deltalake duckdb pyarrow",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.process streaming.records "
+        "apprise deltalake duckdb pyarrow requests",
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.notes streaming.process streaming.records "
         "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.backtest": room(
@@ -115,13 +119,14 @@ ROOMS = {
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
-        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.tables streaming.terminal",
+        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes streaming.tables "
+        "streaming.terminal",
         "dashboards.export",
     ),
     "streaming.serve": room(
-        "msgspec pyarrow starlette uvicorn",
+        "msgspec pyarrow pydantic starlette uvicorn",
         "dashboards streaming.burrow streaming.config streaming.exceptions streaming.explain streaming.lifecycle "
-        "streaming.tables",
+        "streaming.notes streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -141,16 +146,17 @@ ROOMS = {
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
-        "streaming.tables streaming.up",
+        "assignors streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log "
+        "streaming.process streaming.rocketmq streaming.tables streaming.up",
         "streaming.demo.run",
     ),
     "streaming.cli": room(
         "msgspec rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
-        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain "
-        "streaming.offsets_log streaming.probe streaming.process streaming.serve streaming.terminal streaming.up",
+        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain streaming.notes "
+        "streaming.offsets_log streaming.probe streaming.process streaming.rocketmq streaming.serve streaming.terminal "
+        "streaming.up",
     ),
 }
 
@@ -161,6 +167,7 @@ PURE = (
     "streaming.groups",
     "streaming.log_health",
     "streaming.offsets_log",
+    "streaming.rocketmq",
 )
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 

@@ -5,10 +5,13 @@ Fields with default values are left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from assignors.brokers import ServerGroup, ServerMember
+from assignors.jsonl.rocketmq import PREFIX, written_queues
 from assignors.model import Group, Subscription
+from assignors.rocketmq import MessageQueue, Options
 from assignors.strategy import CUSTOM, Library, PartitionRacks
 
 
@@ -53,6 +56,36 @@ def write_server_line(strategy: str, group: ServerGroup, release: str) -> dict[s
         },
         "members": {member.member_id: _server_member(member) for member in group.members},
     }
+
+
+def write_allocate_line(
+    strategy: str, queues: Iterable[MessageQueue], clients: Iterable[str], options: Options
+) -> dict[str, Any]:
+    """The line of one view of a RocketMQ group and a topic.
+
+    Args:
+        strategy: Its `getName()`.
+        queues: All queues of the topic.
+        clients: All clients of the group, duplicates kept.
+        options: Options of the strategy.
+    """
+    line: dict[str, Any] = {
+        "strategy": f"{PREFIX}{strategy}",
+        "queues": written_queues(tuple(queues)),
+        "clients": list(clients),
+    }
+    chosen: dict[str, Any] = {}
+    if "CONSISTENT_HASH" in strategy:
+        chosen["virtual_node_cnt"] = options.virtual_node_cnt
+    if "CONFIG" in strategy:
+        chosen["message_queue_list"] = written_queues(options.message_queue_list)
+    if options.consumeridcs is not None:
+        chosen["consumeridcs"] = sorted(options.consumeridcs)
+    if options.room_separator is not None:
+        chosen["room_separator"] = options.room_separator
+    if chosen:
+        line["options"] = chosen
+    return line
 
 
 def _client_member(member: Subscription) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.parts.alert_rows import attempts, history, owed, severity_of, states, targets
 from dashboards.boards.parts.chips import chips, cluster_chips
+from dashboards.boards.parts.notes import muted_rows, mutes
 from dashboards.boards.parts.past import ranges, within
 from dashboards.boards.rules import RuleText
 
@@ -78,7 +79,8 @@ def _panels(view: View, now: Sequence[Row], rule: str | None, severity: str) -> 
     return {
         "ranges": ranges(view, span, RANGES),
         "reading": fired is None or sent is None,
-        "firing": states(firing[:_SHOWN], view),
+        "firing": states(firing[:_SHOWN], view, muted_rows(firing[:_SHOWN], view)),
+        "mutes": mutes(view, rule),
         "fires": len(firing),
         "pending": states(pending[:_SHOWN], view),
         "pends": len(pending),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dashboards.boards.board import View
+from dashboards.boards.parts.notes import muted_rows
 
 __all__ = ["firing"]
 
@@ -17,6 +18,7 @@ _SEVERITIES: Final = {"critical": 3, "warning": 2}
 def firing(view: View, cluster: str | None, group: str | None) -> dict[str, Any]:
     """Values of the macro `firing`: the gravest alerts of one group or of all."""
     rows = view.ask("alerts", cluster=cluster, group_id=group)
+    muted = muted_rows(rows[:_MOST], view)
     return {
         "number": len(rows),
         "with_group": group is None,
@@ -29,6 +31,7 @@ def firing(view: View, cluster: str | None, group: str | None) -> dict[str, Any]
                 "href": view.address.link("groups", row["group_id"], cluster=row["cluster"]) if row["group_id"] else "",
                 "message": row["message"] or row["rule"] or "",
                 "since": view.clock.time(row["since"], exact=False),
+                "muted": muted.get(row["alert_id"], ""),
             }
             for row in rows[:_MOST]
         ],

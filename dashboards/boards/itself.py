@@ -18,12 +18,12 @@ from streaming.catalog import Contents
 from streaming.tables import Written
 from streaming.terminal import age
 
-__all__ = ["BOARD", "Pace", "alerter", "delay", "maintained", "pace", "size"]
+__all__ = ["BOARD", "MOST_ROUNDS", "Pace", "alerter", "delay", "maintained", "pace", "size"]
 
 _HOUR = timedelta(hours=1)
 
 # An hour of rounds, one a second, of a handful of clusters.
-_MOST_ROUNDS: Final = 20_000
+MOST_ROUNDS: Final = 20_000
 _SHOWN: Final = 50
 
 # The alerter writes its place every ten minutes where nothing else is decided (_KEEP_PLACE_MS); a few more for a round.
@@ -153,7 +153,7 @@ def _fill(view: View) -> Mapping[str, Any]:
     newest = {row["cluster"]: row for row in view.ask("rounds")}
     named = [name for name in newest if view.cluster in {None, name}]
     since = (view.now - _HOUR).replace(second=0, microsecond=0)
-    past = view.ask("rounds_past", cluster=view.cluster, since=since, most=_MOST_ROUNDS)
+    past = view.ask("rounds_past", cluster=view.cluster, since=since, most=MOST_ROUNDS)
     tables, signs = view.archive.tables(), view.archive.signs(tuple(newest))
     quiet = set(silent(view.lake))
     undecoded = view.ask("undecoded", cluster=view.cluster, most=_SHOWN)

@@ -7,10 +7,10 @@ import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,9 @@ from dashboards.boards.archive import Archive
 from dashboards.boards.assets import asset
 from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.every import BOARDS
+from dashboards.boards.itself import MOST_ROUNDS, alerter
 from dashboards.boards.markup import render
+from dashboards.boards.parts.notes import marks
 from dashboards.boards.parts.status import silent, status
 from dashboards.boards.rules import RulesFile
 from dashboards.lake import PageLake
@@ -143,6 +145,25 @@ class Site:
         """
         return self._archive.ask("explained", cluster=cluster, group_id=group, generation=generation, decision=decision)
 
+    def alerters_live(self, clusters: Sequence[str]) -> Mapping[str, bool | None] | None:
+        """By cluster whether its alerter judges rounds, as the board "Evenkeel" says it; None while it is being read.
+
+        A value of None: it cannot be told, because there are no rounds, or no alerter has written anything yet.
+
+        Raises:
+            EvenkeelError: The lake cannot be read.
+        """
+        signs = self._archive.signs(clusters)
+        if signs is None:
+            return None
+        since = self._now().replace(second=0, microsecond=0) - timedelta(hours=1)
+        found: dict[str, bool | None] = {}
+        for cluster in clusters:
+            rounds = self._lake.ask("rounds_past", {"cluster": cluster, "since": since, "most": MOST_ROUNDS})
+            style, _ = alerter(signs.judged.get(cluster), rounds)
+            found[cluster] = {"": True, "bad": False}.get(style)
+        return found
+
     def stop(self) -> None:
         """Take no more questions about older rows."""
         self._archive.stop()
@@ -181,6 +202,8 @@ class Site:
         content = render(
             board.template if shown["there"] else "empty.html.j2", status=shown, address=view.address, **values
         )
+        if shown["there"] and "range" in board.parameters:
+            content += render("marks.html.j2", marks=marks(view))
         names = {
             own.strip("{}"): words.cut(given, 120) for own, given in zip(board.path, view.address.path, strict=True)
         }

@@ -11,7 +11,7 @@
 --   cluster, target                           the cluster and the name of the target
 --   rule, severity, state, group_id, message  those of the transition
 --   decided_time      when the alerter decided it
---   attempt, attempt_time, reason             the last attempt; NULL when none was made
+--   attempt, attempt_time, reason             the last attempt, or what holds it back; NULL when there was neither
 WITH known AS (
   SELECT cluster, target, min(attempt_time) AS added_time
   FROM alert_deliveries_current
@@ -24,7 +24,7 @@ FROM alerts AS a
 JOIN known AS t ON t.cluster = a.cluster AND a.decided_time >= t.added_time
 LEFT JOIN alert_deliveries_current AS d ON d.transition_id = a.transition_id AND d.target = t.target
 WHERE a.decided_time >= :since AND a.state <> 'pending' AND NOT (a.ended AND a.from_state = 'pending')
-  AND (d.outcome IS NULL OR d.outcome = 'failed')
+  AND (d.outcome IS NULL OR d.outcome IN ('failed', 'held'))
   AND (:cluster IS NULL OR a.cluster = :cluster) AND (:rule IS NULL OR a.rule = :rule)
 ORDER BY a.decided_time, t.target, a.rule, a.transition_id
 LIMIT :most

@@ -9,7 +9,8 @@
 --   added_time        when it was first seen in the settings; NULL when that is older than the table
 --   delivered_time    when it last took a message; NULL when it took none
 --   refused_time      when it last refused one that has not been delivered since; NULL when there is none
---   delivered, failed, given_up, skipped  transitions by their newest outcome: failed ones will be tried again
+--   delivered, failed, given_up, skipped, held  transitions by their newest outcome: failed ones will be tried again,
+--     held ones wait for the end of a mute, quiet hours, maintenance or a first start
 SELECT cluster, target,
   min(CASE WHEN outcome = 'added' THEN attempt_time END) AS added_time,
   max(CASE WHEN outcome = 'delivered' THEN attempt_time END) AS delivered_time,
@@ -17,7 +18,8 @@ SELECT cluster, target,
   CAST(sum(CASE WHEN outcome = 'delivered' THEN 1 ELSE 0 END) AS BIGINT) AS delivered,
   CAST(sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END) AS BIGINT) AS failed,
   CAST(sum(CASE WHEN outcome = 'given_up' THEN 1 ELSE 0 END) AS BIGINT) AS given_up,
-  CAST(sum(CASE WHEN outcome = 'skipped' THEN 1 ELSE 0 END) AS BIGINT) AS skipped
+  CAST(sum(CASE WHEN outcome = 'skipped' THEN 1 ELSE 0 END) AS BIGINT) AS skipped,
+  CAST(sum(CASE WHEN outcome = 'held' THEN 1 ELSE 0 END) AS BIGINT) AS held
 FROM alert_deliveries_current
 WHERE (:cluster IS NULL OR cluster = :cluster)
 GROUP BY cluster, target

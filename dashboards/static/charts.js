@@ -113,10 +113,16 @@
     plots.get(event.currentTarget)?.plot.setCursor({ left: -10, top: -10 });
   }
 
-  // ---- marks: what people, or alerts, have noted at a time ([time in s, text], ...), on every kind of chart
+  // ---- marks: what people noted (the list "Marks" of the page), as a line with a flag on every kind of chart
+
+  let noted = [];
+
+  function readMarks() {
+    return [...document.querySelectorAll("#marks [data-at]")].map((node) => [Number(node.dataset.at), node.querySelector(".says")?.textContent || ""]);
+  }
 
   function marksNear(u, left) {
-    return (u.box.given.marks || []).filter(([time]) => Math.abs(u.valToPos(time, "x") - left) < 6).map(([time, text]) => `⚑ ${when(time)} ${text}`);
+    return noted.filter(([time]) => Math.abs(u.valToPos(time, "x") - left) < 6).map(([time, text]) => `⚑ ${when(time)} ${text}`);
   }
 
   const marks = { hooks: { draw: (u) => {
@@ -125,7 +131,7 @@
     ctx.save();
     ctx.fillStyle = ctx.strokeStyle = ink.text;
     ctx.lineWidth = px;
-    for (const [time] of u.box.given.marks || []) {
+    for (const [time] of noted) {
       if (time < u.scales.x.min || time > u.scales.x.max) continue;
       const x = Math.round(u.valToPos(time, "x", true)) + px / 2;
       ctx.beginPath();
@@ -155,6 +161,9 @@
         plots.delete(node);
       }
     }
+    const before = JSON.stringify(noted);
+    noted = readMarks();
+    if (JSON.stringify(noted) !== before) for (const { plot } of plots.values()) plot.redraw(false);
     for (const node of document.querySelectorAll(".plot")) {
       const given = JSON.parse(node.dataset.plot);
       const known = plots.get(node);

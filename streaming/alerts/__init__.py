@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from streaming.alerts.commands import check_settings, main, open_targets, print_preview, send_test
 from streaming.alerts.conditions import Conditions
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.feed import Chunk, Feed, Round
 from streaming.alerts.firing import FIRING, PENDING, State, Transition, passed_ms, step
+from streaming.alerts.first_start import accept
 from streaming.alerts.rules.expressions import connect_for_many_rows
 from streaming.alerts.rules.rules import LOSES_DATA, TIME_BEHIND, Rule, load_rules
-from streaming.alerts.run import Alerter, check_settings, main, open_targets, send_test
+from streaming.alerts.run import Alerter
 from streaming.alerts.standing import COLUMNS as STANDING_COLUMNS
 from streaming.alerts.standing import Standing
 
@@ -28,12 +30,14 @@ __all__ = [
     "Standing",
     "State",
     "Transition",
+    "accept",
     "check_settings",
     "connect_for_many_rows",
     "load_rules",
     "main",
     "open_targets",
     "passed_ms",
+    "print_preview",
     "send_test",
     "step",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from streaming.alerts.run import main
+from streaming.alerts.commands import main
 from streaming.config import load_settings
 from streaming.lifecycle import exit_code
 

@@ -14,12 +14,15 @@ from typing import Any
 
 from deltalake import DeltaTable, Transaction
 
+from streaming.alerts.delivery.wording import NOTHING, Circumstances
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
+from streaming.alerts.first_start import FirstStart, FirstStartIds
 from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import EVENTS
 from streaming.tables import (
     ALERT_TABLES,
+    NOTE_TABLES,
     VIEWS,
     DeltaLake,
     alerter_place,
@@ -70,6 +73,9 @@ class Decided:
         value: The rule's number.
         message: The message.
         decided: Time of the decision, ms.
+        decision: Number of the decision; 0 while it is not written.
+        entity: Key of what the alert is about, as in `Subject`.
+        circumstances: What had happened before; filled in for messages, and not written.
     """
 
     transition_id: str
@@ -90,6 +96,9 @@ class Decided:
     value: float | None
     message: str
     decided: int
+    decision: int = 0
+    entity: str = ""
+    circumstances: Circumstances = NOTHING
 
     @property
     def closes(self) -> bool:
@@ -108,9 +117,10 @@ class Decisions:
     def __init__(self, lake: str, cluster: str) -> None:
         """Open the alerter's tables; creates those that are missing."""
         self._lake = DeltaLake(lake)
-        self._lake.create(ALERT_TABLES)
+        self._lake.create((*ALERT_TABLES, *NOTE_TABLES))
         self._cluster = cluster
         self._decision_id = f"alerts/{cluster}/decision"
+        self._first_start = FirstStartIds.of(cluster)
         self._round_id = alerter_place(cluster)
         self._table = DeltaTable(self._lake.path("alerts"))
         self._decision = 0
@@ -166,6 +176,15 @@ class Decisions:
         self._decision = number + 1
         return [_decided(row) for row in named]
 
+    def first_start(self) -> FirstStart:
+        """Where the first start stands, by the table as it is now."""
+        self._table.update_incremental()
+        return self._first_start.read(self._table)
+
+    def write_first_start(self, change: FirstStart) -> None:
+        """Write what is new of a first start; another writer may have been faster, to the same effect."""
+        self._first_start.write(self._table, change)
+
     def _version_id(self, table: str) -> str:
         return f"alerts/{self._cluster}/seen/{table}"
 
@@ -178,6 +197,10 @@ class Decisions:
         """Transitions of decisions after that one, in order."""
         sql = "SELECT * FROM alerts WHERE cluster = ? AND decision > ? ORDER BY decision, round"
         return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, number])]
+
+    def between(self, begin: int, end: int) -> list[Decided]:
+        """Transitions decided in a span (ms, without its end), in order, and those of alerts that are active now."""
+        return [d for d in self.since(begin) if d.decided < end]
 
     def since(self, decided: int) -> list[Decided]:
         """Transitions decided since a time (ms), and those of alerts that are firing now, in order."""
@@ -268,6 +291,8 @@ def _decided(row: Mapping[str, Any]) -> Decided:
         value=row["value"],
         message=row["message"],
         decided=row["decided_time"],
+        decision=row["decision"],
+        entity=row["entity"] or "",
     )
 
 

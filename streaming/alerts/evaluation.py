@@ -7,7 +7,7 @@ there to the decided one again, silently, and has the same state as if it had ne
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -56,6 +56,8 @@ class Evaluation:
         self._newest_row: pa.Table | None = None
         self._newest: Round | None = None
         self._has_begun = False
+        self.first: Round | None = None
+        """The first round that was judged since `begin`; None before."""
         self.kept_round: int | None = None
         """The round that the tables record as decided."""
 
@@ -68,6 +70,11 @@ class Evaluation:
     def newest(self) -> Round | None:
         """The newest round that was read; None before the first."""
         return self._newest
+
+    @property
+    def active(self) -> Mapping[Key, Active]:
+        """Alerts that are pending or firing."""
+        return self._state.active
 
     @property
     def is_silent(self) -> bool:
@@ -111,7 +118,7 @@ class Evaluation:
     def _begin(self, remembered: Remembered) -> None:
         self.kept_round = remembered.round
         self._state = State(self._cluster, self._rules)
-        self._newest_row = self._newest = None
+        self._newest_row = self._newest = self.first = None
         self._found = []
         pending = [
             a.since_round for a in remembered.active.values() if a.state == PENDING and a.since_round is not None
@@ -180,6 +187,7 @@ class Evaluation:
     def _judge_all(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
         rounds = chunk.rows["rounds"]
         self._newest = chunk.rounds[-1]
+        self.first = self.first or chunk.rounds[0]
         self._newest_row = rounds.filter(pc.equal(rounds["round"], self._newest.number)).slice(0, 1)
         return self._conditions.rounds(chunk, active)
 

@@ -8,27 +8,26 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from queue import SimpleQueue
 
 from streaming.alerts.conditions import ByClock, Conditions
 from streaming.alerts.decisions import Decided, Decisions, decided_of
 from streaming.alerts.delivery.deliveries import Deliveries
-from streaming.alerts.delivery.messages import trial_message
-from streaming.alerts.delivery.queues import Delivery, DeliveryQueue, RetryPolicy, Sender
-from streaming.alerts.delivery.targets import Target
+from streaming.alerts.delivery.items import Delivery
+from streaming.alerts.delivery.resending import Sender
 from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import Feed
 from streaming.alerts.firing import FIRING, Transition
+from streaming.alerts.first_summary import settling_ms
+from streaming.alerts.heartbeat import Heartbeat
 from streaming.alerts.liveness import Liveness, NewestRound
 from streaming.alerts.new_rows import EventFeed
-from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
+from streaming.alerts.outgoing import Outgoing
+from streaming.alerts.rules.rules import Rule
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.alerts.upkeep import Upkeep
 from streaming.config import Settings
-from streaming.exceptions import SetupError
-from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
-from streaming.process import ALERTER, only_one
+from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)
 
@@ -84,30 +83,33 @@ class Alerter:
         # Written earlier, but not delivered to anybody.
         self._missed: list[Decided] = []
         self._trouble = Trouble(steady)
+        self._beside = Trouble(steady, "mutes, marks or what preceded an alert", "read")
         # Decided but not written yet, with whether each was found late; and since when.
         self._unwritten: list[tuple[Transition, bool]] = []
         self._unwritten_since: float | None = None
         self._sent_directly: set[str] = set()
-        self._results: SimpleQueue[Delivery] = SimpleQueue()
-        self.wake = threading.Event()
+        self._rules = rules
+        self._outgoing = Outgoing(settings, rules, targets, clock)
+        self.wake = self._outgoing.wake
         """Set when a queue has an outcome to write."""
-        retry = RetryPolicy(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
-        self._queues = [
-            DeliveryQueue(name, sender, retry, self._results, self.wake, self._alerts.digest_above, settings.owners)
-            for name, sender in targets.items()
-        ]
+        url, timeout_s = self._alerts.heartbeat_url, self._alerts.timeout_ms / 1000
+        self._heartbeat = (
+            None
+            if url is None
+            else Heartbeat(url.get_secret_value(), self._alerts.heartbeat_every_ms / 1000, timeout_s, steady)
+        )
+        self._beaten: int | None = None
 
     def __enter__(self) -> Alerter:
-        for queue in self._queues:
-            queue.start()
+        self._outgoing.start()
+        if self._heartbeat is not None:
+            self._heartbeat.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for queue in self._queues:
-            queue.stop()
-        until = time.monotonic() + 2 * self._alerts.timeout_ms / 1000  # one to connect, one to answer
-        for queue in self._queues:
-            queue.join(until - time.monotonic())
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        self._outgoing.stop(2 * self._alerts.timeout_ms / 1000)  # one to connect, one to answer
         try:
             self._write_results()
             if not self._behind:
@@ -118,7 +120,7 @@ class Alerter:
     @property
     def idle(self) -> bool:
         """Whether nothing is left to deliver."""
-        return all(queue.idle for queue in self._queues) and self._results.empty()
+        return self._outgoing.idle
 
     def look(self) -> list[Decided]:
         """Look once; returns the decisions. Temporary failures are logged, and retried at the next look."""
@@ -131,9 +133,41 @@ class Alerter:
         nothing: list[Decided] = []
         decided = attempt(lambda: self._commit(), nothing)  # noqa: PLW0108 - it has an argument of its own
         self._trouble.end_of_look()
+        # What follows only adds to messages, or holds some back: its failure does not say that nothing is judged.
+        beside = self._beside.attempt
+        beside(self._outgoing.look, None)
+        beside(self._settle, None)
         missed, self._missed = self._missed, []
-        self._offer(missed + decided)
+        waiting = missed + decided
+        explained = beside(lambda: self._outgoing.explained(waiting), waiting)
+        self._beside.end_of_look()
+        self._offer(explained)
+        self._beat()
         return decided + self._send_directly()
+
+    def _settle(self) -> None:
+        """Go on with a first start, and post what reports are due."""
+        if self._decisions is None:
+            return
+        first, newest = self._evaluation.first, self._evaluation.newest
+        settled = False
+        if self._is_fresh() and first is not None and newest is not None and self._unwritten_since is None:
+            apart = newest.time - first.time
+            if first.elapsed is not None and newest.elapsed is not None:
+                apart = newest.elapsed - first.elapsed
+            settled = apart >= settling_ms(self._rules, newest.interval_ms)
+        self._outgoing.settle(self._decisions, self._evaluation.active, settled=settled)
+        self._outgoing.report(self._decisions)
+
+    def _beat(self) -> None:
+        """Tell the outside that a look was healthy: it has judged a round that none before it has."""
+        judged = self._evaluation.round
+        if self._behind or self._trouble.reason is not None or judged is None or judged == self._beaten:
+            return
+        self._beaten = judged
+        self._outgoing.judged()
+        if self._heartbeat is not None:
+            self._heartbeat.beat()
 
     def run(self, stop: threading.Event) -> bool:
         """Look until asked to stop; at once again when a queue has an outcome to write.
@@ -237,15 +271,12 @@ class Alerter:
             _log_decided(transition)
         self._sent_directly |= {d.transition_id for d in decided}
         noted = [replace(d, message=f"{d.message} ({_NOT_WRITTEN})") for d in decided]
-        for queue in self._queues:
-            queue.offer(noted, self._is_fresh())
+        self._outgoing.offer(noted, self._is_fresh())
         return noted
 
     def _offer(self, decided: Sequence[Decided]) -> None:
         left = [d for d in decided if d.transition_id not in self._sent_directly]
-        fresh = self._is_fresh()
-        for queue in self._queues:
-            queue.offer(left, fresh)
+        self._outgoing.offer(left, self._is_fresh())
 
     def _is_fresh(self) -> bool:
         """Whether alerts of the newest round are still true: it shows the present, by the clock or by its pace."""
@@ -261,10 +292,14 @@ class Alerter:
         now = self._ms()
         firing = {alert.alert_id for alert in decisions.remember().active.values()}
         decided = decisions.since(now - self._alerts.give_up_after_ms)
-        known = deliveries.know([queue.name for queue in self._queues], [d.transition_id for d in decided], now)
+        queues = self._outgoing.queues
+        # Before anything is offered: a mute that was not read holds nothing back.
+        self._beside.attempt(self._outgoing.look, None)
+        self._outgoing.begin(decisions, is_first=not deliveries.has_targets())
+        known = deliveries.know([queue.name for queue in queues], [d.transition_id for d in decided], now)
         self._offered = decisions.number
-        for queue in self._queues:
-            queue.remember(known[queue.name].sent)
+        self._outgoing.remember(known, decided)
+        for queue in queues:
             left = [d for d in known[queue.name].left(decided, firing) if d.transition_id not in self._sent_directly]
             if left:
                 _LOG.info(
@@ -279,15 +314,15 @@ class Alerter:
         if self._deliveries is None:
             return
         results: list[Delivery] = []
-        while not self._results.empty():
-            results.append(self._results.get())
+        while not self._outgoing.results.empty():
+            results.append(self._outgoing.results.get())
         if not results:
             return
         try:
             self._deliveries.write(results)
         except PASSING:
             for result in results:
-                self._results.put(result)
+                self._outgoing.results.put(result)
             raise
 
     def _ms(self) -> int:
@@ -300,82 +335,3 @@ def _log_decided(transition: Decided) -> None:
         level = logging.DEBUG
     when = " (found late)" if transition.late else ""
     _LOG.log(level, "%s %s%s: %s", transition.state, transition.rule, when, transition.message)
-
-
-def open_targets(settings: Settings) -> dict[str, Target]:
-    """The targets of the settings by name.
-
-    Raises:
-        SetupError: Apprise does not know a URL, or the file of targets is wrong.
-    """
-    timeout_ms = settings.alerts.timeout_ms
-    return {
-        name: Target(name, url.get_secret_value(), timeout_ms) for name, url in settings.alerts.all_targets().items()
-    }
-
-
-def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
-    """Read rules and targets, and print them; nothing is sent.
-
-    Raises:
-        SetupError: A rule or a target is wrong.
-    """
-    rules, targets = load_rules(settings.alerts.rules), open_targets(settings)
-    say(f"rules: {', '.join(rule.name for rule in rules) or 'none'}")
-    for sentence in _unwatched(rules):
-        say(sentence)
-    say(f"targets: {', '.join(targets) or 'none'}")
-
-
-def _unwatched(rules: Sequence[Rule]) -> list[str]:
-    """Conditions that would harm all rules, but that no rule reports."""
-    read = {column for rule in rules for column in rule.when.columns}
-    what = {
-        SILENT_S: "no more rounds arrive",
-        UNJUDGED_S: "the tables cannot be evaluated",
-        MOST_FILES: "the lake is not maintained",
-    }
-    return [f"no rule reads {name}: nobody is alerted when {then}" for name, then in what.items() if name not in read]
-
-
-def send_test(settings: Settings, say: Callable[[str], None]) -> int:
-    """Send one test message to each target, and print the outcome; returns the exit code.
-
-    Raises:
-        SetupError: There is no target, or one is wrong.
-    """
-    targets = open_targets(settings)
-    if not targets:
-        message = (
-            "There is no alert target to test: name one in alerts.targets_file, or EVENKEEL_ALERTS__TARGETS__<NAME>."
-        )
-        raise SetupError(message)
-    failed = 0
-    for name, target in targets.items():
-        outcome = target.send(trial_message(settings.cluster))
-        failed += outcome.reason is not None
-        say(f"{name}: {'took it' if outcome.reason is None else outcome.reason} ({outcome.duration_ms} ms)")
-    return 1 if failed else 0
-
-
-def main(settings: Settings) -> int:
-    """Run the alerter until SIGINT or SIGTERM; returns the exit code."""
-    set_up_log({"urllib3": logging.ERROR})  # its warnings contain paths of URLs
-    return exit_code(lambda: _run(settings))
-
-
-def _run(settings: Settings) -> int:
-    rules = load_rules(settings.alerts.rules)
-    targets = open_targets(settings)
-    stop, alerter = threading.Event(), Alerter(settings, rules, targets)
-
-    def end(_: int) -> None:
-        stop.set()
-        alerter.wake.set()
-
-    with only_one(ALERTER, settings.lake, settings.cluster), on_stop_signals(end), alerter:
-        named = ", ".join(targets) or "none, alerts are only written to the table"
-        for sentence in _unwatched(rules):
-            _LOG.warning("%s", sentence)
-        _LOG.info("%d rules for the cluster %s, targets: %s", len(rules), settings.cluster, named)
-        return 0 if alerter.run(stop) else 1

@@ -33,7 +33,7 @@ _Result = TypeVar("_Result")
 
 
 class Trouble:
-    """How long the tables have not been judged.
+    """How long the tables have not been judged, or something beside them not been read.
 
     In each look, call `attempt` for every step and then `end_of_look`.
 
@@ -41,10 +41,17 @@ class Trouble:
         reason: The first failure of the newest look that had one, on one line; None when all is well.
     """
 
-    def __init__(self, steady: Callable[[], float]) -> None:
-        """Start without trouble; `steady` returns seconds that no change of the clock affects."""
+    def __init__(self, steady: Callable[[], float], what: str = "the tables", done: str = "evaluated") -> None:
+        """Start without trouble.
+
+        Args:
+            steady: Seconds that no change of the clock affects.
+            what: What fails, for the log.
+            done: What cannot be done with it.
+        """
         self.reason: str | None = None
         self._steady = steady
+        self._what, self._done = what, done
         self._since: float | None = None
         self._failed: str | None = None
 
@@ -64,10 +71,10 @@ class Trouble:
     def end_of_look(self) -> None:
         """Log a failure once, not at every look, and once that it is over."""
         if self._failed is not None and self._since is None:
-            _LOG.warning("the tables cannot be evaluated now, retrying in a moment: %s", self._failed)
+            _LOG.warning("%s cannot be %s now, retrying in a moment: %s", self._what, self._done, self._failed)
             self._since = self._steady()
         elif self._failed is None and self._since is not None:
-            _LOG.info("the tables can be evaluated again, after %.0f s", self.lasts_s)
+            _LOG.info("%s can be %s again, after %.0f s", self._what, self._done, self.lasts_s)
             self._since = None
         self.reason, self._failed = self._failed, None
 

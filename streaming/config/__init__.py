@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from streaming.config.alerts import AlertSettings
 from streaming.config.checkpoint import checkpoint_of, needs_delta, needs_s3a
 from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
+from streaming.config.patterns import fits
+from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
+from streaming.config.routing import Hours, Maintenance, Matchers, QuietHours, Report, Route
 from streaming.config.settings import (
     Filters,
     JobSettings,
@@ -17,23 +21,37 @@ from streaming.config.settings import (
     load_settings,
     owner_of,
 )
+from streaming.config.spans import DAYS, span_ms, span_text
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
 __all__ = [
+    "DAYS",
     "KAFKA_SECRETS",
+    "NO_BUS",
+    "ROCKETMQ_SECRETS",
     "SHIPPED_RULES",
+    "AlertSettings",
     "Filters",
+    "Hours",
     "JobSettings",
     "KafkaSettings",
+    "Maintenance",
+    "Matchers",
     "OffsetsLog",
     "Owner",
     "ProbeSettings",
+    "QuietHours",
+    "Report",
+    "RocketMQSettings",
+    "RocketMQStrategy",
+    "Route",
     "ServeSettings",
     "Settings",
     "Thresholds",
     "Writer",
     "checkpoint_of",
     "environment_of",
+    "fits",
     "load_settings",
     "needs_delta",
     "needs_s3a",
@@ -41,4 +59,7 @@ __all__ = [
     "read_rules_file",
     "rules_file",
     "secret_variable",
+    "span_ms",
+    "span_text",
+    "strategy_of",
 ]

@@ -17,7 +17,7 @@ KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
 
 
 def secret_variable(name: str, section: str = "kafka") -> str:
-    """Name of the environment variable with a connection's secret; `section` is `kafka` or `bus`."""
+    """Name of the environment variable with a connection's secret; `section` is `kafka`, `bus` or `rocketmq`."""
     return f"EVENKEEL_{section}__{name}".upper()
 
 

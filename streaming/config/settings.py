@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
@@ -25,7 +25,10 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from streaming.config.alerts import AlertSettings
 from streaming.config.kafka import KafkaSettings, Section
+from streaming.config.patterns import compile_all, fits
+from streaming.config.rocketmq import RocketMQSettings, rocketmq_section
 from streaming.config.sources import Environment, NoJsonError, file_values
 from streaming.exceptions import SetupError
 from streaming.places import shipped
@@ -54,9 +57,7 @@ class Filters(Section):
     @field_validator("groups", "ignore_groups", "topics", "ignore_topics")
     @classmethod
     def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in patterns:
-            _matcher(pattern)
-        return patterns
+        return compile_all(patterns)
 
     def watches_group(self, group: str) -> bool:
         """Whether a group is watched."""
@@ -98,14 +99,12 @@ class Owner(Section):
     @field_validator("groups")
     @classmethod
     def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in patterns:
-            _matcher(pattern)
-        return patterns
+        return compile_all(patterns)
 
 
 def owner_of(group: str, owners: Sequence[Owner]) -> str | None:
     """Team that owns a group: that of the first entry with a pattern that matches; None when there is none."""
-    return next((one.team for one in owners if any(_fits(group, pattern) for pattern in one.groups)), None)
+    return next((one.team for one in owners if any(fits(group, pattern) for pattern in one.groups)), None)
 
 
 class CustomStrategySettings(Section):
@@ -186,81 +185,8 @@ class JobSettings(Section):
     catalog_schema: str | None = Field(default=None, pattern=r"^[^.]+(\.[^.]+)*$")
 
 
-_TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-
-
 OffsetsLog = Literal["auto", "log", "admin"]
 """Where groups are read from (`Settings.offsets_log`)."""
-
-
-class AlertSettings(Section):
-    """The alerter.
-
-    Attributes:
-        rules: The rules; None takes conf/alerts.yaml, and the shipped ones where there is none.
-        targets: Apprise URLs by a name of your own; secrets, so rather `targets_file` or the environment.
-        targets_file: File with a line `name = URL` per target; empty lines and those that begin with "#" do not count.
-        look_ms: From one look at the tables to the next.
-        late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
-            is still true when the newest round is no older than this.
-        look_back_ms: How far back the first start on a lake looks.
-        start_grace_ms: An alerter reports silence only after it has waited so long itself: the job's own start takes
-            half a minute.
-        timeout_ms: A target that does not answer within this time has failed.
-        longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
-        give_up_after_ms: Deliveries are given up this long after the decision.
-        trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
-            supervises it opens everything anew.
-        digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
-    """
-
-    rules: Path | None = None
-    targets: dict[str, SecretStr] = Field(default_factory=dict)
-    targets_file: Path | None = None
-    look_ms: int = Field(default=2_000, ge=100)
-    late_after_ms: int = Field(default=300_000, ge=1_000)
-    look_back_ms: int = Field(default=3_600_000, ge=0)
-    start_grace_ms: int = Field(default=120_000, ge=0)
-    timeout_ms: int = Field(default=10_000, ge=100)
-    longest_retry_ms: int = Field(default=60_000, ge=1_000)
-    give_up_after_ms: int = Field(default=DAY_MS, ge=1_000)
-    trouble_exit_ms: int = Field(default=600_000, ge=1_000)
-    # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
-    digest_above: int = Field(default=10, ge=1)
-
-    @field_validator("targets")
-    @classmethod
-    def _name(cls, targets: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        for name in targets:
-            if not _TARGET_NAME.fullmatch(name):
-                message = "a target's name may contain only letters, digits, '_', '.' and '-'"
-                raise ValueError(message)
-        return targets
-
-    def all_targets(self) -> dict[str, SecretStr]:
-        """Targets of the settings and of the file, by name; the file wins.
-
-        Raises:
-            SetupError: The file cannot be read, or a line is no target; the line itself is not shown.
-        """
-        if self.targets_file is None:
-            return dict(self.targets)
-        try:
-            lines = self.targets_file.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            message = f"The targets of alerts cannot be read from {self.targets_file}: {error}."
-            raise SetupError(message) from None
-        found = dict(self.targets)
-        for number, line in enumerate(lines, start=1):
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            name, sign, url = (part.strip() for part in line.partition("="))
-            if not sign or not url or not _TARGET_NAME.fullmatch(name):
-                message = f"Line {number} of {self.targets_file} is not a target: it must read `name = URL`."
-                raise SetupError(message)
-            found[name] = SecretStr(url)
-        return found
-
 
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+):(\d{1,5})")
 
@@ -285,6 +211,8 @@ class ServeSettings(Section):
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
         forget_days: After so many days without a round `/metrics` no longer has a cluster at all, if another one lives;
             0 never forgets one.
+        marks_token: Token of `POST /api/v1/marks`, the only request that writes; None takes no marks.
+        public_url: Where people reach the page, "https://evenkeel.example.org/path"; messages of alerts link to it.
     """
 
     listen: str = "127.0.0.1:8090"
@@ -299,6 +227,8 @@ class ServeSettings(Section):
     most_series: int = Field(default=500_000, ge=1_000)
     burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
     forget_days: float = Field(default=7.0, ge=0)
+    public_url: str | None = None
+    marks_token: SecretStr | None = None
 
     @field_validator("listen")
     @classmethod
@@ -309,7 +239,18 @@ class ServeSettings(Section):
             raise ValueError(message)
         return listen
 
-    @field_validator("token", "password")
+    @field_validator("public_url")
+    @classmethod
+    def _is_url(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment:
+            message = "it must be a URL like https://evenkeel.example.org, without a query"
+            raise ValueError(message)
+        return url.rstrip("/")
+
+    @field_validator("token", "password", "marks_token")
     @classmethod
     def _not_empty(cls, secret: SecretStr | None) -> SecretStr | None:
         if secret is not None and not secret.get_secret_value():
@@ -359,6 +300,8 @@ class Settings(BaseSettings):
         kafka: The connection to it.
         offsets_log: "log" reads the groups' log, `__consumer_offsets`; "admin" asks for groups by Kafka's requests,
             where nobody may read it; "auto" takes the log where it may be read (docs/admin-mode.md).
+        rocketmq: The connection to the watched cluster where that is RocketMQ (docs/rocketmq.md): then `kafka` and
+            `offsets_log` mean nothing, and `bus` is needed. None where it is Kafka.
         bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
         filters: What is watched.
         probe: The probe.
@@ -383,6 +326,7 @@ class Settings(BaseSettings):
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
     offsets_log: OffsetsLog = "auto"
+    rocketmq: RocketMQSettings | None = None
     bus: KafkaSettings | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
@@ -405,6 +349,11 @@ class Settings(BaseSettings):
                 "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
             )
             raise ValueError(message)
+
+    @field_validator("rocketmq", mode="before")
+    @classmethod
+    def _rocketmq(cls, rocketmq: object) -> object:
+        return rocketmq_section(rocketmq) or None
 
     @field_validator("bus", mode="before")
     @classmethod
@@ -451,7 +400,7 @@ class Settings(BaseSettings):
     def expected_strategy(self, group: str) -> str | None:
         """Strategy that a group is expected to run; None when no rule names it."""
         for rule in self.strategies:
-            if _fits(group, rule.groups):
+            if fits(group, rule.groups):
                 return rule.strategy
         return None
 
@@ -480,30 +429,7 @@ def load_settings(**given: Any) -> Settings:
 _PLACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-_MATCHERS: dict[str, re.Pattern[str] | str] = {}
-
-
-def _matcher(pattern: str) -> re.Pattern[str] | str:
-    found = _MATCHERS.get(pattern)
-    if found is None:
-        if len(pattern) > 1 and pattern[0] == pattern[-1] == "/":
-            try:
-                found = re.compile(pattern[1:-1], re.DOTALL)
-            except re.error as error:
-                message = f"the regular expression {pattern} does not compile: {error}"
-                raise ValueError(message) from error
-        else:
-            found = pattern
-        _MATCHERS[pattern] = found
-    return found
-
-
-def _fits(name: str, pattern: str) -> bool:
-    matcher = _matcher(pattern)
-    return name == matcher if isinstance(matcher, str) else matcher.search(name) is not None
-
-
 def _passes(name: str, watched: tuple[str, ...], ignored: tuple[str, ...]) -> bool:
-    if any(_fits(name, pattern) for pattern in ignored):
+    if any(fits(name, pattern) for pattern in ignored):
         return False
-    return not watched or any(_fits(name, pattern) for pattern in watched)
+    return not watched or any(fits(name, pattern) for pattern in watched)

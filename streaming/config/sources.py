@@ -23,7 +23,7 @@ _NAME = "evenkeel.toml"
 _CLUSTERS_VARIABLE = "EVENKEEL_CLUSTERS"
 
 # Settings of an entry of `[[clusters]]`, with their names in `Settings`.
-_OF_CLUSTER = {"name": "cluster", "kafka": "kafka", "offsets_log": "offsets_log"}
+_OF_CLUSTER = {"name": "cluster", "kafka": "kafka", "offsets_log": "offsets_log", "rocketmq": "rocketmq"}
 
 
 class NoJsonError(ValueError):
@@ -114,7 +114,7 @@ def _one_cluster(values: dict[str, Any], file: str) -> dict[str, Any]:
     Raises:
         SetupError: There are several, or the cluster is given in another form.
     """
-    for name in ("cluster", "kafka", "offsets_log"):
+    for name in ("cluster", "kafka", "offsets_log", "rocketmq"):
         if name in values:
             message = (
                 f"{file} has {name} at its top level: begin the cluster's settings with [[clusters]], give its name as "

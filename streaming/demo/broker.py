@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import random
 import re
 import socket
 import subprocess
@@ -19,6 +17,7 @@ from typing import ClassVar, Self
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from streaming.demo.ports import check_port_is_free, free_port
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
 from streaming.java import find_java
@@ -45,9 +44,6 @@ _ANSWER_MS = 2_000
 """Limit for one request of the readiness check; then the next attempt follows."""
 
 _POLL_S = 0.1
-
-_PORTS = (20_000, 32_000)
-"""Below the ranges that Linux (32768 and up) and macOS (49152 and up) use for outgoing connections."""
 
 _DEFAULTS: Mapping[str, str] = {
     # One broker holds every replica.
@@ -139,8 +135,8 @@ class EmbeddedBroker:
         self._overrides = dict(overrides or {})
         self._process: GuardedProcess | None = None
         used_before = self._ports_used_before()
-        self._port = port or (used_before[0] if used_before else _free_port())
-        self._controller_port = used_before[1] if used_before else _free_port()
+        self._port = port or (used_before[0] if used_before else free_port())
+        self._controller_port = used_before[1] if used_before else free_port()
         self.bootstrap = f"{_HOST}:{self._port}"
 
     def __enter__(self) -> Self:
@@ -167,7 +163,7 @@ class EmbeddedBroker:
         if self.pid is not None:
             return
         for port in (self._port, self._controller_port):
-            _check_port_is_free(port)
+            check_port_is_free(port)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._write_settings()
@@ -281,26 +277,6 @@ class EmbeddedBroker:
             return False
         finally:
             admin.close()
-
-
-def _free_port() -> int:
-    """Pick a free port that no outgoing connection can take while the broker restarts."""
-    while True:
-        port = random.randint(*_PORTS)  # noqa: S311  (no secret)
-        with contextlib.suppress(SetupError):
-            _check_port_is_free(port)
-            return port
-
-
-def _check_port_is_free(port: int) -> None:
-    with socket.socket() as probe:
-        # As the JVM does on Unix: connections of a broker that just ended (TIME_WAIT) do not count as taken.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, port))
-        except OSError as error:
-            message = f"Port {port} of {_HOST} is in use: stop the program that uses it, or choose another port."
-            raise SetupError(message) from error
 
 
 def _escaped(value: str) -> str:

@@ -30,6 +30,14 @@ def look_at_alerts(settings: Settings) -> Iterator[Line]:
     if not targets:
         text = "there are none, so no alert is delivered. Name one in alerts.targets_file (docs/alerts.md)."
         yield Line("alerts", "targets", "warn", text)
-    for name in targets:
-        text = "its address is of a form that can be used; `evenkeel alert --test` sends a message"
-        yield Line("alerts", f"target {name}", "ok", text)
+    for name, target in targets.items():
+        trouble = target.status()
+        if trouble is None:
+            text = f"{target.looked_at}; `evenkeel alert --test` sends a message"
+            yield Line("alerts", f"target {name}", "ok", text)
+        else:
+            text = f"{trouble}: start it, or correct its address (docs/alerts.md#alertmanager)"
+            yield Line("alerts", f"target {name}", "wrong", text)
+    if settings.alerts.heartbeat_url is None:
+        text = "alerts.heartbeat_url is not set: nobody outside is told when the alerter stands still (docs/alerts.md)"
+        yield Line("alerts", "heartbeat", "ok", text)

@@ -6,12 +6,13 @@ It uses no Spark, no Kafka client and no clock: time comes with the events.
 from __future__ import annotations
 
 from streaming.groups.advance import advance
-from streaming.groups.context import GroupConfig, Incarnations, custom_of
+from streaming.groups.context import Allocation, GroupConfig, Incarnations, custom_of, queue_list
 from streaming.groups.rows import GapRow, OpenTransactionRow, QuarantineRow, RoundRow, Rows, TopicRow, encode_rows
 from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
 from streaming.groups.verdicts import unpack_inputs
 
 __all__ = [
+    "Allocation",
     "GapRow",
     "GroupConfig",
     "Incarnations",
@@ -27,5 +28,6 @@ __all__ = [
     "encode_reserved",
     "encode_rows",
     "encode_state",
+    "queue_list",
     "unpack_inputs",
 ]

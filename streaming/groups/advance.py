@@ -29,7 +29,8 @@ from streaming.groups.load.rates import void_topic
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.members import close_modern_members, write_modern_members
 from streaming.groups.modern.verdicts import was_met_empty, write_modern_verdicts
-from streaming.groups.rows import LOG, Rows
+from streaming.groups.rocketmq.round import close_rocketmq_group, judge_rocketmq_round
+from streaming.groups.rows import LOG, ROCKETMQ, Rows
 from streaming.groups.seen.commits import windows_of
 from streaming.groups.seen.take_in import take_membership
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
@@ -40,6 +41,7 @@ from streaming.records import (
     GroupObservation,
     MembershipRecord,
     MembershipTombstone,
+    RocketMQObservation,
     Seen,
     in_order,
     merge_windows,
@@ -102,6 +104,8 @@ def advance(
             churn.end_membership(state, item, context)
         elif isinstance(item, Compacted):
             compaction.take_in(state, item)
+        elif isinstance(item, RocketMQObservation):
+            state = _take_rocketmq_round(state, item, context)
         else:
             modern.follow(state, item, context)
     if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):
@@ -110,8 +114,11 @@ def advance(
 
 
 def _from_source(state: GroupState, observation: GroupObservation) -> GroupState:
+    return _with_source(state, LOG if observation.seen is None else observation.seen.source)
+
+
+def _with_source(state: GroupState, source: str) -> GroupState:
     """The state, or a new one if the group was read from another source so far: its numbers mean something else."""
-    source = LOG if observation.seen is None else observation.seen.source
     if source == state.source:
         return state
     known_nothing = state.is_void() and state.compacted_until < 0
@@ -171,6 +178,19 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
     totals = lag_rows(state, observation, context, passed, rounds)
     offset_events.note(state, state.clock.now, context.rows.lag[before:])
     write_health(state, observation, context, totals)
+
+
+def _take_rocketmq_round(state: GroupState, seen: RocketMQObservation, context: Context) -> GroupState | None:
+    """Judge what a round saw of a RocketMQ group; None when the group is gone."""
+    state = _with_source(state, ROCKETMQ)
+    context.source = state.source
+    passed, rounds = _take_time(state, seen)
+    if seen.gone is None:
+        judge_rocketmq_round(state, seen, context, passed, rounds)
+        return state
+    if state.rocketmq is not None:
+        close_rocketmq_group(state, seen, context)
+    return None
 
 
 def _pass_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
@@ -234,7 +254,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             oldest_unread.forget(partition)  # what comes back under this name may be another topic
 
 
-def _take_time(state: GroupState, observation: GroupObservation) -> tuple[int, int]:
+def _take_time(state: GroupState, observation: GroupObservation | RocketMQObservation) -> tuple[int, int]:
     """Advance the group's clocks to a round; call this before processing anything else of the round.
 
     Returns:

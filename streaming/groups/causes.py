@@ -27,6 +27,13 @@ HANDOVER: Final = "handover"
 REJOINED: Final = "rejoined"
 UNFINISHED_GENERATIONS: Final = "unfinished_generations"
 COORDINATOR_MOVED: Final = "coordinator_moved"
+MEMBER_FROZEN: Final = "member_frozen"
+BROKER_DOWN: Final = "broker_down"
+BROKER_UP: Final = "broker_up"
+BROKER_ADDED: Final = "broker_added"
+NAME_SERVER_DIFFERS: Final = "name_server_differs"
+MEMBER_LISTS_CHANGED: Final = "member_lists_changed"
+SETTLED: Final = "settled"
 UNKNOWN: Final = "unknown"
 
 CAUSES: Final = (
@@ -44,6 +51,13 @@ CAUSES: Final = (
     REJOINED,
     UNFINISHED_GENERATIONS,
     COORDINATOR_MOVED,
+    MEMBER_FROZEN,
+    BROKER_DOWN,
+    BROKER_UP,
+    BROKER_ADDED,
+    NAME_SERVER_DIFFERS,
+    MEMBER_LISTS_CHANGED,
+    SETTLED,
     UNKNOWN,
 )
 """All causes, in the order in which a row lists them."""

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from streaming.groups.load.rates import void_window
 from streaming.groups.modern import consumer_group
 from streaming.groups.state import GroupState
-from streaming.records import Compacted, GroupInput, GroupObservation
+from streaming.records import Compacted, GroupInput, GroupObservation, RocketMQObservation
 
 _NEVER = -1
 
@@ -59,5 +59,6 @@ def goes_on_behind(state: GroupState, inputs: Iterable[GroupInput]) -> bool:
     """Whether more of the group's records in the stretch may follow these inputs, the newest ones processed."""
     if state.compacted_until < 0:
         return False
-    taken = max((item.position for item in inputs if not isinstance(item, GroupObservation | Compacted)), default=-1)
+    rounds = GroupObservation | RocketMQObservation | Compacted
+    taken = max((item.position for item in inputs if not isinstance(item, rounds)), default=-1)
     return taken + 1 < state.compacted_until

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assignors import BadStrategy, CustomStrategies, CustomStrategy, custom_strategies
+from assignors.rocketmq import MessageQueue
 from streaming.exceptions import SetupError
 from streaming.groups.rows import LOG, Rows
 
@@ -34,6 +35,34 @@ class Incarnations:
 
 
 @dataclass(frozen=True, slots=True)
+class Allocation:
+    """Parameters of RocketMQ's strategies, which clients do not tell; None where they are not configured.
+
+    Attributes:
+        virtual_node_cnt: Of CONSISTENT_HASH.
+        message_queue_list: Of CONFIG.
+        consumeridcs: Of MACHINE_ROOM.
+        room_separator: Of MACHINE_ROOM_NEARBY: the room is the text before it, in broker names and client ids.
+        nearby_delegate: Name of the strategy that MACHINE_ROOM_NEARBY deals with.
+    """
+
+    virtual_node_cnt: int | None = None
+    message_queue_list: tuple[MessageQueue, ...] | None = None
+    consumeridcs: frozenset[str] | None = None
+    room_separator: str | None = None
+    nearby_delegate: str = "AVG"
+
+
+def queue_list(queues: Iterable[tuple[str, str, int]]) -> tuple[MessageQueue, ...]:
+    """The list of CONFIG, from topic, broker and queue id of each."""
+    return tuple(MessageQueue(topic, broker, queue) for topic, broker, queue in queues)
+
+
+def _default_allocation(_: str) -> Allocation:
+    return Allocation()
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConfig:
     """The core's settings, the same for every group of a cluster.
 
@@ -47,6 +76,7 @@ class GroupConfig:
         what_if_max_size: Largest decision, in partitions times members, for which other strategies are tried; 0 turns
             `what_if` off.
         incarnations: What is known of groups whose state was lost.
+        allocation: Parameters of a RocketMQ group's strategies.
     """
 
     cluster: str
@@ -57,6 +87,7 @@ class GroupConfig:
     custom: CustomStrategies = field(default_factory=CustomStrategies)
     what_if_max_size: int = 50_000
     incarnations: Incarnations = field(default_factory=Incarnations)
+    allocation: Callable[[str], Allocation] = _default_allocation
 
 
 def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:

@@ -20,6 +20,7 @@ from streaming.groups.health.state import Rebalances, Uncommitted
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.load.state import LoadState
 from streaming.groups.modern.state import ModernState
+from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rows import LOG
 from streaming.groups.seen.state import SeenState
 from streaming.records import CommitWindow, MembershipRecord
@@ -122,6 +123,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         stopped: Rebalances whose delayed records the next round tells, oldest first (`delayed.py`).
         source: Where the group is read from: "log", or how it is seen in rounds.
         seen: The looks at a group that is only seen in rounds; None for one whose log is read.
+        rocketmq: What only RocketMQ's groups have; None for Kafka's.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -148,6 +150,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     stopped: list[Stopped] = []
     source: str = LOG
     seen: SeenState | None = None
+    rocketmq: RocketMQState | None = None
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -234,7 +237,8 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("UnreadableState", 3): _unchanged,
     ("ClusterTopicState", 3): _unchanged,
     # Version 5 appends the source of a group, the looks at one that is only seen, what memberships and targets that
-    # were only seen have in addition, and the interval in which a decision was made to the churn rows of open costs.
+    # were only seen have in addition, what only RocketMQ's groups have, and the interval in which a decision was made
+    # to the churn rows of open costs.
     ("GroupState", 4): _unchanged,
     ("RoundsState", 4): _unchanged,
     ("UnreadableState", 4): _unchanged,

@@ -105,9 +105,12 @@ VerdictInputs = ClientInputs | ServerInputs
 
 def pack_inputs(inputs: VerdictInputs) -> bytes | None:
     """The line of `evenkeel assign`, compressed (zlib); None when it is beyond `LINE_MAX` or `PACKED_MAX`."""
-    if _is_too_long(inputs):
-        return None
-    line = msgspec.json.encode(_line(inputs))
+    return None if _is_too_long(inputs) else pack_line(_line(inputs))
+
+
+def pack_line(question: Mapping[str, Any]) -> bytes | None:
+    """A line of `evenkeel assign`, compressed; None when it is beyond `LINE_MAX` or `PACKED_MAX`."""
+    line = msgspec.json.encode(question)
     if len(line) > LINE_MAX:
         return None
     packer = zlib.compressobj(_LEVEL)
@@ -204,7 +207,7 @@ class Judged:
         log_partition: Partition of the offsets log; -1 when unknown.
         record_time: Time of the record, ms.
         incarnation: The group's incarnation.
-        generation: Generation, or epoch; None when unknown.
+        generation: Generation, or epoch; None where a group has none (RocketMQ).
         strategy: The strategy that the members agreed on, or the server assignor that they request; None if there is
             none.
         source: Where the group is read from.

@@ -8,12 +8,14 @@ per group. No timeout is set: time comes with the events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from streaming.config import Settings
+from streaming.config import RocketMQStrategy, Settings, strategy_of
 from streaming.groups import (
+    Allocation,
     GroupConfig,
     Incarnations,
     Rows,
@@ -24,6 +26,7 @@ from streaming.groups import (
     encode_reserved,
     encode_rows,
     encode_state,
+    queue_list,
 )
 from streaming.job.arrow_state import ArrowState, install
 from streaming.log_health import (
@@ -64,6 +67,23 @@ def group_config(settings: Settings, incarnations: Incarnations | None = None) -
         custom=custom_of((one.name, one.assignor, one.deterministic) for one in settings.custom_strategies),
         what_if_max_size=settings.job.what_if_max_size,
         incarnations=incarnations or Incarnations(),
+        # (The strategies alone: this travels to the executors, and the section holds secrets.)
+        allocation=partial(_allocation, settings.rocketmq.strategies if settings.rocketmq is not None else ()),
+    )
+
+
+def _allocation(strategies: tuple[RocketMQStrategy, ...], group: str) -> Allocation:
+    """What the configuration says of the strategy of a RocketMQ group's members."""
+    given = strategy_of(strategies, group)
+    if given is None:
+        return Allocation()
+    listed, rooms = given.message_queue_list, given.consumeridcs
+    return Allocation(
+        given.virtual_node_cnt,
+        None if listed is None else queue_list((one.topic, one.broker, one.queue) for one in listed),
+        None if rooms is None else frozenset(rooms),
+        given.room_separator,
+        given.delegate or "AVG",
     )
 
 

@@ -298,7 +298,7 @@ def refuse_lost(settings: Settings, checkpoint: str, plan: Rebuild | None) -> No
 
 
 # The first start creates all tables, except those that a later release has added: each start creates them if missing.
-_ADDED: Final = frozenset({"member_load", "topics"})
+_ADDED: Final = frozenset({"broker_members", "member_load", "topics"})
 
 
 def _lost(tables: list[KnownRows], standing: Standing | None) -> list[str]:

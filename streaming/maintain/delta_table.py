@@ -59,7 +59,9 @@ _PAUSE_S = 0.5
 _LEAST_ROW = 10
 
 # What the log says of a file, by the names of `get_add_actions`.
-_OF_A_FILE = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
+_OF_A_FILE = (
+    "path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}", "min.round", "max.round",
+)  # fmt: skip
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
@@ -74,13 +76,21 @@ class MaintainedTable:
         self.uri = f"{root.rstrip('/')}/{table.name}"
         self.folder: Any = file_system(self.uri)
         self._opened = opened
+        self._listed: tuple[int, list[dict[str, Any]]] | None = None
 
     def files(self) -> list[File]:
         """All data files of the newest version."""
+        return [_file_of(action) for action in self._actions()]
+
+    def _actions(self) -> list[dict[str, Any]]:
+        """What the log says of the files of the newest version; listed once per version."""
         self._opened.update_incremental()
-        actions = pa.table(self._opened.get_add_actions(flatten=True))
-        found = actions.select([name for name in _OF_A_FILE if name in actions.column_names]).to_pylist()
-        return [_file_of(action) for action in found]
+        version = self._opened.version()
+        if self._listed is None or self._listed[0] != version:
+            actions = pa.table(self._opened.get_add_actions(flatten=True))
+            found = actions.select([name for name in _OF_A_FILE if name in actions.column_names]).to_pylist()
+            self._listed = version, found
+        return self._listed[1]
 
     def rows(self) -> ds.FileSystemDataset:
         """All rows of the newest version, as a data set."""
@@ -213,11 +223,7 @@ class MaintainedTable:
         return len(files), sum(file.rows for file in files)
 
     def _files_of(self, first: date, last: date, rounds: tuple[int, int] | None) -> list[File]:
-        self._opened.update_incremental()
-        actions = pa.table(self._opened.get_add_actions(flatten=True))
-        wanted = (*_OF_A_FILE, "min.round", "max.round")
-        chosen = actions.select([name for name in wanted if name in actions.column_names]).to_pylist()
-        return [_file_of(action) for action in chosen if _concerns(action, first, last, rounds)]
+        return [_file_of(action) for action in self._actions() if _concerns(action, first, last, rounds)]
 
     @property
     def _schema(self) -> pa.Schema:

@@ -27,7 +27,6 @@ from streaming.events import (
     TopicEvent,
     UnreadTimestamp,
 )
-from streaming.events_seen import SeenEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, is_its_turn, reporting, rest_after, rested
@@ -494,7 +493,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             topics[event.group] = set()
         elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
-        elif not isinstance(event, SeenEvent) and event.group in topics:
+        elif isinstance(event, TopicEvent) and event.group in topics:
             topics[event.group].add(event.topic)
     since: dict[int, int] = {}
     for event in events:
@@ -506,7 +505,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
                 since[event.log_partition] = event.held_since
         elif isinstance(event, TopicEvent):
             topics.setdefault(event.group, set()).add(event.topic)
-        elif not isinstance(event, SeenEvent):
+        elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
     recalled = {group: frozenset(names) for group, names in topics.items()}
     return Memory(recalled, recalled_holds(closed, since), turns=Turns(told=told), source=closed.source)

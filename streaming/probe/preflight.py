@@ -28,6 +28,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rights import topic_rights
+from streaming.probe.rocketmq.preflight import cluster_problems
 from streaming.probe.topics import creation_problem, wrong_settings
 
 _CONNECT_S = 5.0
@@ -87,6 +88,11 @@ def inspect(settings: Settings, more: More | None = None) -> Iterator[Inspected]
         settings: All settings.
         more: Further looks at each cluster, once it has been reached.
     """
+    if settings.rocketmq is not None:
+        yield from _each("rocketmq: name servers and brokers", list(cluster_problems(settings)))
+        if settings.bus is not None:
+            yield from _inspected("bus", settings.bus, lambda admin: _of_bus(admin, settings), more)
+        return
 
     def watched(admin: Any) -> Iterator[Inspected]:
         yield from _watched(admin, settings)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, KafkaError
@@ -19,6 +19,8 @@ from streaming.probe.observe import Memory, recall
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk
 
 _LOG = room_log(__name__)
+
+T = TypeVar("T")
 
 _LOOKBACK = 16
 """The last closing record is among the last two records, unless rounds failed; each further step goes 16 times back."""
@@ -36,15 +38,31 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
     Raises:
         RoundAbandonedError: The topics could not be read.
     """
+    return read_back(settings, deadline, recall) or Memory()
+
+
+def read_back(
+    settings: Settings, deadline: Deadline, make: Callable[[RoundClosed, Iterable[Event], Iterable[Event]], T]
+) -> T | None:
+    """Make a memory of the last closed round; None when there is none.
+
+    Args:
+        settings: All settings.
+        deadline: For all of it.
+        make: Gets the closing record, the round's events, and the resting events before it (as `recall`).
+
+    Raises:
+        RoundAbandonedError: The topics could not be read.
+    """
     try:
         consumer = take_whole_batches(open_consumer(settings.bus_kafka))
         try:
             closed = _last_closed(consumer, settings, deadline)
             if closed is None:
-                return Memory()
+                return None
             is_partial = closed.untold or closed.topics_since is not None
             resting = _resting(consumer, settings, closed, deadline) if is_partial else ()
-            return recall(closed, _events(consumer, settings, {closed.round: closed.events}, deadline), resting)
+            return make(closed, _events(consumer, settings, {closed.round: closed.events}, deadline), resting)
         finally:
             consumer.close()
     except KafkaError as error:

@@ -31,6 +31,7 @@ from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory
 from streaming.probe.preflight import check
 from streaming.probe.readback import remember
+from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.rounds import one_round
 from streaming.probe.source import Source, choose, is_readable
 from streaming.probe.topics import create_missing
@@ -180,7 +181,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
         SetupError: A person must fix something; the probe ends.
     """
     interval = settings.probe.interval_ms / 1000
-    with Probe(settings, stop) as probe:
+    with RocketMQProbe(settings, stop) if settings.rocketmq else Probe(settings, stop) as probe:
         for _ in _ticks(interval, stop):
             try:
                 _persistently(probe, interval, stop)
@@ -202,14 +203,17 @@ def main(settings: Settings | None = None) -> int:
 def _watch(settings: Settings, stop: threading.Event) -> None:
     if problems := check(settings):
         raise SetupError("\n".join(map(str, problems)))
-    _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
+    if settings.rocketmq is not None:
+        _LOG.info("Watching RocketMQ cluster %r at %s.", settings.cluster, "; ".join(settings.rocketmq.addresses))
+    else:
+        _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
     if settings.bus is not None:
         _LOG.info("Rounds are written to %s.", settings.bus.bootstrap_servers)
     run(settings, stop)
     _LOG.info("Stopped.")
 
 
-def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
+def _persistently(probe: Probe | RocketMQProbe, interval: float, stop: threading.Event) -> None:
     """Run rounds until one closes; an outage is logged in two lines, its begin and its end.
 
     Raises:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from streaming.events import EVENTS_VERSION, encode_event
-from streaming.events_seen import (
+from streaming.events import (
+    EVENTS_VERSION,
     MOST_TOLD,
     ClassicMemberSeen,
     ClassicSeen,
@@ -24,6 +24,7 @@ from streaming.events_seen import (
     ConsumerMemberSeen,
     ConsumerSeen,
     SeenPartitions,
+    encode_event,
 )
 from streaming.offsets_log import printed
 
@@ -75,7 +76,7 @@ class Telling:
 
     Attributes:
         looked: As in `SeenGroupEvent`.
-        events: Its events of `events_seen.py`.
+        events: Its events of `events/seen.py`.
     """
 
     looked: bool = False

@@ -6,25 +6,28 @@ import contextlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
 from streaming.events import (
+    ADMIN,
     EVENTS_VERSION,
     ClusterTopicEvent,
     Event,
     GroupGone,
     LogHold,
+    RocketMQGroupEvent,
     RoundClosed,
     RoundOpened,
     RoundSeen,
+    SeenEvent,
     TopicEvent,
     encode_event,
     encode_round,
 )
-from streaming.events_seen import SeenEvent
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
@@ -141,7 +144,8 @@ class RoundWriter:
         for ack, (_, event) in zip(acks, events, strict=True):
             # Its topics, and what was seen of it, follow in the same partition.
             if not isinstance(event, TopicEvent | SeenEvent):
-                rests = isinstance(event, GroupGone | ClusterTopicEvent) or event.idle
+                gone = isinstance(event, RocketMQGroupEvent) and event.gone is not None
+                rests = gone or isinstance(event, GroupGone | ClusterTopicEvent) or event.idle
             record = _acknowledged(ack, topic)
             for known in (positions, resting) if rests else (positions,):
                 first, end = known.get(record.partition, (record.offset, record.offset))
@@ -161,6 +165,7 @@ class RoundWriter:
         untold: int = 0,
         topics_since: int | None = None,
         offsets_retention_minutes: int | None = None,
+        seen_by: str = ADMIN,
     ) -> RoundClosed:
         """Write the closing record.
 
@@ -174,11 +179,12 @@ class RoundWriter:
             untold: Groups that are listed but have no events.
             topics_since: Time of the oldest event of a topic of the cluster that a new probe must find.
             offsets_retention_minutes: What the brokers say; None if that is not known.
+            seen_by: Source of the groups, in a round that does not read a log.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
         """
-        kind = RoundSeen if log is None else RoundClosed
+        kind = partial(RoundSeen, seen_by=seen_by) if log is None else RoundClosed
         record = kind(
             v=EVENTS_VERSION,
             cluster=self._cluster,

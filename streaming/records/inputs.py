@@ -16,6 +16,7 @@ import msgspec
 
 from streaming.records.member import Member
 from streaming.records.modern import ModernInput
+from streaming.records.rocketmq import RocketMQObservation
 from streaming.records.rounds import GroupObservation
 
 
@@ -207,7 +208,15 @@ def group_of(key: str) -> str | None:
     return key[len(_GROUP) :] if key.startswith(_GROUP) else None
 
 
-GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | GroupObservation | Compacted | ModernInput
+GroupInput = (
+    CommitWindow
+    | MembershipRecord
+    | MembershipTombstone
+    | GroupObservation
+    | Compacted
+    | ModernInput
+    | RocketMQObservation
+)
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -238,5 +247,7 @@ def _order(item: GroupInput) -> tuple[int, int, int]:
     # number.
     if isinstance(item, GroupObservation):
         return item.log_position, 0, item.round
+    if isinstance(item, RocketMQObservation):
+        return 0, 0, item.round  # there is no log
     # A compacted range begins before the record at its first offset, which may exist.
     return item.position, 1, 0 if isinstance(item, Compacted) else 1

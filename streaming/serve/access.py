@@ -8,10 +8,12 @@ import hmac
 from collections.abc import Mapping
 from typing import Final
 
+from pydantic import SecretStr
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streaming.config import ServeSettings
+from streaming.serve.api import MARKS
 from streaming.serve.guesses import Guesses
 from streaming.serve.problems import problem
 
@@ -28,12 +30,15 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
 }
 
-OPEN: Final = frozenset({"/health", "/burrow/admin", "/burrow/admin/ready"})
+OPEN: Final = frozenset({"/health", "/health/alerter", "/burrow/admin", "/burrow/admin/ready"})
 """Paths without a login: they tell that the server runs, and no names."""
 
 
 class Guard:
-    """Lets through what may be asked: GET and HEAD, under our names, with the token or password where one is set."""
+    """Lets through what may be asked, under our names.
+
+    That is GET and HEAD, with the token or password where one is set, and one POST where it has a token of its own.
+    """
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, guesses: Guesses | None = None) -> None:
         """Prepare.
@@ -46,6 +51,7 @@ class Guard:
         self._app = app
         self._hosts = frozenset(host.lower() for host in settings.own_hosts)
         self._secrets = tuple(_secrets(settings))
+        self._writes = None if settings.marks_token is None else _bearer(settings.marks_token)
         self._basic = settings.password is not None
         self._path = "/" + settings.path.strip("/") if settings.path.strip("/") else ""
         self._guesses = guesses or Guesses()
@@ -71,34 +77,46 @@ class Guard:
 
     async def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        client = scope.get("client")
+        address = client[0] if client else ""
+        if scope["method"] == "POST" and path == MARKS:
+            if self._hosts and _host(headers.get("host", "")) not in self._hosts:
+                return problem(421, "This server is not asked under that name: add it to serve.hosts.")
+            if self._writes is None:
+                return problem(403, "This server takes no marks: set EVENKEEL_SERVE__MARKS_TOKEN.")
+            return await self._login(headers.get("authorization", ""), address, (self._writes,), "Bearer")
         if scope["method"] not in {"GET", "HEAD"}:
             return problem(405, "This server only answers GET and HEAD.", headers={"Allow": "GET, HEAD"})
         if self._hosts and _host(headers.get("host", "")) not in self._hosts:
             return problem(421, "This server is not asked under that name: add it to serve.hosts.")
-        if not self._secrets or scope["path"].removeprefix(scope.get("root_path", "")) in OPEN:
+        if not self._secrets or path in OPEN:
             return None
-        client = scope.get("client")
-        return await self._login(headers.get("authorization", ""), client[0] if client else "")
+        scheme = 'Basic realm="evenkeel", charset="UTF-8"' if self._basic else "Bearer"
+        return await self._login(headers.get("authorization", ""), address, self._secrets, scheme)
 
-    async def _login(self, login: str, address: str) -> ASGIApp | None:
+    async def _login(self, login: str, address: str, secrets: tuple[bytes, ...], scheme: str) -> ASGIApp | None:
         if login:
             if not await self._guesses.may_try(address):
                 return problem(429, "Too many wrong logins from your address: try again.", headers={"Retry-After": "1"})
             given = _given(login)
-            if given is not None and any(hmac.compare_digest(given, secret) for secret in self._secrets):
+            if given is not None and any(hmac.compare_digest(given, secret) for secret in secrets):
                 return None
             self._guesses.was_wrong(address, login)
-        scheme = 'Basic realm="evenkeel", charset="UTF-8"' if self._basic else "Bearer"
         return problem(401, "This server needs a login.", headers={"WWW-Authenticate": scheme})
 
 
 def _secrets(settings: ServeSettings) -> list[bytes]:
     found = []
     if settings.token is not None:
-        found.append(b"bearer " + settings.token.get_secret_value().encode())
+        found.append(_bearer(settings.token))
     if settings.password is not None:
         found.append(b"basic " + f"{settings.user}:{settings.password.get_secret_value()}".encode())
     return found
+
+
+def _bearer(token: SecretStr) -> bytes:
+    return b"bearer " + token.get_secret_value().encode()
 
 
 def _given(header: str) -> bytes | None:

@@ -49,12 +49,16 @@ def application(model: Model, scrapes: Scrapes, settings: ServeSettings, site: S
     async def health(_: Request) -> Response:
         return _health(model)
 
+    async def health_of_alerter(_: Request) -> Response:
+        return await run_in_threadpool(_health_of_alerter, model, site)
+
     async def metrics(request: Request) -> Response:
         return await run_in_threadpool(_metrics, scrapes, request)
 
     routes = [
         *page_routes(site),
         Route("/health", health),
+        Route("/health/alerter", health_of_alerter),
         Route("/metrics", metrics),
         Route("/metrics/{mode}", metrics),
         *api.routes(model, site),
@@ -114,6 +118,19 @@ def _health(model: Model) -> Response:
     }
     # Silence is the job's trouble: a restart of this server would not mend it.
     return JSONResponse(body, 200 if followed else 503)
+
+
+def _health_of_alerter(model: Model, site: Site) -> Response:
+    """Whether the alerter of every cluster judges rounds, by what it wrote; without names."""
+    snapshot = model.snapshot
+    lives = None if snapshot is None else site.alerters_live(sorted(snapshot.clusters))
+    if lives is None:
+        return JSONResponse({"status": "starting"}, 503, {"Retry-After": "5"})
+    late = sum(one is False for one in lives.values())
+    unknown = sum(one is None for one in lives.values())
+    status = "late" if late else "unknown" if unknown or not lives else "ok"
+    body = {"status": status, "clusters": len(lives), "late_clusters": late, "unknown_clusters": unknown}
+    return JSONResponse(body, 200 if status == "ok" else 503)
 
 
 async def _http_error(_: Request, error: Exception) -> Response:

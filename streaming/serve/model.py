@@ -70,6 +70,7 @@ class Model:
     """The lake as the server sees it.
 
     Attributes:
+        root: Folder or URI of the lake.
         lake: Answers to queries, from memory.
         snapshot: The newest; None until everything present was read once.
         burrow: Whether commits are held for Burrow's API.
@@ -82,6 +83,7 @@ class Model:
             settings: The settings.
             after: Called in the thread after each look at the lake.
         """
+        self.root = settings.lake
         self.thresholds = Thresholds.load(settings.alerts.rules)
         self.snapshot: Snapshot | None = None
         self._after = after

@@ -39,7 +39,7 @@ _PIECE_ROWS = 131_072
 _MOST_ROWS = 1_000_000
 
 # The day comes last: it is all that advice has.
-_TIMES = ("round_time", "record_time", "attempt_time", "to_time", DAY)
+_TIMES = ("round_time", "record_time", "attempt_time", "to_time", "written_time", DAY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,15 @@ from deltalake.exceptions import DeltaError
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from streaming.config import KAFKA_SECRETS, Settings, Thresholds, checkpoint_of, environment_of, secret_variable
+from streaming.config import (
+    KAFKA_SECRETS,
+    ROCKETMQ_SECRETS,
+    Settings,
+    Thresholds,
+    checkpoint_of,
+    environment_of,
+    secret_variable,
+)
 from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
 from streaming.probe import RoundAbandonedError, check, source_of
@@ -30,14 +38,15 @@ from streaming.terminal import printable
 from streaming.up.live import Quiet, lines, live_rows, render
 
 # Each program gets only the secrets that it needs.
-_CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
+_ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS)
+_CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS) + _ROCKETMQ
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
 _LOGIN = ("EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD")
 _STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES + _LOGIN)
 # (Longer than any batch: the job stops between two.)
-JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS + _LOGIN)
+JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS + _LOGIN + _ROCKETMQ)
 # (Longer than a slow target may take to answer.)
 ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30, without=_CLUSTERS + _LOGIN)
 # (Longer than it waits for answers under way, and for the thread that reads the lake.)

@@ -161,7 +161,13 @@ def test_where_nobody_knows_the_subscriptions_only_a_partition_that_a_member_cer
     members: list[dict[str, Any]],
 ) -> None:
     def with_health(*names: str) -> list[tuple[str, str]]:
-        base = {"group_type": "classic", "protocol_type": "consumer", "partitions": 8, "members": 4}
+        base = {
+            "group_type": "classic",
+            "protocol_type": "consumer",
+            "strategy": "range",
+            "partitions": 8,
+            "members": 4,
+        }
         before, now = [("t", 0, 5.0)], [(name, 0, 5.0) for name in names]
         health = [row(round=8, hot_partitions=before, **base), row(round=9, hot_partitions=now, **base)]
         return list(told(partition_hourly=hot("t"), members=members, group_health=health))

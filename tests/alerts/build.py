@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.targets import PEOPLE, Outcome
+from streaming.alerts.delivery.outcome import PEOPLE, Outcome
 from streaming.alerts.rules.rules import Rule, load_rules
 from streaming.tables import DeltaLake, LakeReader, table_named
 

@@ -13,8 +13,7 @@ import pytest
 from streaming.alerts import Alerter
 from streaming.alerts.rules.expressions import connect
 from streaming.alerts.rules.rules import Rule
-from streaming.config import Settings
-from streaming.config.settings import AlertSettings
+from streaming.config import AlertSettings, Settings
 from streaming.tables import TABLES, VIEWS, LakeReader
 from tests.alerts.build import BEHIND, DRIFT, INTERVAL, UNEVEN, Writer, rules, time_of
 

@@ -13,11 +13,19 @@ import pytest
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.messages import message_of, trial_message
 from streaming.alerts.delivery.targets import Target
+from streaming.alerts.delivery.wording import Circumstances, Rebalance, Wording
 from streaming.alerts.rules.rules import load_rules
-from streaming.config import SHIPPED_RULES
+from streaming.config import SHIPPED_RULES, Owner
 from tests.alerts.receiver import Receiver
 
 _PAGE = (SHIPPED_RULES.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
+
+_WORDING = Wording(
+    owners=(Owner(team="payments", groups=("billing",)),),
+    public_url="https://evenkeel.example.org",
+    bootstrap="kafka-1:9092",
+    runbooks={"lag": "https://wiki.example.org/lag"},
+)
 
 
 def _examples(language: str) -> list[str]:
@@ -38,9 +46,10 @@ def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
     decided = Decided(
         "id", "alert", "main", "lag", "critical", "billing", None, None, (("about", "lag"),), "firing", "pending",
         1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, "billing is stalled", 1_700_000_021_000,
+        circumstances=Circumstances(Rebalance(10, 1_699_999_900_000, ("member_gone",))),
     )  # fmt: skip
     with Receiver() as receiver:
-        assert Target("hook", receiver.url, 10_000).send(message_of(decided, owner="payments")).reason is None
+        assert Target("hook", receiver.url, 10_000).send(message_of(decided, wording=_WORDING)).reason is None
     assert set(receiver.messages[0]) == set(json.loads(example))
     assert {name: type(value) for name, value in receiver.messages[0].items()} == {
         name: type(value) for name, value in json.loads(example).items()

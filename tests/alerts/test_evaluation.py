@@ -12,8 +12,7 @@ from deltalake import DeltaTable
 
 from streaming.alerts import Alerter
 from streaming.alerts.rules.rules import Rule
-from streaming.config import JobSettings, Settings
-from streaming.config.settings import AlertSettings
+from streaming.config import AlertSettings, JobSettings, Settings
 from tests.alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 
 pytestmark = pytest.mark.turn(6)
@@ -105,7 +104,12 @@ class _Clock:
 
 
 def _settings(root: str, **alerts: Any) -> Settings:
-    return Settings(cluster="c", lake=root, alerts=AlertSettings(**alerts), job=JobSettings(heartbeat_ms=1_000_000))
+    return Settings(
+        cluster="c",
+        lake=root,
+        alerts=AlertSettings(**{"first_start": "deliver", **alerts}),
+        job=JobSettings(heartbeat_ms=1_000_000),
+    )
 
 
 def _alerter(

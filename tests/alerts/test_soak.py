@@ -16,8 +16,7 @@ import pytest
 
 from dashboards.lake import PageLake
 from streaming.alerts import Alerter, open_targets
-from streaming.config import JobSettings, Settings
-from streaming.config.settings import AlertSettings
+from streaming.config import AlertSettings, JobSettings, Settings
 from streaming.tables import LakeReader
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Writer, rules
 from tests.alerts.receiver import Receiver
@@ -92,7 +91,11 @@ class World:
             cluster="c",
             lake=self.writer.root,
             alerts=AlertSettings(
-                targets={"hook": receiver.url}, start_grace_ms=0, longest_retry_ms=1_000, timeout_ms=2_000
+                first_start="deliver",
+                targets={"hook": receiver.url},
+                start_grace_ms=0,
+                longest_retry_ms=1_000,
+                timeout_ms=2_000,
             ),
             job=JobSettings(heartbeat_ms=HEARTBEAT_ROUNDS * INTERVAL),
         )

@@ -14,8 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts import Alerter
 from streaming.alerts.exceptions import LostTrackError
-from streaming.config import JobSettings, Settings
-from streaming.config.settings import AlertSettings
+from streaming.config import AlertSettings, JobSettings, Settings
 from streaming.tables import append_once
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 
@@ -51,7 +50,7 @@ class Watched:
         self.made = rules(folder, *texts)
         self.wall_ms, self.steady_s = float(START), 0.0
         self.target = Notebook()
-        self.alerts = AlertSettings(start_grace_ms=0, **alerts)
+        self.alerts = AlertSettings(start_grace_ms=0, first_start="deliver", **alerts)
         self.alerter = self.start()
 
     def start(self) -> Alerter:

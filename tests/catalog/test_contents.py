@@ -14,7 +14,16 @@ from deltalake.transaction import AddAction
 from streaming.catalog.contents import Contents, contents, faults
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
-from streaming.tables import ADVICE_TABLES, ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES, DeltaLake, table_named
+from streaming.tables import (
+    ADVICE_TABLES,
+    ALERT_TABLES,
+    ALL_TABLES,
+    HISTORY_TABLES,
+    NOTE_TABLES,
+    TABLES,
+    DeltaLake,
+    table_named,
+)
 from streaming.times import DAY_MS
 from tests.catalog.build import lag, lake_of_five_rows, row
 
@@ -122,7 +131,7 @@ def _with_deletion_vectors(lake: DeltaLake) -> None:
 def test_a_lake_in_which_only_the_job_has_written_has_no_fault(tmp_path: Path) -> None:
     found = contents(lake_of_five_rows(tmp_path / "lake", with_alerter=False).root)
     assert [one.table for one in found if one.state == "missing"] == [
-        table.name for table in (*ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES)
+        table.name for table in (*ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES, *NOTE_TABLES)
     ]
     assert faults(found) == []
 

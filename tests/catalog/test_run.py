@@ -15,7 +15,16 @@ from rich.console import Console
 
 from streaming.catalog import LakeIncompleteError, columns_of, contents, list_tables, print_ddl, statements
 from streaming.cli import main
-from streaming.tables import ADVICE_TABLES, ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES, VIEWS, DeltaLake
+from streaming.tables import (
+    ADVICE_TABLES,
+    ALERT_TABLES,
+    ALL_TABLES,
+    HISTORY_TABLES,
+    NOTE_TABLES,
+    TABLES,
+    VIEWS,
+    DeltaLake,
+)
 from tests.catalog.build import lake_of_five_rows
 
 
@@ -119,8 +128,8 @@ def test_statements_alone_are_on_stdout_and_what_is_left_out_is_on_stderr(
     assert sum(statement.startswith("CREATE TABLE ") for statement in expected) == len(TABLES)
     assert code == 0
     assert out == "".join(f"{statement};\n" for statement in expected)
-    views = [f"{table.name}_current" for table in (*ALERT_TABLES, *ADVICE_TABLES)]
-    names = [*(table.name for table in (*ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES)), *views]
+    views = [f"{table.name}_current" for table in (*ALERT_TABLES, *ADVICE_TABLES, *NOTE_TABLES)]
+    names = [*(table.name for table in (*ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES, *NOTE_TABLES)), *views]
     assert err == f"Left out, not in {lake} or of an older release there: {', '.join(names)}.\n"
 
 

@@ -47,6 +47,28 @@ def add_events(lake: MadeLake) -> None:
             "attempt_time": at, "event_date": at // 86_400_000, **more,
         }  # fmt: skip
 
+    def noted(ago_s: int, **more: object) -> dict[str, object]:
+        at = ms - ago_s * 1000
+        return {"cluster": CLUSTER, "made_by": "ann@host", "written_time": at, "event_date": at // 86_400_000, **more}
+
+    hour = 3_600_000
+    muted = {"from_time": ms - 60_000, "until_time": ms + hour, "ended": False, "reason": HOSTILE[0]}
+    lake.add(
+        "mutes",
+        noted(60, mute_id="m1", kind="group", name="billing-stuck", **muted),
+        noted(50, mute_id="m2", kind="rule", name="drift", **muted),
+        noted(50, mute_id="m3", kind="owner", name=HOSTILE[2], **muted),
+        noted(40, mute_id="m2", kind="rule", name="drift", **muted | {"ended": True}),
+        noted(30, mute_id="m4", kind="group", name=f"/{HOSTILE[1]}(/", **muted | {"until_time": ms - 10_000}),
+    )
+    lake.add(
+        "marks",
+        noted(100, mark_id="k1", text="deploy of billing", group_id="billing-stuck", mark_time=ms - 100_000),
+        noted(90, mark_id="k2", text=HOSTILE[0], group_id=None, mark_time=ms - 90_000),
+        noted(80, mark_id="k2", text=HOSTILE[0], group_id=None, mark_time=ms - 90_000),
+        noted(70, mark_id="k3", text="rack 2 moved", group_id=None, mark_time=ms - 500_000),
+    )
+
     added = {"transition_id": None, "alert_id": None, "rule": None, "state": None, "attempt": None}
     lake.add(
         "alert_deliveries",
@@ -57,6 +79,7 @@ def add_events(lake: MadeLake) -> None:
         sent("a-firing", "team", "failed", 200, attempt=2, reason="the server answered 503"),
         sent("b-firing", TARGET, "delivered", 890, rule="lag"),
         sent("b-firing", "team", "given_up", 880, rule="lag", reason="it was refused"),
+        sent("e-firing", "team", "held", 118, rule="lag", attempt=None, duration_ms=None, reason="group x is muted"),
         sent("b-resolved", TARGET, "delivered", 230, rule="lag", state="resolved"),
     )
     lake.add(

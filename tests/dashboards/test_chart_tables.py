@@ -1,4 +1,4 @@
-"""Charts as tables, and marks on charts, with hand-written values."""
+"""Charts as tables, with hand-written values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from dashboards.boards.address import Range
 from dashboards.charts.heat import Line, map_plot
-from dashboards.charts.marks import marked
 from dashboards.charts.measures import count_plot, held, measure_plot
 from dashboards.charts.plots import Heard, lag_plot, rebalance_plot, step_plot
 from dashboards.charts.steps import Steps, steps_of
@@ -110,20 +109,3 @@ def test_a_map_has_the_highest_value_of_each_partition_in_twelve_columns() -> No
     table = table_of(plot)
     assert table["head"] == ["partition", *(at(2 * column) for column in range(12))]
     assert table["rows"] == [["orders 3", "not known", *(str(8 * column + 7) for column in range(11))]]
-
-
-def test_marks_of_the_span_are_drawn_in_order_and_told() -> None:
-    plot = rebalance_plot([], SPAN)
-    assert marked(plot, [(BEGIN - HOUR, "before")], SPAN) == plot
-    found = marked(plot, [(BEGIN + 2 * HOUR, "rollback"), (BEGIN + HOUR, "deploy of v2"), (SPAN.end + HOUR, "x")], SPAN)
-    begin = int(BEGIN.timestamp())
-    assert found["marks"] == [[begin + 3600, "deploy of v2"], [begin + 7200, "rollback"]]
-    assert found["told"] == "0 decisions, 0 partitions moved; 2 marks, the last: rollback"
-
-
-def test_of_very_many_marks_the_newest_are_drawn_and_all_are_counted() -> None:
-    marks = [(BEGIN + n * timedelta(minutes=1), f"mark {n}" + "x" * 500) for n in range(1_000)]
-    found = marked(rebalance_plot([], SPAN), marks, SPAN)
-    assert len(found["marks"]) == 50
-    assert "1,000 marks" in found["told"]
-    assert all(len(text) <= 120 for _, text in found["marks"])

@@ -24,6 +24,7 @@ from streaming.groups.state import STATE_VERSION, GroupState
 from streaming.log_health import ClusterTopicState, RoundsState, UnreadableState
 from streaming.records import (
     STREAMS,
+    TIMEOUT,
     Compacted,
     CurrentAssignment,
     GroupEpoch,
@@ -34,6 +35,7 @@ from streaming.records import (
     SeenConsumer,
     SeenMember,
     StreamsTopology,
+    SubscriptionSeen,
     TargetAssignment,
     TargetEpoch,
     TopicObservation,
@@ -55,6 +57,7 @@ from tests.groups.build import (
 )
 from tests.groups.coordinator import TOPIC, Written
 from tests.groups.modern_log import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
+from tests.groups.rocketmq.world import A, B, C, three
 from tests.offsets_log.written import current_assignment, member_metadata, other_key, regular_expression, target_epoch
 
 __all__ = ["GOLDEN", "KINDS", "SHAPES", "STATES", "filled", "shape_of", "structs_of", "told"]
@@ -302,6 +305,34 @@ def seen_by_broker() -> Life:
     return life
 
 
+def rocketmq() -> Life:
+    """A RocketMQ group that changes while one member does not answer; owners were wrong for a while."""
+    life, world = Life(), three()
+    world.routes["n2"] = {"orders": {"broker-a": 4}}
+    client = world.clients[C]
+    client.more = {"subscriptions": (SubscriptionSeen("orders", "TagA"),)}
+    world.clients[A].held["orders"].clear()
+    client.answer = TIMEOUT
+    world.round(3)
+    world.leave(B)
+    world.rebalance(A)
+    world.round(2)
+    world.leave(A)
+    world.round()
+    life.take(*world.seen)
+    assert life.state is not None
+    # (The cost of a decision that was only seen is never open; the columns have to be read all the same.)
+    life.state.classic.cost = OpenCost(world.rows.rebalance_churn[-1], {"x": {0: START}}, 5)
+    return life
+
+
+def rocketmq_filtered() -> Life:
+    """A RocketMQ group with filters, which a member has joined that answers nothing."""
+    life, world = Life(), three(more={"subscriptions": (SubscriptionSeen("orders", "TagA"),)})
+    life.take(*world.seen)
+    return life
+
+
 STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "behind": ("a leader that did not know the partition count that a round had shown", behind),
     "changing": (
@@ -330,6 +361,8 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "restless": ("a group that rebalances far more often than it did, and commits nothing", restless),
     "seen": ("a group whose log is not read: two looks", seen),
     "seen_by_broker": ("a KIP-848 group that is only seen, which has passed over epochs", seen_by_broker),
+    "rocketmq": ("a RocketMQ group while a change settles, with a member that does not answer", rocketmq),
+    "rocketmq_filtered": ("a RocketMQ group at rest, whose members filter a topic", rocketmq_filtered),
     "stopping": (
         "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",
         stopping,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from streaming.history import Sources, group_days, group_hours, partition_hours, rounds_around
 from streaming.tables import table_named
+from tests.examples import examples
 from tests.history.build import HOUR, HOUR_MS, START_MS, rounds, rows_of
 
 CARRY = 1_200_000
@@ -278,7 +279,7 @@ LAGS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 11), VALUES, st.
 GAPS = st.lists(st.sampled_from((-4_000, 0, 9_000, 10_000, 30_000, 400_000, 2_000_000)), min_size=11, max_size=11)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(-2_500_000, 3_500_000), GAPS, LAGS)
 def test_hours_are_those_of_a_reader_who_goes_through_every_round(
     start: int, gaps: list[int], rows: list[tuple[str, int, int | None, bool]]

@@ -9,6 +9,7 @@ from streaming.tables.schema.table import (
     ASSIGNED,
     BINARY,
     BOOLEAN,
+    BROKER_CLIENTS,
     CAUSES,
     DATE,
     DOUBLE,
@@ -48,6 +49,7 @@ _VALUES: dict[Type, list[Any]] = {
     CAUSES: [[["c", "e", 2, ["m", ""], None, "1", None], ["", "", None, [], "t", None, "x"]], [], None],
     ASSIGNED: [[["t", [0, 1], None], ["u", [], "b"]], [], None],
     LABELS: [[["n", "v"]], [], None],
+    BROKER_CLIENTS: [[["c", "10.0.0.1:5", "JAVA", "V5_5_0"], ["", None, None, None]], [], None],
 }
 
 _ROWS = 8

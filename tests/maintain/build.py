@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +32,16 @@ SMALL = Limits(min_files=3, quiet_ms=-DAY_MS)
 
 
 def new_lake(root: Path) -> DeltaLake:
-    lake = DeltaLake(str(root / "lake"))
-    lake.create(ALL_TABLES)
-    return lake
+    return DeltaLake(str(shutil.copytree(_empty_lake(), root / "lake")))
+
+
+@cache
+def _empty_lake() -> Path:
+    """A lake without rows, made once: creating its tables takes ten times as long as copying them."""
+    folder = Path(tempfile.mkdtemp(prefix="evenkeel-empty-lake-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    DeltaLake(str(folder / "lake")).create(ALL_TABLES)
+    return folder / "lake"
 
 
 def row(table: str, day: int, number: int, **values: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,9 +35,9 @@ def day_of(days_ago: int) -> date:
 def observed(writer: Writer, first: int = DAYS, last: int = 0) -> None:
     """Two rounds a day, with a row of health for each of the groups a and b, and one that closes the last day."""
     health, rounds = [], []
-    times = [start_of(ago) + hour * HOUR_MS for ago in range(first, last, -1) for hour in (12, 13)]
+    times = [start_of(ago) + 12 * HOUR_MS + number * MINUTE_MS for ago in range(first, last, -1) for number in (0, 30)]
     for time_ms in [*times, start_of(last) + HOUR_MS]:
-        number = time_ms // HOUR_MS
+        number = time_ms // MINUTE_MS
         for group in "ab":
             row = at(
                 "group_health", time_ms, group_id=group, round=number, state="Stable", members=2, commits=1,
@@ -59,15 +60,38 @@ def stopped(days_ago: int, number: int, group: str = "a", **changes: Any) -> lis
     return at("rebalance_churn", start_of(days_ago) + 12 * HOUR_MS + number * MINUTE_MS, **(fields | changes))
 
 
-@pytest.fixture
-def lake(tmp_path: Any) -> DeltaLake:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four days; group a has three costly rebalances on the third one back."""
-    made = DeltaLake(str(tmp_path / "lake"))
+    made = DeltaLake(str(tmp_path_factory.mktemp("written") / "lake"))
     made.create()
     writer = Writer(made)
     observed(writer)
     writer.append("rebalance_churn", *(stopped(3, number) for number in range(3)))
-    return made
+    return Path(made.root)
+
+
+@pytest.fixture(scope="module")
+def looked_after(written: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
+    """The same lake with its history and its advice, and what was done for it."""
+    lake = copied(written, tmp_path_factory.mktemp("looked-after"))
+    return Path(lake.root), maintain(lake)
+
+
+def copied(lake: Path, folder: Path) -> DeltaLake:
+    return DeltaLake(str(shutil.copytree(lake, folder / "lake")))
+
+
+@pytest.fixture
+def lake(written: Path, tmp_path: Path) -> DeltaLake:
+    """The lake as its job has written it."""
+    return copied(written, tmp_path)
+
+
+@pytest.fixture
+def advised(looked_after: tuple[Path, list[Done]], tmp_path: Path) -> DeltaLake:
+    """The lake after its first maintenance."""
+    return copied(looked_after[0], tmp_path)
 
 
 def maintain(lake: DeltaLake, days_later: int = 0) -> list[Done]:
@@ -89,8 +113,11 @@ def expected(first_ago: int, last_ago: int, events: int = 3) -> list[tuple[Any, 
     ]
 
 
-def test_advice_holds_from_the_day_that_has_its_events(lake: DeltaLake) -> None:
-    done = [one for one in maintain(lake) if one.what == "advice"]
+def test_advice_holds_from_the_day_that_has_its_events(
+    advised: DeltaLake, looked_after: tuple[Path, list[Done]]
+) -> None:
+    lake = advised
+    done = [one for one in looked_after[1] if one.what == "advice"]
     assert [one.day for one in done] == [day_of(ago) for ago in (4, 3, 2, 1)]
     assert told(lake) == expected(3, 1)
     reader = LakeReader(lake.root)
@@ -103,8 +130,8 @@ def test_advice_holds_from_the_day_that_has_its_events(lake: DeltaLake) -> None:
     assert row["evidence"].startswith("3 eager rebalances stopped 9 partitions")
 
 
-def test_advice_ends_when_its_events_have_left_the_period(lake: DeltaLake) -> None:
-    maintain(lake)
+def test_advice_ends_when_its_events_have_left_the_period(advised: DeltaLake) -> None:
+    lake = advised
     writer = Writer(lake)
     writer.batch = 10_000
     observed(writer, 0, -8)
@@ -138,8 +165,8 @@ def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
     assert {name: rows_of(lake, name) for name in ALL} == found, "rebuilt"
 
 
-def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them(lake: DeltaLake) -> None:
-    maintain(lake)
+def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them(advised: DeltaLake) -> None:
+    lake = advised
     writer = Writer(lake)
     writer.batch = 20_000
     # On the day before there were as many: so the advice holds since then.
@@ -191,8 +218,8 @@ def test_a_day_that_is_looked_at_in_parts_is_written_once_with_all_of_them(
     assert told(lake) == expected(3, 1)
 
 
-def test_advice_from_before_a_long_pause_ends_with_the_first_day_after_it(lake: DeltaLake) -> None:
-    maintain(lake)
+def test_advice_from_before_a_long_pause_ends_with_the_first_day_after_it(advised: DeltaLake) -> None:
+    lake = advised
     writer = Writer(lake)
     writer.batch = 10_000
     observed(writer, -60, -62)

@@ -45,11 +45,11 @@ def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
     lake: DeltaLake, seed: int, tmp_path: Any
 ) -> None:
     chance = random.Random(seed)
-    batches = list(life(chance, YESTERDAY + 21 * HOUR_MS, 6))
+    batches = list(life(chance, YESTERDAY + 21 * HOUR_MS, 6, 2 * INTERVAL_MS))
     writer = Writer(lake)
     for batch in batches:
         write(writer, batch)
-        if chance.random() < 0.08:
+        if chance.random() < 0.12:
             maintain(lake, newest(batch))
     now = newest(batches[-1])
     maintain(lake, now)

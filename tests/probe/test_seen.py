@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from streaming.events_seen import ClassicMemberSeen, ClassicSeen, CommitsSeen
+from streaming.events import ClassicMemberSeen, ClassicSeen, CommitsSeen
 from streaming.probe import seen as told_by
 from streaming.probe.seen import SeenGroup, SeenRound, Told, tell
 

@@ -9,8 +9,7 @@ import pytest
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import Filters, Settings
-from streaming.events import RoundSeen
-from streaming.events_seen import ClassicSeen, CommitsSeen
+from streaming.events import ClassicSeen, CommitsSeen, RoundSeen
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, check, source_of
 from streaming.probe.source import choose

@@ -30,7 +30,13 @@ class Answer:
 
 
 def ask(
-    app: ASGIApp, target: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, client: str = "c"
+    app: ASGIApp,
+    target: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+    client: str = "c",
+    body: bytes = b"",
 ) -> Answer:
     """One request for a path with its query."""
     path, _, query = target.partition("?")
@@ -44,7 +50,7 @@ def ask(
     sent: list[Any] = []
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Any) -> None:
         sent.append(message)

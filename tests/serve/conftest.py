@@ -16,7 +16,7 @@ from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
 from tests.dashboards.made_events import add_events
-from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 from tests.dashboards.made_load import add_load
 from tests.serve.client import Answer, ask
 
@@ -46,6 +46,18 @@ class Served:
         return float(found[0].rpartition(" ")[2])
 
 
+def add_note(lake: MadeLake, number: int) -> None:
+    """A mark, and a mute that holds for an hour."""
+    now = int(lake.end.timestamp() * 1000)
+    written = {"cluster": CLUSTER, "made_by": "ann@host", "written_time": now, "event_date": now // 86_400_000}
+    until = now + 3_600_000 + number
+    lake.add(
+        "marks", written | {"mark_id": f"k{number}", "text": f"deploy {number}", "mark_time": now - number * 1_000}
+    )
+    lake.add("mutes", written | {"mute_id": f"m{number}", "kind": "group", "name": f"g{number}", "reason": "a test",
+                                 "from_time": now - 60_000, "until_time": until, "ended": False})  # fmt: skip
+
+
 @pytest.fixture(scope="session")
 def serve_over() -> Callable[..., Served]:
     def make(root: Path, lake: MadeLake, **settings: Any) -> Served:
@@ -67,7 +79,10 @@ def served(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     """A lake with every story and hostile names; tests only read, and put `quiet_s` back."""
     root = tmp_path_factory.mktemp("serve") / "lake"
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
-    found = serve_over(root, MadeLake(root, groups, rounds=130), partition_series=True, burrow_minutes=30)
+    lake = MadeLake(root, groups, rounds=130)
+    for number in range(9):
+        add_note(lake, number)
+    found = serve_over(root, lake, partition_series=True, burrow_minutes=30)
     found.look()
     yield found
     found.quiet_s.clear()

@@ -19,6 +19,7 @@ _OUTCOMES: Final[Mapping[str, tuple[str, str]]] = {
     "failed": ("failed, will be tried again", "warn"),
     "given_up": ("given up", "bad"),
     "skipped": ("not sent", "quiet"),
+    "held": ("held back", "quiet"),
 }
 """Words and style by the column `outcome`."""
 
@@ -28,14 +29,22 @@ def severity_of(row: Row) -> int:
     return _SEVERITIES.get(row["severity"] or "", 1)
 
 
-def states(rows: Sequence[Row], view: View) -> list[dict[str, Any]]:
-    """Rows of alert_states.sql for their table."""
+def states(rows: Sequence[Row], view: View, muted: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """Rows of alert_states.sql for their table.
+
+    Args:
+        rows: The rows.
+        view: The rendering.
+        muted: By `alert_id`, why nobody is sent it now.
+    """
+    why = muted or {}
     return [
         {
             **_head(row, view),
             "state": row["state"] or "",
             "since": view.clock.time(row["since"]),
             "for": _ago(view.now, row["since"]),
+            "muted": why.get(row["alert_id"], ""),
         }
         for row in rows
     ]
@@ -84,6 +93,7 @@ def targets(rows: Sequence[Row], clock: Clock) -> list[dict[str, Any]]:
             "failed": row["failed"],
             "given_up": row["given_up"],
             "skipped": row["skipped"],
+            "held": row["held"],
             "refused": clock.time(row["refused_time"]),
         }
         for row in ordered

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.delivery.queues import DELIVERED, FAILED, Delivery
+from streaming.alerts.delivery.items import DELIVERED, FAILED, HELD, Delivery, Told
+from streaming.alerts.firing import FIRING
 from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
@@ -23,11 +24,23 @@ class Known:
         added: Time since when it is a target, ms.
         done: Those of the requested transitions that were sent to it, or are not to be sent.
         sent: Occurrences whose firing was sent to it, but not their end; each with the key of its incident.
+        told: For the same, when their firing was last sent (ms), and how often it was repeated.
+        notices: Keys of messages that were about no transition and were sent to it.
     """
 
     added: int
     done: frozenset[str]
     sent: Mapping[str, str]
+    told: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    notices: frozenset[str] = frozenset()
+
+    def told_of(self, decided: Iterable[Decided]) -> dict[str, Told]:
+        """Those of these transitions that were sent and still fire, by occurrence."""
+        return {
+            d.alert_id: Told(d, *self.told[d.alert_id])
+            for d in decided
+            if d.state == FIRING and d.alert_id in self.told and d.alert_id in self.sent
+        }
 
     def left(self, decided: Iterable[Decided], firing: Iterable[str]) -> list[Decided]:
         """Transitions still to be sent, in order; from before it was a target only those that fire now (`firing`)."""
@@ -68,20 +81,33 @@ class Deliveries:
                 ).fetchall()
             )
             done = rows(
-                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?) "
+                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?, ?) "
                 "AND transition_id IN (SELECT unnest(?::VARCHAR[]))",
                 FAILED,
                 _ADDED,
+                HELD,
                 list(transitions),
             )
             # (An end that is not to be sent ends it too. Rows of earlier releases have no key: each alert had its own.)
             sent = rows(
                 "SELECT target, alert_id, coalesce(any_value(incident), alert_id) FROM alert_deliveries "
-                "WHERE cluster = ? AND outcome NOT IN (?, ?) GROUP BY target, alert_id "
+                "WHERE cluster = ? AND outcome NOT IN (?, ?, ?) GROUP BY target, alert_id "
                 "HAVING bool_or(state = 'firing' AND outcome = ?) AND NOT bool_or(state <> 'firing')",
                 FAILED,
                 _ADDED,
+                HELD,
                 DELIVERED,
+            )
+            told = connection.execute(
+                "SELECT target, alert_id, max(epoch_ms(attempt_time)), coalesce(max(repeat), 0) FROM alert_deliveries "
+                "WHERE cluster = ? AND outcome = ? AND state = 'firing' GROUP BY target, alert_id",
+                [self._cluster, DELIVERED],
+            ).fetchall()
+            notices = rows(
+                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND state = 'notice' "
+                "AND outcome NOT IN (?, ?)",
+                FAILED,
+                HELD,
             )
         new = [target for target in targets if target not in added]
         if new:
@@ -91,9 +117,21 @@ class Deliveries:
                 added.get(target, now),
                 frozenset(transition for name, transition in done if name == target),
                 {alert: incident for name, alert, incident in sent if name == target},
+                {alert: (at, repeats) for name, alert, at, repeats in told if name == target},
+                frozenset(key for name, key in notices if name == target),
             )
             for target in targets
         }
+
+    def has_targets(self) -> bool:
+        """Whether any target was ever known on this cluster."""
+        self._table.update_incremental()
+        with in_memory() as connection:
+            rows = all_rows(table_named("alert_deliveries"), self._table, self._location)
+            connection.register("alert_deliveries", rows)
+            sql = "SELECT count(*) FROM alert_deliveries WHERE cluster = ? AND outcome = ?"
+            counted = connection.execute(sql, [self._cluster, _ADDED]).fetchone()
+        return counted is not None and counted[0] > 0
 
     def write(self, deliveries: Sequence[Delivery]) -> None:
         """Write the outcomes of attempts."""
@@ -112,6 +150,7 @@ class Deliveries:
                     "duration_ms": d.duration_ms,
                     "attempt_time": d.time,
                     "incident": d.incident,
+                    "repeat": d.repeat,
                 }
                 for d in deliveries
             ]

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message, digest_of, message_of
-from streaming.alerts.delivery.targets import INCIDENTS, RECORDS
+from streaming.alerts.delivery.outcome import INCIDENTS, RECORDS
+from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.firing import FIRING
 from streaming.alerts.rules.rules import SEVERITIES
-from streaming.config import Owner, owner_of
 
 
 class OpenAlerts:
@@ -86,8 +86,10 @@ def chosen(ready: Sequence[Decided], opened: OpenAlerts, reads: str, digest_abov
     ]
 
 
-def message_for(decided: Sequence[Decided], opened: OpenAlerts, owners: Sequence[Owner] = ()) -> Message:
-    """The message for the chosen transitions."""
+def message_for(
+    decided: Sequence[Decided], opened: OpenAlerts, wording: Wording = PLAIN, repeat: int | None = None
+) -> Message:
+    """The message for the chosen transitions; `repeat` numbers a repetition."""
     first = decided[0]
     of_rule = rule_incident(first.cluster, first.rule)
     if first.state == FIRING:
@@ -97,11 +99,11 @@ def message_for(decided: Sequence[Decided], opened: OpenAlerts, owners: Sequence
         keys = {opened.incident(d.alert_id) for d in decided}
         incident = keys.pop() if len(keys) == 1 else of_rule
         act = GOES_ON if opened.left(incident, decided) else CLOSES
-    groups = {d.group_id for d in decided if d.group_id is not None}
-    teams = sorted({team for group in groups if (team := owner_of(group, owners)) is not None})
+    if repeat:
+        incident = opened.incident(first.alert_id)
     if len(decided) == 1:
-        return message_of(first, incident, act, owner=next(iter(teams), None))
-    return digest_of(decided, incident, act, teams)
+        return message_of(first, incident, act, wording=wording, repeat=repeat)
+    return digest_of(decided, incident, act, wording, repeat=bool(repeat))
 
 
 def _rank(decided: Decided) -> tuple[int, bool]:

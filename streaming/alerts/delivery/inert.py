@@ -11,7 +11,7 @@ One thing remains: some services turn a bare host name (`a.example`) into a link
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -35,6 +35,9 @@ _ACTIVE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
+LINK_LINES: Final = frozenset({"page", "runbook"})
+"""Names of the lines of a message that have nothing but a link of ours."""
+
 # Services that read markdown, to which Apprise sends it as text.
 _READS_MARKDOWN: Final = frozenset({"discord", "mmost", "mmosts", "revolt"})
 
@@ -49,7 +52,9 @@ def inert(text: str) -> str:
     return _ACTIVE.sub(lambda found: found[0] + _PART, text)
 
 
-def written(schema: str, service: NotifyBase, title: str, body: str) -> tuple[str, str, NotifyFormat]:
+def written(
+    schema: str, service: NotifyBase, title: str, body: str, links: Sequence[str] = ()
+) -> tuple[str, str, NotifyFormat]:
     """Title and body in the format that a service reads.
 
     Args:
@@ -57,20 +62,32 @@ def written(schema: str, service: NotifyBase, title: str, body: str) -> tuple[st
         service: Its plug-in.
         title: One line of text.
         body: Lines of text.
+        links: Addresses in the body that stay as they are: those of our settings, never a name's.
 
     Returns:
         Both, and the format for `notify`, which must not convert again: some plug-ins skip that step.
     """
-    title, body = inert(title), inert(body)
+    title = inert(title)
     reads = service.resolve_format(NotifyFormat.TEXT)
     as_read: Callable[[str], str] = partial(convert_between, NotifyFormat.TEXT, reads)
     if schema in _READS_MARKDOWN and reads == NotifyFormat.TEXT:
-        return _escaped(title), _escaped(body), reads
+        return _escaped(title), _except(links, body, lambda text: _escaped(inert(text))), reads
+    body = _except(links, body, inert)
     if service.title_maxlen <= 0:  # the title becomes a part of the body
         title = as_read(title)
     elif schema in _READS_MARKDOWN_IN_TITLES:
         title = _escaped(title)
     return title, as_read(body), reads
+
+
+def _except(links: Sequence[str], text: str, change: Callable[[str], str]) -> str:
+    """A text, changed but for lines that end with one of our links after their name ("page: https://...")."""
+    lines = []
+    for line in text.split("\n"):
+        name, sign, rest = line.partition(": ")
+        is_link = bool(sign) and rest in links and name in LINK_LINES
+        lines.append(line if is_link else change(line))
+    return "\n".join(lines)
 
 
 def _escaped(text: str) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from apprise import NotifyType
 
 from streaming.alerts.decisions import Decided
+from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.firing import FIRING, GONE
 from streaming.alerts.rules.rules import SEVERITIES
 from streaming.terminal import visible
@@ -42,6 +43,8 @@ class Message:
         fields: The same by name, for targets that take fields.
         incident: Key of the incident that it belongs to; None for a test.
         act: Its effect on the incident: OPENS, GOES_ON or CLOSES.
+        links: Addresses in `body` that are ours, and stay addresses where other text is made inert.
+        decided: The transition; None for a message about many, or about none.
     """
 
     state: str
@@ -51,6 +54,8 @@ class Message:
     fields: Mapping[str, str]
     incident: str | None = None
     act: str = OPENS
+    links: tuple[str, ...] = ()
+    decided: Decided | None = None
 
     @property
     def title(self) -> str:
@@ -58,21 +63,31 @@ class Message:
         return f"[{self.state}] {self.subject}"
 
 
-def message_of(decided: Decided, incident: str | None = None, act: str = OPENS, *, owner: str | None = None) -> Message:
+def message_of(
+    decided: Decided,
+    incident: str | None = None,
+    act: str = OPENS,
+    *,
+    wording: Wording = PLAIN,
+    repeat: int | None = None,
+) -> Message:
     """The message for a transition.
 
     Args:
         decided: The transition.
         incident: Key of its incident; without one the alert is an incident of its own.
         act: Its effect on the incident.
-        owner: Team that owns the group; None where the settings name none.
+        wording: What messages are made with.
+        repeat: Number of the repetition of an alert that still fires.
     """
     group = visible(decided.group_id, 80) if decided.group_id is not None else decided.cluster
     firing = decided.state == FIRING
     ended = {GONE: "The group, partition or rule of this alert is gone. It was: "}.get(
         decided.state, "No longer true: "
     )
-    lines = [decided.message if firing else f"{ended}{decided.message}", ""]
+    begins = f"Still true (message {repeat + 1}): " if repeat else ""
+    lines = [f"{begins}{decided.message}" if firing else f"{ended}{decided.message}", ""]
+    owner, link, runbook = wording.owner(decided), wording.link(decided), wording.runbook(decided.rule)
     shown = {
         "cluster": decided.cluster,
         "group": None if decided.group_id is None else visible(decided.group_id),
@@ -82,6 +97,10 @@ def message_of(decided: Decided, incident: str | None = None, act: str = OPENS, 
         "since": _utc(decided.since),
         "as of": _utc(decided.time) + (", found late" if decided.late else "") if decided.time is not None else None,
         "labels": ", ".join(f"{name}={value}" for name, value in decided.labels) or None,
+        "before": wording.before(decided) if firing else None,
+        "page": link,
+        "runbook": runbook if firing else None,
+        "next": wording.command(decided) if firing else None,
         "id": decided.transition_id,
         "alert": decided.alert_id,
     }
@@ -91,18 +110,25 @@ def message_of(decided: Decided, incident: str | None = None, act: str = OPENS, 
         subject=f"{decided.rule}: {group} ({decided.severity})",
         body="\n".join(lines),
         kind=_TYPES[decided.severity] if firing else NotifyType.SUCCESS,
-        fields=_fields(decided, owner),
+        fields=_fields(decided, wording, repeat),
         incident=decided.alert_id if incident is None else incident,
         act=act,
+        links=tuple(url for url in (link, runbook) if url is not None),
+        decided=decided,
     )
 
 
-def digest_of(decided: Sequence[Decided], incident: str, act: str, owners: Sequence[str] = ()) -> Message:
+def digest_of(
+    decided: Sequence[Decided], incident: str, act: str, wording: Wording = PLAIN, *, repeat: bool = False
+) -> Message:
     """One message for many transitions of one rule into one state, oldest first; with the teams that own the groups."""
     first = decided[0]
+    owners = sorted({team for one in decided if (team := wording.owner(one)) is not None})
+    link, runbook = wording.rule_link(first.cluster, first.rule), wording.runbook(first.rule)
+    still = "still " if repeat else ""
     severity = max((d.severity for d in decided), key=SEVERITIES.index)
     says = {
-        FIRING: f"{len(decided):,} alerts of the rule {first.rule} are firing.",
+        FIRING: f"{len(decided):,} alerts of the rule {first.rule} are {still}firing.",
         GONE: f"{len(decided):,} alerts of the rule {first.rule} ended: their groups, partitions or rule are gone.",
     }.get(first.state, f"{len(decided):,} alerts of the rule {first.rule} are resolved.")
     names = [_name(d) for d in decided[:_NAMED]]
@@ -117,6 +143,8 @@ def digest_of(decided: Sequence[Decided], incident: str, act: str, owners: Seque
         f"cluster: {first.cluster}",
         *([f"owners: {', '.join(owners)}"] if owners else []),
         f"since: {_utc(min(d.since for d in decided))}",
+        *([f"page: {link}"] if link else []),
+        *([f"runbook: {runbook}"] if runbook else []),
         f"all of them: SELECT * FROM {view} WHERE rule = '{first.rule}' AND state = '{first.state}'",  # noqa: S608 - to read
         f"incident: {incident}",
     ]
@@ -128,6 +156,7 @@ def digest_of(decided: Sequence[Decided], incident: str, act: str, owners: Seque
         fields={},
         incident=incident,
         act=act,
+        links=tuple(url for url in (link, runbook) if url is not None),
     )
 
 
@@ -145,7 +174,7 @@ def _name(decided: Decided) -> str:
     return group if decided.topic is None else f"{group}, {visible(decided.topic, _NAME_LENGTH)} {decided.partition}"
 
 
-def _fields(decided: Decided, owner: str | None) -> dict[str, str]:
+def _fields(decided: Decided, wording: Wording, repeat: int | None) -> dict[str, str]:
     named = {
         "id": decided.transition_id,
         "alert": decided.alert_id,
@@ -154,7 +183,7 @@ def _fields(decided: Decided, owner: str | None) -> dict[str, str]:
         "state": decided.state,
         "cluster": decided.cluster,
         "group_id": None if decided.group_id is None else visible(decided.group_id),
-        "owner": owner,
+        "owner": wording.owner(decided),
         "topic": None if decided.topic is None else visible(decided.topic),
         "partition": decided.partition,
         "since": _utc(decided.since),
@@ -163,6 +192,11 @@ def _fields(decided: Decided, owner: str | None) -> dict[str, str]:
         "late": "true" if decided.late else "false",
         "value": decided.value,
         "text": decided.message,
+        "before": wording.before(decided),
+        "page": wording.link(decided),
+        "runbook": wording.runbook(decided.rule),
+        "next": wording.command(decided),
+        "repeat": repeat,
         **{f"label_{name}": value for name, value in decided.labels},
     }
     return {name: str(value) for name, value in named.items() if value is not None}

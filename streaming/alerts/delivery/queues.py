@@ -13,89 +13,36 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.digests import OpenAlerts, chosen, message_for
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.targets import Outcome
+from streaming.alerts.delivery.gate import Gate
+from streaming.alerts.delivery.items import (
+    DELIVERED,
+    FAILED,
+    GIVEN_UP,
+    HELD,
+    RESENT,
+    SKIPPED,
+    Delivery,
+    Item,
+    RetryPolicy,
+    Told,
+    notice,
+)
+from streaming.alerts.delivery.messages import Message, message_of
+from streaming.alerts.delivery.outcome import Outcome
+from streaming.alerts.delivery.resending import Resender, Resending, Sender
+from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.firing import FIRING
-from streaming.config import Owner
 from streaming.lifecycle import room_log
-
-DELIVERED = "delivered"
-FAILED = "failed"
-GIVEN_UP = "given_up"
-SKIPPED = "skipped"
 
 _LOG = room_log(__name__)
 
-_FIRST_PAUSE_S = 1.0
-
-
-class Sender(Protocol):
-    """Sends messages to a target."""
-
-    @property
-    def reads(self) -> str:
-        """PEOPLE, INCIDENTS or RECORDS."""
-
-    def send(self, message: Message) -> Outcome:
-        """Send once; may take a while."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How long a queue retries.
-
-    Attributes:
-        longest_pause_s: Pauses grow up to this.
-        give_up_ms: This long after the decision the queue gives up.
-    """
-
-    longest_pause_s: float
-    give_up_ms: int
-
-    def pause_s(self, failures: int) -> float:
-        """Pause after this many failures in a row."""
-        return min(_FIRST_PAUSE_S * 2.0 ** min(failures - 1, 30), self.longest_pause_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One attempt, or one reason not to make any.
-
-    Attributes:
-        decided: The transition.
-        target: Name of the target.
-        attempt: Number of the attempt, from 1; None when none was made.
-        outcome: delivered, failed, given_up or skipped.
-        reason: Why it was not delivered; None for delivered.
-        duration_ms: None when no attempt was made.
-        time: When, ms since the epoch.
-        incident: Key of the incident that it was sent as a part of; None when it was not sent.
-    """
-
-    decided: Decided
-    target: str
-    attempt: int | None
-    outcome: str
-    reason: str | None
-    duration_ms: int | None
-    time: int
-    incident: str | None = None
-
-
-class _Item:
-    __slots__ = ("attempts", "decided", "due")
-
-    def __init__(self, decided: Decided) -> None:
-        self.decided = decided
-        self.attempts = 0
-        self.due = 0.0
+# Mutes and hours change rarely; asking for each of some thousand items before each message would take minutes in all.
+_ASK_AGAIN_MS = 1_000
 
 
 class DeliveryQueue:
@@ -109,7 +56,9 @@ class DeliveryQueue:
         results: queue.SimpleQueue[Delivery],
         wake: threading.Event,
         digest_above: int,
-        owners: Sequence[Owner] = (),
+        wording: Wording = PLAIN,
+        gate: Gate | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """Prepare; `start` begins to send.
 
@@ -120,7 +69,9 @@ class DeliveryQueue:
             results: Where the outcome of each attempt goes.
             wake: Set when there is a new outcome.
             digest_above: Up to this many waiting transitions, each is a message of its own.
-            owners: Teams and their groups, for the messages.
+            wording: What messages are made with.
+            gate: What the target gets, and when; None for everything, at once.
+            clock: Seconds since the epoch.
         """
         self.name = name
         self._sender = sender
@@ -129,23 +80,37 @@ class DeliveryQueue:
         self._wake = wake
         self._open = OpenAlerts({})
         self._digest_above = digest_above
-        self._owners = owners
-        self._items: list[_Item] = []
+        self._wording = wording
+        self._gate = gate
+        self._clock = clock
+        self._items: list[Item] = []
+        self._told: dict[str, Told] = {}
         self._ended: set[str] = set()
         self._fresh = False
-        self._refused: frozenset[_Item] = frozenset()
+        self._refused: frozenset[Item] = frozenset()
         self._failures = 0
         self._rests_until = 0.0
         self._stopped = False
         self._lost: Exception | None = None
         self._changed = threading.Condition()
+        self._asked_at = 0
+        self._resending = Resending(name, sender) if isinstance(sender, Resender) else None
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
 
-    def remember(self, sent: Mapping[str, str]) -> None:
-        """Take the occurrences (`alert_id`) whose firing was sent to this target before, with their incidents."""
+    def remember(self, sent: Mapping[str, str], told: Mapping[str, Told] | None = None) -> None:
+        """Take the occurrences (`alert_id`) whose firing was sent to this target before.
+
+        Args:
+            sent: Keys of their incidents.
+            told: Those that still fire, with when they were last sent.
+        """
         with self._changed:
             for alert_id, incident in sent.items():
                 self._open.begin(alert_id, incident)
+            self._told.update(told or {})
+            if self._resending is not None:
+                self._resending.now()
+            self._changed.notify()
 
     def start(self) -> None:
         """Begin to send."""
@@ -169,15 +134,29 @@ class DeliveryQueue:
                     continue
                 if transition.closes:
                     self._ended.add(transition.alert_id)
-                self._items.append(_Item(transition))
+                self._items.append(Item(transition, self._now()))
             self._fresh = fresh
+            self._changed.notify()
+
+    def judged(self) -> None:
+        """Note that the alerter has judged something."""
+        if self._resending is not None:
+            self._resending.judged()
+
+    def post(self, kind: str, key: str, message: Message) -> None:
+        """Add a message that is about no transition; one with the same key must not be added twice."""
+        with self._changed:
+            self._items.append(Item(notice("", kind, key, self._now()), self._now(), message=message))
             self._changed.notify()
 
     @property
     def idle(self) -> bool:
         """Whether nothing is left that could be sent now."""
         with self._changed:
-            return not self._items
+            self._ask_gate()
+            self._drop()
+            self._changed.notify()
+            return all(item.hold is not None for item in self._items)
 
     def stop(self) -> None:
         """End after the attempt in progress; the rest is sent after the next start."""
@@ -199,8 +178,11 @@ class DeliveryQueue:
 
     def _deliver(self) -> None:
         while (items := self._next()) is not None:
+            if not items:
+                self._resend()
+                continue
             decided = [item.decided for item in items]
-            message = message_for(decided, self._open, self._owners)
+            message = items[0].message or message_for(decided, self._open, self._wording, items[0].repeat)
             outcome = self._sender.send(message)
             done = outcome.reason is None or outcome.unsent
             with self._changed:
@@ -210,7 +192,7 @@ class DeliveryQueue:
                     if not outcome.unsent:
                         self._failures, self._refused = 0, frozenset()
                     self._remove(items)
-                    self._keep_open(decided, message)
+                    self._keep_open(items, message)
                 else:
                     self._refused = frozenset(items)
                     self._failures += 1
@@ -221,6 +203,19 @@ class DeliveryQueue:
                         item.due = now + self._retry.pause_s(item.attempts)
             self._log(decided, outcome, 0.0 if done else pause)
             self._report_all(items, message, outcome)
+
+    def _resend(self) -> None:
+        """Send all that fires again, to a target that would end it otherwise."""
+        assert self._resending is not None  # noqa: S101 - `_next` asked
+        with self._changed:
+            told = list(self._told.values())
+        failed = self._resending.send([message_of(one.decided, wording=self._wording) for one in told])
+        if failed is not None:
+            # (The rule `undelivered` goes by the number of the attempt.)
+            now = self._now()
+            about = notice("", RESENT, f"{RESENT}/{self.name}", now)
+            made = Delivery(about, self.name, failed.attempt, FAILED, failed.reason, failed.duration_ms, now)
+            self._report(made)
 
     def _log(self, decided: Sequence[Decided], outcome: Outcome, pause: float) -> None:
         first = decided[0]
@@ -234,45 +229,108 @@ class DeliveryQueue:
             level = logging.WARNING if self._failures == 1 else logging.INFO
             _LOG.log(level, "%s did not accept %s: %s; retrying in %.0f s", self.name, what, outcome.reason, pause)
 
-    def _report_all(self, items: Sequence[_Item], message: Message, outcome: Outcome) -> None:
+    def _report_all(self, items: Sequence[Item], message: Message, outcome: Outcome) -> None:
         """Report the outcome of an attempt: one for a failure, otherwise one for each transition in it."""
-        now, reason = _now(), outcome.reason
+        now, reason = self._now(), outcome.reason
         result = DELIVERED if reason is None else SKIPPED if outcome.unsent else FAILED
         if result == FAILED and len(items) > 1:
             reason = f"{reason} (a digest of {len(items):,})"
         for item in items[:1] if result == FAILED else items:
             attempt, duration = (None, None) if outcome.unsent else (item.attempts, outcome.duration_ms)
             incident = message.incident if result == DELIVERED else None
-            self._report(Delivery(item.decided, self.name, attempt, result, reason, duration, now, incident))
+            made = Delivery(item.decided, self.name, attempt, result, reason, duration, now, incident, item.repeat)
+            self._report(made)
 
-    def _keep_open(self, decided: Sequence[Decided], message: Message) -> None:
-        for transition in decided:
+    def _keep_open(self, items: Sequence[Item], message: Message) -> None:
+        for item in items:
+            transition = item.decided
+            if item.message is not None:
+                continue
             if transition.state == FIRING:
                 self._open.begin(transition.alert_id, message.incident or transition.alert_id)
+                self._told[transition.alert_id] = Told(transition, self._now(), item.repeat or 0)
             else:
                 self._open.end(transition.alert_id)
+                self._told.pop(transition.alert_id, None)
                 self._ended.discard(transition.alert_id)
 
-    def _next(self) -> list[_Item] | None:
-        """Wait for the next message to send and return its items; None when asked to stop."""
+    def _next(self) -> list[Item] | None:
+        """Wait for the next message to send and return its items.
+
+        Returns:
+            None when asked to stop; nothing when all that fires is to be sent again.
+        """
         with self._changed:
             while not self._stopped:
+                self._ask_gate()
                 self._drop()
                 now = time.monotonic()
+                if self._resending is not None and self._resending.at <= now:
+                    return []
                 ready = self._ready()
                 # The item refused last lets others go first: the message may be wrong, not the target.
                 due = [item for item in ready if item.due <= now]
                 due = [item for item in due if item not in self._refused] or due
                 if due and self._rests_until <= now:
-                    waiting = {item.decided.alert_id: item for item in due}
-                    found = chosen([item.decided for item in due], self._open, self._sender.reads, self._digest_above)
-                    return [waiting[transition.alert_id] for transition in found]
-                first = min((max(item.due, self._rests_until) for item in ready), default=None)
+                    return self._chosen(due)
+                # (Holds and repetitions need no timer: each look of the alerter wakes the queue.)
+                times = [max(item.due, self._rests_until) for item in ready]
+                first = min(times if self._resending is None else [*times, self._resending.at], default=None)
                 self._changed.wait(None if first is None else first - now)
             return None
 
-    def _ready(self) -> list[_Item]:
-        """The oldest item of each occurrence, unless it waits for newer rounds."""
+    def _chosen(self, due: Sequence[Item]) -> list[Item]:
+        """Of the items that may be sent those of the next message: alerts first, then repetitions, then notices."""
+        alerts = [item for item in due if item.message is None]
+        if not alerts:
+            return [due[0]]
+        first = [item for item in alerts if not item.repeat]
+        waiting = {item.decided.alert_id: item for item in first or alerts}
+        decided = [item.decided for item in waiting.values()]
+        found = chosen(decided, self._open, self._sender.reads, self._digest_above)
+        return [waiting[transition.alert_id] for transition in found]
+
+    def _ask_gate(self) -> None:
+        """Ask what holds each item back: of new ones at once, of all once a second."""
+        if self._gate is None:
+            return
+        now = self._now()
+        every = abs(now - self._asked_at) >= _ASK_AGAIN_MS
+        for item in self._items:
+            if every or not item.asked:
+                self._ask(self._gate, item, now)
+        if every:
+            self._asked_at = now
+            self._repeat(self._gate, now)
+
+    def _ask(self, gate: Gate, item: Item, now: int) -> None:
+        item.asked = True
+        if item.message is None and item.decided.state == FIRING:
+            item.refusal = gate.refusal(item.decided)
+        if item.refusal is not None:
+            return
+        held = gate.hold_notice(now) if item.message else gate.hold(item.decided, now)
+        if held is not None and (item.hold is None or item.hold.reason != held.reason) and not item.repeat:
+            self._report(Delivery(item.decided, self.name, None, HELD, held.reason, None, now))
+        if held is None and item.hold is not None:
+            item.born = now
+        item.hold = held
+
+    def _repeat(self, gate: Gate, now: int) -> None:
+        """Add a repetition of each alert whose time has come, if it may be sent now."""
+        if not self._fresh or self._resending is not None:
+            return
+        waiting = {item.decided.alert_id for item in self._items}
+        for alert_id, told in self._told.items():
+            every = gate.repeat_ms(told.decided)
+            if every is None or alert_id in waiting or alert_id in self._ended or now - told.at < every:
+                continue
+            if gate.hold(told.decided, now) is None:
+                self._items.append(Item(told.decided, now, repeat=told.repeats + 1))
+                self._items[-1].asked = True
+
+    def _ready(self) -> list[Item]:
+        """The oldest item of each occurrence, unless it is held, or waits for newer rounds."""
         seen: set[str] = set()
         ready = []
         for item in self._items:
@@ -280,39 +338,55 @@ class DeliveryQueue:
             if decided.alert_id in seen:
                 continue
             seen.add(decided.alert_id)
-            if not (decided.late and decided.state == FIRING) or self._fresh:
+            if item.hold is None and (not (decided.late and decided.state == FIRING) or self._fresh):
                 ready.append(item)
         return ready
 
     def _drop(self) -> None:
         """Drop items that are not to be sent any more, with the reason."""
-        oldest = _now() - self._retry.give_up_ms
+        oldest = self._now() - self._retry.give_up_ms
         waiting: set[str] = set()
-        dropped: list[_Item] = []
+        dropped: list[Item] = []
         for item in self._items:
             decided = item.decided
-            reason, outcome = None, SKIPPED
-            if decided.decided < oldest:
-                outcome = GIVEN_UP
-                reason = f"it could not be delivered within {self._retry.give_up_ms // 1000} s"
-            elif decided.state == FIRING and decided.late and decided.alert_id in self._ended:
-                reason = "it was found late and is no longer true"
-            elif decided.closes and decided.alert_id not in self._open and decided.alert_id not in waiting:
-                reason = "its firing was not sent"
-            if reason is None:
+            found = self._needless(item, waiting, oldest)
+            if found is None:
                 waiting.add(decided.alert_id)
                 continue
+            outcome, reason = found
             dropped.append(item)
             if decided.closes:
                 self._ended.discard(decided.alert_id)
                 self._open.end(decided.alert_id)
+                self._told.pop(decided.alert_id, None)
             if outcome == GIVEN_UP:
                 _LOG.error("gave up notifying %s of %s (%s)", self.name, decided.rule, decided.transition_id)
-            self._report(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, _now()))
+            if not item.repeat:
+                made = Delivery(decided, self.name, item.attempts or None, outcome, reason, None, self._now())
+                self._report(made)
         if dropped:
             self._remove(dropped)
 
-    def _remove(self, items: Iterable[_Item]) -> None:
+    def _needless(self, item: Item, waiting: set[str], oldest: int) -> tuple[str, str] | None:
+        """Outcome and reason of an item that is not to be sent; None for one that is."""
+        decided = item.decided
+        is_over = decided.state == FIRING and decided.alert_id in self._ended
+        if item.repeat and is_over:
+            return SKIPPED, "it is over"
+        if item.hold is None and max(decided.decided, item.born) < oldest:
+            return GIVEN_UP, f"it could not be delivered within {self._retry.give_up_ms // 1000} s"
+        if is_over and decided.late:
+            return SKIPPED, "it was found late and is no longer true"
+        if is_over and item.hold is not None and not item.attempts:
+            return SKIPPED, f"it was over before it could be sent ({item.hold.reason})"
+        if item.message is None and not item.repeat:
+            if decided.closes and decided.alert_id not in self._open and decided.alert_id not in waiting:
+                return SKIPPED, "its firing was not sent"
+            if item.refusal is not None and decided.alert_id not in self._open:
+                return SKIPPED, item.refusal
+        return None
+
+    def _remove(self, items: Iterable[Item]) -> None:
         gone = {id(item) for item in items}
         self._items = [item for item in self._items if id(item) not in gone]
 
@@ -320,6 +394,5 @@ class DeliveryQueue:
         self._results.put(delivery)
         self._wake.set()
 
-
-def _now() -> int:
-    return round(time.time() * 1000)
+    def _now(self) -> int:
+        return round(self._clock() * 1000)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import threading
 import time
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from apprise import Apprise, NotifyFormat
@@ -17,37 +17,14 @@ from apprise.plugins import url_to_dict
 from streaming.alerts.delivery.incidents import Unsent, arguments_of, has_incidents, title_and_body
 from streaming.alerts.delivery.inert import written
 from streaming.alerts.delivery.messages import Message
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
-
-PEOPLE = "people"
-"""Reads messages: chat, mail, telephone."""
-
-INCIDENTS = "incidents"
-"""Opens and closes incidents by the key of a message."""
-
-RECORDS = "records"
-"""Takes fields, as programs do: each transition, and names unchanged."""
 
 # Apprise's own JSON, XML and form targets, which can carry fields beside title and text.
 _WITH_FIELDS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
 
 _HTTP_STATUS = re.compile(r"error=(\d{3})")
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of an attempt.
-
-    Attributes:
-        reason: Why it failed, without secrets, or why nothing was sent; None when the target accepted it.
-        duration_ms: How long it took.
-        unsent: Nothing was sent, and nothing is to be sent.
-    """
-
-    reason: str | None
-    duration_ms: int
-    unsent: bool = False
 
 
 class Target:
@@ -103,6 +80,25 @@ class Target:
         duration = round((time.monotonic() - began) * 1000)
         return Outcome(None if taken else self._reason(lines), duration)
 
+    looked_at: Final = "its address is of a form that can be used"
+    """What `status` has found where it finds no trouble."""
+
+    def status(self) -> None:
+        """Nothing: a service cannot be asked without sending something."""
+
+    def shown(self, message: Message) -> str:
+        """A message as this target would get it, as lines of text; without the URL."""
+        if self.reads == RECORDS:
+            fields = {"title": message.title, "message": message.body, "type": message.kind.value, **message.fields}
+            return json.dumps(fields, indent=2, ensure_ascii=False)
+        service = Apprise.instantiate(dict(self._given), suppress_exceptions=True)
+        title, body = title_and_body(self._schema, message)
+        if service is not None:
+            title, body, _ = written(self._schema, service, title, body, message.links)
+        found = arguments_of(self._schema, self._given, message)
+        also = [f"({found.reason})"] if isinstance(found, Unsent) else [f"({k}: {v})" for k, v in found.items()]
+        return "\n".join([title, body, *also])
+
     def _send(self, given: dict[str, Any], message: Message) -> bool:
         if self.reads == RECORDS:
             given["payload"] = {**message.fields, **(given.get("payload") or {})}
@@ -112,7 +108,7 @@ class Target:
         title, body = title_and_body(self._schema, message)
         if self.reads == RECORDS:
             return bool(service.notify(title=title, body=body, notify_type=message.kind, body_format=NotifyFormat.TEXT))
-        title, body, form = written(self._schema, service, title, body)
+        title, body, form = written(self._schema, service, title, body, message.links)
         return bool(
             service.notify(title=title, body=body, notify_type=message.kind, body_format=form, body_passthrough=False)
         )

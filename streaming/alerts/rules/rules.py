@@ -33,6 +33,8 @@ import duckdb
 import pyarrow as pa
 
 from streaming.alerts.exceptions import RulesError
+from streaming.alerts.routing.routes import UNSAID, RuleRoute
+from streaming.alerts.rules.delivery_keys import KEYS, route_of
 from streaming.alerts.rules.expressions import Expression, ExpressionError, check, connect, is_compared_once
 from streaming.config import Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
@@ -77,7 +79,7 @@ EVENTS = ("gaps", "quarantine", "alert_deliveries")
 
 _EVENTS = {name: table_named(name) for name in EVENTS}
 
-_KEYS = ("name", "view", "when", "for", "per", "keep", "severity", "labels", "value", "message")
+_KEYS = ("name", "view", "when", "for", "per", "keep", "severity", "labels", "value", "message", *KEYS)
 _NEEDED = ("name", "view", "when", "severity", "message")
 
 # How long an alert over events lasts after the last of them, unless the rule says otherwise.
@@ -111,6 +113,7 @@ class Rule:
         key: Columns that identify what an alert is about, beside the cluster.
         keep_ms: For a rule over events: how long after the last true row it resolves, by the rounds' clock; 0 for a
             rule over current rows.
+        route: What it says of its delivery.
     """
 
     name: str
@@ -125,6 +128,7 @@ class Rule:
     columns: frozenset[str]
     key: tuple[str, ...]
     keep_ms: int = 0
+    route: RuleRoute = UNSAID
 
     @property
     def by_clock(self) -> bool:
@@ -218,6 +222,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
         columns=when.columns | (value.columns if value is not None else set()) | shown,
         key=_per(given.get("per"), table, is_event=view in _EVENTS),
         keep_ms=_keep(given.get("keep"), is_event=view in _EVENTS),
+        route=route_of(given),
     )
     _check_time(rule, view)
     bounded = sorted(OVER_TIME & rule.columns)

@@ -6,7 +6,7 @@ decision, so a group can have both. Start times are round or record times, never
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -47,9 +47,21 @@ _MOST = 2**63 - 1
 def write_health(state: GroupState, observation: GroupObservation, context: Context, totals: Totals) -> None:
     """Write the group's row if it has changed, or if the last one is a heartbeat old."""
     findings = _findings_of(state, observation, context.config, totals.lost)
+    write_row(state, observation, context, totals, _membership(state, observation), findings)
+
+
+def write_row(
+    state: GroupState,
+    observation: GroupObservation,
+    context: Context,
+    totals: Totals,
+    membership: Membership,
+    findings: tuple[Finding, ...],
+) -> None:
+    """Write a row with these columns, and those of `member_load`, if it has changed or the last one is too old."""
     if state.load is not None and weigh_anew(state, state.load, observation):
         write_member_load(state, state.load, observation, context)
-    row = _row(state, observation, context, _membership(state, observation), totals, findings)
+    row = _row(state, observation, context, membership, totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
     # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
@@ -244,6 +256,11 @@ def _findings_of(
     if (raging := storm(state.rebalances, now)) is not None:
         found.append(raging)
     found.extend(findings_of_offsets(state, now, lost))
+    return keep_since(state, found)
+
+
+def keep_since(state: GroupState, found: Iterable[Found]) -> tuple[Finding, ...]:
+    """The findings that are shown at a round, since the first of the rounds that found them; kept in the state."""
     kept = {}
     result = []
     for one in found:

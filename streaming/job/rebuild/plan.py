@@ -3,9 +3,9 @@
 The new query reads the log and the rounds from the beginning, so it produces rows that the tables already have. Two
 rules find them:
 
-- **Tables of rounds** (`lag`, `group_health`, `member_load`, `topics`, `open_transactions`, `rounds`): by the round. A
-  batch appends to a table once and takes whole rounds, so a table that has a row of a round has all rows up to it.
-  Nothing is looked up, in a table of billions of rows.
+- **Tables of rounds** (`lag`, `group_health`, `member_load`, `topics`, `broker_members`, `open_transactions`,
+  `rounds`): by the round. A batch appends to a table once and takes whole rounds, so a table that has a row of a round
+  has all rows up to it. Nothing is looked up, in a table of billions of rows.
   Only where a data file was lost since (`evenkeel maintain --repair`) rows are looked up, too.
 - **Tables of decisions**, and `gaps`: row by row (`Table.identity`). A row that is there stays as it is, whatever the
   new query says: people were alerted by it.
@@ -37,7 +37,7 @@ from streaming.times import DAY_MS
 
 _FILE = "rebuild.json"
 
-_OF_ROUNDS = ("lag", "group_health", "member_load", "topics", "open_transactions", "rounds")
+_OF_ROUNDS = ("lag", "group_health", "member_load", "topics", "broker_members", "open_transactions", "rounds")
 
 
 class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

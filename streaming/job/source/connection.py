@@ -73,6 +73,14 @@ class BusReader(RangeReader):
         return here, [place for place in partitions if place.topic in self._topics]
 
 
+class BusAlone(RangeReader):
+    """Reads events and rounds where the watched cluster is no Kafka: the bus's id is not the cluster's."""
+
+    def identity(self, topics: Mapping[str, str]) -> Identity:
+        """The ids of the topics; no id of a cluster."""
+        return Identity(None, super().identity(topics).topics)
+
+
 _READERS: dict[tuple[int, str], RangeReader] = {}
 
 # Ranges end at existing offsets, so a fetch seldom waits at all. A fetch sent beyond a range's end waits this long at
@@ -117,8 +125,11 @@ def kept_reader(settings: SourceSettings, patience_s: float = 0.0) -> RangeReade
 
 
 def _reader(settings: SourceSettings, until: float) -> RangeReader:
-    bus = settings.bus_client()
-    consumer = _patiently_connected(settings.client(), until)
+    watched, bus = settings.client(), settings.bus_client()
+    if watched is None:
+        assert bus is not None  # noqa: S101  (`SourceSettings.of` refuses it)
+        return BusAlone(take_whole_batches(_patiently_connected(bus, until)), patience_s=settings.patience_s)
+    consumer = _patiently_connected(watched, until)
     if bus is None:
         return RangeReader(take_whole_batches(consumer), patience_s=settings.patience_s)
     try:

@@ -17,7 +17,7 @@ from typing import Any
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from streaming.events import LOG, RoundClosed
+from streaming.events import LOG, ROCKETMQ, RoundClosed
 from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.plan import Batch, Limits, MostRead, VoidRecord, plan_batch
@@ -254,10 +254,14 @@ class Planner:
     def _refuse_another(self, start: Positions) -> None:
         if start.follows is None or self._wanted in {None, start.follows}:
             return
+        wanted = f"offsets_log is {self._wanted!r}"
+        back = "set offsets_log back"
+        if ROCKETMQ in {self._wanted, start.follows}:
+            wanted = "the cluster is RocketMQ" if self._wanted == ROCKETMQ else "the cluster is Kafka"
+            back = "correct the cluster's section"
         message = (
-            f"offsets_log is {self._wanted!r}, and the checkpoint of {self._settings.cluster!r} follows "
-            f"{start.follows!r}, which numbers its decisions otherwise: set offsets_log back, or give the cluster a "
-            "lake of its own."
+            f"In the settings {wanted}, and the checkpoint of {self._settings.cluster!r} follows {start.follows!r}, "
+            f"which numbers its decisions otherwise: {back}, or give the cluster a lake of its own."
         )
         raise AnotherSourceError(message)
 

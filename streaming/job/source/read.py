@@ -28,6 +28,7 @@ from streaming.records import (
     Member,
     MembershipRecord,
     PartitionInput,
+    RocketMQObservation,
     Seen,
     TopicObservation,
     encode_cluster_topics,
@@ -288,7 +289,18 @@ def _input_size(item: GroupInput) -> int:
         return size if item.seen is None else size + _seen_size(item.seen)
     if isinstance(item, MembershipRecord):
         return 200 + sum(map(_member_size, item.members))
+    if isinstance(item, RocketMQObservation):
+        return _rocketmq_size(item)
     return 100
+
+
+def _rocketmq_size(item: RocketMQObservation) -> int:
+    brokers = sum(200 + sum(40 + len(client) for client in broker.clients) for broker in item.brokers)
+    channels = sum(100 * len(broker.channels or ()) for broker in item.brokers)
+    members = sum(300 + 80 * len(member.queues or ()) + 80 * len(member.subscriptions or ()) for member in item.members)
+    topics = sum(100 + sum(60 + 45 * len(queues.max) for queues in topic.queues) for topic in item.topics)
+    routes = sum(60 * (1 + len(route.brokers)) for topic in item.topics for route in topic.routes)
+    return 200 + brokers + channels + members + topics + routes
 
 
 def _seen_size(seen: Seen) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.events import SeenGroupEvent
-from streaming.events_seen import ClassicSeen, CommitsSeen, ConsumerSeen, SeenEvent, SeenPartitions
+from streaming.events import ClassicSeen, CommitsSeen, ConsumerSeen, SeenEvent, SeenGroupEvent, SeenPartitions
 from streaming.offsets_log import seen_member
 from streaming.records import IdPartitions, Seen, SeenClassic, SeenCommits, SeenConsumer, SeenMember
 

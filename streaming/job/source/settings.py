@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from streaming.config import Filters, KafkaSettings, OffsetsLog, Settings
+from streaming.config import NO_BUS, Filters, KafkaSettings, OffsetsLog, Settings
+from streaming.events import ROCKETMQ
+from streaming.exceptions import SetupError
 from streaming.job.source.exceptions import SourceOptionsError
 
 
@@ -16,13 +18,13 @@ class SourceSettings(BaseModel):
     Attributes:
         cluster: Configured name of the cluster; rounds of another are passed over.
         kafka: `KafkaSettings.public()`: secrets come from the environment or from files where the clients are created
-            (`KafkaSettings.from_public`).
+            (`KafkaSettings.from_public`). None when the watched cluster is no Kafka: then all comes from the bus.
         bus: The same for the Kafka that holds events and rounds; None when the watched cluster does.
         filters: What is watched.
         offsets_topic: The offsets log.
         events_topic: The probe's events.
         rounds_topic: The probe's rounds.
-        offsets_log: As in `Settings`: which source of groups a new query follows.
+        offsets_log: Which source of groups a new query follows: as in `Settings`, or "rocketmq".
         interval_ms: Interval between rounds, used until a closing record gives the probe's own.
         max_rounds: Rounds per batch at the most.
         max_records: Offsets of the log and events per batch at the most, unless one round alone has more. Bounds the
@@ -39,13 +41,13 @@ class SourceSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     cluster: str
-    kafka: dict[str, Any]
+    kafka: dict[str, Any] | None
     bus: dict[str, Any] | None = None
     filters: Filters = Filters()
     offsets_topic: str = "__consumer_offsets"
     events_topic: str = "evenkeel.events"
     rounds_topic: str = "evenkeel.rounds"
-    offsets_log: OffsetsLog = "auto"
+    offsets_log: OffsetsLog | Literal["rocketmq"] = "auto"
     interval_ms: int = Field(default=10_000, ge=1)
     max_rounds: int = Field(default=60, ge=1)
     max_records: int = Field(default=2_000_000, ge=1)
@@ -57,16 +59,22 @@ class SourceSettings(BaseModel):
 
     @classmethod
     def of(cls, settings: Settings, hold: str | None = None, start: dict[str, Any] | None = None) -> Self:
-        """The source's share of all settings."""
+        """The source's share of all settings.
+
+        Raises:
+            SetupError: A RocketMQ cluster is watched, and no Kafka is named for events and rounds.
+        """
+        if settings.rocketmq is not None and settings.bus is None:
+            raise SetupError(NO_BUS)
         return cls(
             cluster=settings.cluster,
-            kafka=settings.kafka.public(),
+            kafka=settings.kafka.public() if settings.rocketmq is None else None,
             bus=None if settings.bus is None else settings.bus.public(),
             filters=settings.filters,
             offsets_topic=settings.job.offsets_topic,
             events_topic=settings.probe.events_topic,
             rounds_topic=settings.probe.rounds_topic,
-            offsets_log=settings.offsets_log,
+            offsets_log=settings.offsets_log if settings.rocketmq is None else ROCKETMQ,
             interval_ms=settings.probe.interval_ms,
             max_rounds=settings.job.max_rounds,
             tasks=settings.job.tasks,
@@ -96,9 +104,9 @@ class SourceSettings(BaseModel):
             message = f'The option "settings" of the source "evenkeel" is wrong at {place}: {first["msg"]}.'
             raise SourceOptionsError(message) from None
 
-    def client(self) -> KafkaSettings:
-        """The connection to the watched cluster, with the secrets of this process."""
-        return KafkaSettings.from_public(self.kafka)
+    def client(self) -> KafkaSettings | None:
+        """The connection to the watched cluster, with the secrets of this process; None when that is no Kafka."""
+        return None if self.kafka is None else KafkaSettings.from_public(self.kafka)
 
     def bus_client(self) -> KafkaSettings | None:
         """The connection to the Kafka that holds events and rounds, likewise; None when the watched cluster does."""

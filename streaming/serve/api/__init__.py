@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.serve.api.routes import PREFIX, routes
+from streaming.serve.api.routes import MARKS, PREFIX, routes
 
-__all__ = ["PREFIX", "routes"]
+__all__ = ["MARKS", "PREFIX", "routes"]

@@ -105,5 +105,9 @@ LISTINGS: Final = (
     Listing("advice", "The advice that holds: what to change, why, and what it costs.", "api_advice", AdviceFilter,
             ("cluster", "group_id", "kind"), ("advice",)),
     Listing("alerts", "The alerts that fire.", "alerts", GroupFilter, ("cluster", "alert_id"), ("alerts",)),
+    Listing("mutes", "The mutes that hold; the next to end first.", "mutes", Filter,
+            ("until_time", "cluster", "mute_id"), ("mutes",)),
+    Listing("marks", "What was done outside of Kafka, such as deploys; the newest first.", "marks", DecisionFilter,
+            ("mark_time", "cluster", "mark_id"), ("marks",), newest_first=True),
 )  # fmt: skip
 """All of them; a new one is a query file and an entry here."""

@@ -10,6 +10,7 @@ import msgspec
 
 from streaming.serve.api.explained import ExplainFilter
 from streaming.serve.api.listings import LISTINGS, Filter, Listing
+from streaming.serve.api.noting import NewMark
 from streaming.tables import table_named
 
 _ROUND = {
@@ -33,9 +34,14 @@ def document(prefix: str) -> dict[str, Any]:
     }
     paths[f"{prefix}/topics/{{topic}}"] = {"get": _one("topic", "One topic, with the lag of each group that reads it.")}
     paths[f"{prefix}/explain"] = {"get": _explain()}
+    paths[f"{prefix}/marks"]["post"] = _marking()
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Evenkeel", "version": version("evenkeel"), "description": "Read only. Times are UTC."},
+        "info": {
+            "title": "Evenkeel",
+            "version": version("evenkeel"),
+            "description": "Reads alone, but for marks. Times are UTC.",
+        },
         "paths": paths,
         "components": {
             "schemas": {
@@ -52,6 +58,29 @@ def document(prefix: str) -> dict[str, Any]:
                 },
                 "Round": _ROUND,
             }
+        },
+    }
+
+
+def _marking() -> dict[str, Any]:
+    schema = msgspec.json.schema(NewMark)
+    of_mark = schema["$defs"]["NewMark"]
+    return {
+        "operationId": "add_mark",
+        "summary": "Mark a moment, such as a deploy: with the token serve.marks_token, as a bearer.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": of_mark}}},
+        "responses": {
+            "201": {"description": "The mark is in the table; the page shows it within seconds."},
+            **{
+                code: {"description": why}
+                for code, why in (
+                    ("400", "It is no mark, or of no known cluster."),
+                    ("401", "The token is missing or wrong."),
+                    ("403", "The server takes no marks: no token is set."),
+                    ("429", "More than one a second."),
+                    ("503", "The lake cannot be written now."),
+                )
+            },
         },
     }
 

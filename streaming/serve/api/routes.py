@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -18,17 +18,30 @@ from streaming.explain import PartitionError
 from streaming.serve.api.cursors import CursorError, read, written
 from streaming.serve.api.explained import ExplainFilter, NoVerdictError, explained
 from streaming.serve.api.listings import LISTINGS, Filter, Listing
+from streaming.serve.api.noting import marking
 from streaming.serve.api.openapi import document
 from streaming.serve.model import Model, Snapshot
 from streaming.serve.problems import problem, quoted
 
 PREFIX: Final = "/api/v1"
 
+MARKS: Final = f"{PREFIX}/marks"
+"""The path that takes a POST."""
+
 _STARTING = "The tables are still being read: ask again in some seconds."
 
 _READING = "The verdict is still being read: ask again in some seconds."
 
-_KINDS: Final[Mapping[str, type]] = {"partition": int, "decision": int, "record_time": datetime}
+_KINDS: Final[Mapping[str, type]] = {
+    "partition": int,
+    "decision": int,
+    "record_time": datetime,
+    "mark_time": datetime,
+    "until_time": datetime,
+}
+
+# Clocks of those who mark differ from ours.
+_AHEAD: Final = timedelta(days=1)
 
 # More decisions than a day of any cluster has.
 _ALL: Final = 2**31 - 1
@@ -83,6 +96,7 @@ def routes(model: Model, site: Site) -> list[Route]:
     return [
         Route(f"{PREFIX}/openapi.json", described),
         *(Route(f"{PREFIX}/{one.name}", in_thread(listed(one))) for one in LISTINGS),
+        Route(MARKS, marking(model), methods=["POST"]),
         Route(f"{PREFIX}/explain", in_thread(lambda request, _: _explain(site, request))),
         # (A group's id may contain anything.)
         Route(
@@ -109,7 +123,8 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
         "status": getattr(asked, "status", None),
         "verdict": getattr(asked, "verdict", None),
         "kind": getattr(asked, "kind", None),
-        "since": _since(model, getattr(asked, "since", None)),
+        "since": _since(model, getattr(asked, "since", None), listing.name),
+        "until": datetime.now(UTC) + _AHEAD,
         "imbalance": model.thresholds.imbalance,
         "most": _ALL,
     }
@@ -180,7 +195,11 @@ def _checked(request: Request, filters: type[_F]) -> _F:
         raise _RefusedError(message) from None
 
 
-def _since(model: Model, given: datetime | None) -> datetime:
+def _since(model: Model, given: datetime | None, listing: str) -> datetime:
+    if listing == "marks" and given is not None:
+        return given  # all of them are in memory
+    if listing == "mutes":
+        return datetime.now(UTC)  # those that hold
     earliest = since(model.lake.past, datetime.now(UTC))
     return earliest if given is None else max(given, earliest)
 

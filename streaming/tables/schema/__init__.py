@@ -18,6 +18,8 @@ from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.history import GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
+from streaming.tables.schema.notes import MARKS, MUTES
+from streaming.tables.schema.rocketmq import BROKER_MEMBERS
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import Column, Retention, Table, ddl
 from streaming.tables.schema.topics import TOPICS
@@ -27,6 +29,7 @@ __all__ = [
     "ALERT_TABLES",
     "ALL_TABLES",
     "HISTORY_TABLES",
+    "NOTE_TABLES",
     "TABLES",
     "Column",
     "Retention",
@@ -47,6 +50,7 @@ TABLES: Final = (
     OPEN_TRANSACTIONS,
     MEMBER_LOAD,
     TOPICS,
+    BROKER_MEMBERS,
     ROUNDS,
 )
 """All tables that the job writes, in the order in which a batch writes them.
@@ -69,7 +73,10 @@ ADVICE_TABLES: Final = (ADVICE, ADVICE_DAYS)
 `advice_days` comes after `advice`: once a day is there, everything of it is.
 """
 
-ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES)
+NOTE_TABLES: Final = (MUTES, MARKS)
+"""The tables that people write, by commands and by the API; the alerter creates them as well."""
+
+ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES, *NOTE_TABLES)
 """Every table of a lake."""
 
 _BY_NAME = {table.name: table for table in ALL_TABLES}

@@ -80,7 +80,7 @@ ALERT_DELIVERIES: Final = Table(
         Column(
             "outcome",
             STRING,
-            "delivered: the target accepted it; failed: will be retried; given_up: will not be retried; skipped: not sent; added: the target is new, and of earlier alerts gets only those that still fire",
+            "delivered: the target accepted it; failed: will be retried; given_up: will not be retried; skipped: not sent; held: waits until a mute, quiet hours, maintenance or the first start is over; added: the target is new, and of earlier alerts gets only those that still fire",
         ),
         Column("reason", STRING, "Why it was not delivered; NULL otherwise"),
         Column("duration_ms", LONG, "Duration of the attempt, ms; NULL when none was made"),
@@ -90,6 +90,11 @@ ALERT_DELIVERIES: Final = Table(
             "incident",
             STRING,
             "Key of the incident at the target: alert_id, or the key that many alerts of a rule share (a digest); NULL where nothing was delivered",
+        ),
+        Column(
+            "repeat",
+            INT,
+            "Number of the repetition of an alert that still fires; NULL for its first message, and in rows of older releases",
         ),
     ),
     key=("transition_id", "target"),

@@ -107,7 +107,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "causes",
             CAUSES,
-            "What changed since the previous decision and makes a group decide anew, with its evidence (causes.md): member_joined, member_left, member_gone (a leave or an expired session), static_replacement, subscription_changed, partitions_changed, metadata_stale, racks_changed, strategy_changed, handover, migration, rejoined, unfinished_generations, coordinator_moved, unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: subscribers, partitions, strategies, leader epochs. Empty for created; NULL in rows of older releases",
+            "What changed since the previous decision and makes a group decide anew, with its evidence (causes.md): member_joined, member_left, member_gone (a leave or an expired session), static_replacement, subscription_changed, partitions_changed, metadata_stale, racks_changed, strategy_changed, handover, migration, rejoined, unfinished_generations, coordinator_moved, for RocketMQ member_frozen, broker_down, broker_up, broker_added, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: subscribers, partitions, strategies, leader epochs. Empty for created; NULL in rows of older releases",
         ),
         Column(
             "rebalance_protocol",
@@ -137,7 +137,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "decided_time_min",
             TIMESTAMP,
-            "For a decision that was only seen (source is not log): it was made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
+            "Of a decision that was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
         ),
         Column(
             "decided_time_max",

@@ -77,6 +77,14 @@ ASSIGNED: Final = Type(
     "ARRAY<STRUCT<topic: STRING, partitions: ARRAY<INT>, broker: STRING>>",
     pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32())), ("broker", pa.string())])),
 )
+BROKER_CLIENTS: Final = Type(
+    "ARRAY<STRUCT<client_id: STRING, address: STRING, language: STRING, version: STRING>>",
+    pa.list_(
+        pa.struct(
+            [("client_id", pa.string()), ("address", pa.string()), ("language", pa.string()), ("version", pa.string())]
+        )
+    ),
+)
 LABELS: Final = Type(
     "ARRAY<STRUCT<name: STRING, value: STRING>>",
     pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())])),

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from streaming.alerts import Alerter, open_targets, send_test
-from streaming.config import JobSettings, Settings
-from streaming.config.settings import AlertSettings
+from streaming.config import AlertSettings, JobSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader, append_once
 from tests.alerts.build import DRIFT, Writer, rules
@@ -50,7 +49,7 @@ class Lake:
         self.writer.write(self._round, {"drift": [_verdict(group, verdict) for group, verdict in verdicts.items()]})
 
     def settings(self, **targets: str) -> Settings:
-        alerts = AlertSettings(targets=targets, look_ms=100, rules=self.folder / "alerts.yaml")
+        alerts = AlertSettings(first_start="deliver", targets=targets, look_ms=100, rules=self.folder / "alerts.yaml")
         return Settings(cluster="c", lake=self.writer.root, alerts=alerts, job=JobSettings())
 
     @contextmanager
@@ -234,6 +233,7 @@ def _started(lake: Lake, log: Path, **targets: str) -> subprocess.Popen[bytes]:
         "EVENKEEL_LAKE": lake.writer.root,
         "EVENKEEL_ALERTS__RULES": str(lake.folder / "alerts.yaml"),
         "EVENKEEL_ALERTS__LOOK_MS": "100",
+        "EVENKEEL_ALERTS__FIRST_START": "deliver",
         "EVENKEEL_ALERTS__TIMEOUT_MS": "30000",
     }
     with log.open("ab") as out:

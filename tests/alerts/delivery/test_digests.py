@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.digests import OpenAlerts, message_for, rule_incident
+from streaming.alerts.delivery.items import DELIVERED, FAILED, SKIPPED, Delivery, RetryPolicy
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message
-from streaming.alerts.delivery.queues import DELIVERED, FAILED, SKIPPED, Delivery, DeliveryQueue, RetryPolicy
-from streaming.alerts.delivery.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, Outcome
+from streaming.alerts.delivery.queues import DeliveryQueue
+from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.exceptions import LostQueueError
 from streaming.config import Owner
 from streaming.tables import table_named
@@ -110,7 +112,7 @@ def test_a_message_names_the_owner_of_its_group_and_a_digest_the_owners_of_all()
     owners = (Owner(team="search", groups=("/^s/",)), Owner(team="billing", groups=("b",)))
 
     def lines(*groups: str) -> tuple[list[str], str | None]:
-        message = message_for([_decided(group) for group in groups], OpenAlerts({}), owners)
+        message = message_for([_decided(group) for group in groups], OpenAlerts({}), Wording(owners))
         return [line for line in message.body.splitlines() if line.startswith("owner")], message.fields.get("owner")
 
     assert lines("s1") == (["owner: search"], "search")

@@ -8,7 +8,8 @@ import pytest
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, message_of, trial_message
-from streaming.alerts.delivery.targets import INCIDENTS, PEOPLE, Target
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE
+from streaming.alerts.delivery.targets import Target
 from tests.alerts.services import MailServer, Services
 
 _ALERT = "e5cca8409104fd8c0f84ff24a071abe2"

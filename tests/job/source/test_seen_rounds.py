@@ -7,8 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.events import Event, RoundSeen, SeenGroupEvent, SeenGroupGone, TopicEvent, encode_event, encode_round
-from streaming.events_seen import ClassicMemberSeen, ClassicSeen, CommitsSeen
+from streaming.events import (
+    ClassicMemberSeen,
+    ClassicSeen,
+    CommitsSeen,
+    Event,
+    RoundSeen,
+    SeenGroupEvent,
+    SeenGroupGone,
+    TopicEvent,
+    encode_event,
+    encode_round,
+)
 from streaming.job.source.exceptions import AnotherSourceError
 from streaming.job.source.observations import EventRound, ObservationAssembler
 from streaming.job.source.positions import INITIAL, Positions

@@ -17,7 +17,7 @@ the number; a closing record confirms that all of them are acknowledged and give
 never closed count for nothing.
 
 A cluster whose offsets log cannot be read has rounds without log positions: they are closed by a `RoundSeen`, which is
-a type of its own, and tell their groups by `SeenGroupEvent` and the types of `events_seen.py`. To older readers these
+a type of its own, and tell their groups by `SeenGroupEvent` and the types of `events/seen.py`. To older readers these
 types are unknown: they take no such round, rather than one that seems to have no groups.
 
 Keys: `evenkeel.events` by group id, or by topic where no group is concerned (UTF-8), `evenkeel.rounds` by cluster name.
@@ -35,7 +35,8 @@ from typing import Final
 
 import msgspec
 
-from streaming.events_seen import SEEN_TYPES, ClassicSeen, CommitsSeen, ConsumerSeen, SeenEvent, wrong_seen
+from streaming.events.rocketmq import RocketMQGroupEvent, wrong_rocketmq_group
+from streaming.events.seen import SEEN_TYPES, ClassicSeen, CommitsSeen, ConsumerSeen, SeenEvent, wrong_seen
 from streaming.terminal import visible
 
 EVENTS_VERSION: Final = 1
@@ -45,6 +46,9 @@ LOG: Final = "log"
 
 ADMIN: Final = "admin"
 """Source of groups that are only asked for, by Kafka's requests about groups."""
+
+ROCKETMQ: Final = "rocketmq"
+"""Source of RocketMQ's groups."""
 
 # Kafka's controller refuses topics far below this. A larger count comes from a broken or hostile record, and would make
 # the core allocate for partitions that cannot exist.
@@ -219,7 +223,7 @@ class SeenGroupEvent(GroupEvent, frozen=True, tag="group_seen", tag_field="type"
     """One group in a round without log positions: `log_partition` and `log_position` are -1, `held_since` is None.
 
     Attributes:
-        seen: How many events of `events_seen.py` follow for this group in this round, beside its `TopicEvent`s.
+        seen: How many events of `events/seen.py` follow for this group in this round, beside its `TopicEvent`s.
         looked: The round has seen the group's membership. If no event tells it, it is as it was.
         absent_at: Time of the closed round before, which did not list the group; None for a group that it listed, and
             where nobody knows.
@@ -386,6 +390,7 @@ Event = (
     | ClassicSeen
     | ConsumerSeen
     | CommitsSeen
+    | RocketMQGroupEvent
 )
 
 
@@ -434,7 +439,7 @@ LONGEST_READER: Final = 1_000
 """Characters of a group that an event names; an id can have 32 KB. A longer one is cut."""
 
 _TYPES = {"opened", "closed", "closed_seen", "group", "topic", "gone", "cluster_topic", "group_seen", "gone_seen"}
-_TYPES |= SEEN_TYPES
+_TYPES |= {"rocketmq_group", *SEEN_TYPES}
 
 # Characters of a name in a reason; an id can have 32 KB.
 _LONGEST_NAME = 100
@@ -469,6 +474,9 @@ def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
         return Rejected(reason) if reason else event
     if isinstance(event, SeenGroupEvent | SeenGroupGone):
         return Rejected(reason) if (reason := _wrong_seen_group(event)) else event
+    if isinstance(event, RocketMQGroupEvent):
+        reason = wrong_rocketmq_group(event)
+        return Rejected(reason) if reason else event
     if isinstance(event, (GroupEvent, GroupGone)):
         if not 0 <= event.log_partition < MAX_PARTITIONS:
             return Rejected(f"log_partition is {event.log_partition}")

@@ -1,0 +1,119 @@
+"""The commands of the alerter: run it, check its settings, try its targets."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from streaming.alerts.delivery.alertmanager import AlertmanagerTarget, is_alertmanager
+from streaming.alerts.delivery.messages import trial_message
+from streaming.alerts.delivery.targets import Target
+from streaming.alerts.preview import preview
+from streaming.alerts.routing.routes import Routing
+from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
+from streaming.alerts.run import Alerter
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
+from streaming.process import ALERTER, only_one
+
+_LOG = room_log(__name__)
+
+
+def open_targets(settings: Settings) -> dict[str, Target | AlertmanagerTarget]:
+    """The targets of the settings by name.
+
+    Raises:
+        SetupError: A URL cannot be used, or the file of targets is wrong.
+    """
+    return {
+        name: _target(name, url.get_secret_value(), settings) for name, url in settings.alerts.all_targets().items()
+    }
+
+
+def _target(name: str, url: str, settings: Settings) -> Target | AlertmanagerTarget:
+    alerts = settings.alerts
+    if is_alertmanager(url):
+        return AlertmanagerTarget(name, url, alerts.timeout_ms, alerts.resend_ms, settings.cluster)
+    return Target(name, url, alerts.timeout_ms)
+
+
+def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
+    """Read rules and targets, and print them; nothing is sent.
+
+    Raises:
+        SetupError: A rule or a target is wrong.
+    """
+    rules, targets = load_rules(settings.alerts.rules), open_targets(settings)
+    say(f"rules: {', '.join(rule.name for rule in rules) or 'none'}")
+    for sentence in _unwatched(rules):
+        say(sentence)
+    Routing.of(settings.alerts, settings.owners, targets, {rule.name: rule.route for rule in rules})
+    say(f"targets: {', '.join(targets) or 'none'}")
+
+
+def _unwatched(rules: Sequence[Rule]) -> list[str]:
+    """Conditions that would harm all rules, but that no rule reports."""
+    read = {column for rule in rules for column in rule.when.columns}
+    what = {
+        SILENT_S: "no more rounds arrive",
+        UNJUDGED_S: "the tables cannot be evaluated",
+        MOST_FILES: "the lake is not maintained",
+    }
+    return [f"no rule reads {name}: nobody is alerted when {then}" for name, then in what.items() if name not in read]
+
+
+def send_test(settings: Settings, say: Callable[[str], None]) -> int:
+    """Send one test message to each target, and print the outcome; returns the exit code.
+
+    Raises:
+        SetupError: There is no target, or one is wrong.
+    """
+    targets = open_targets(settings)
+    if not targets:
+        message = (
+            "There is no alert target to test: name one in alerts.targets_file, or EVENKEEL_ALERTS__TARGETS__<NAME>."
+        )
+        raise SetupError(message)
+    failed = 0
+    for name, target in targets.items():
+        outcome = target.send(trial_message(settings.cluster))
+        failed += outcome.reason is not None
+        say(f"{name}: {'took it' if outcome.reason is None else outcome.reason} ({outcome.duration_ms} ms)")
+    return 1 if failed else 0
+
+
+def print_preview(settings: Settings, rule: str, group: str | None, say: Callable[[str], None]) -> None:
+    """Print the message of a rule as each target would get it; nothing is sent.
+
+    Raises:
+        SetupError: There is no such rule, or a rule, target or route is wrong.
+        LakeUnreadableError: The lake cannot be read.
+    """
+    rules, targets = load_rules(settings.alerts.rules), open_targets(settings)
+    preview(settings, rules, targets, rule, group, round(time.time() * 1000), say)
+
+
+def main(settings: Settings) -> int:
+    """Run the alerter until SIGINT or SIGTERM; returns the exit code."""
+    set_up_log({"urllib3": logging.ERROR})  # its warnings contain paths of URLs
+    return exit_code(lambda: _run(settings))
+
+
+def _run(settings: Settings) -> int:
+    rules = load_rules(settings.alerts.rules)
+    targets = open_targets(settings)
+    stop, alerter = threading.Event(), Alerter(settings, rules, targets)
+
+    def end(_: int) -> None:
+        stop.set()
+        alerter.wake.set()
+
+    with only_one(ALERTER, settings.lake, settings.cluster), on_stop_signals(end), alerter:
+        named = ", ".join(targets) or "none, alerts are only written to the table"
+        for sentence in _unwatched(rules):
+            _LOG.warning("%s", sentence)
+        _LOG.info("%d rules for the cluster %s, targets: %s", len(rules), settings.cluster, named)
+        return 0 if alerter.run(stop) else 1

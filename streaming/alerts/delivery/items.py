@@ -1,0 +1,119 @@
+"""What a delivery queue holds, and what becomes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.alerts.decisions import Decided
+from streaming.alerts.delivery.messages import Message
+from streaming.alerts.routing.routes import Hold
+
+DELIVERED: Final = "delivered"
+FAILED: Final = "failed"
+GIVEN_UP: Final = "given_up"
+SKIPPED: Final = "skipped"
+HELD: Final = "held"
+
+RESENT: Final = "resend"
+"""Word in the column `rule` of a failure to send what still fires again."""
+
+_FIRST_PAUSE_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a queue retries.
+
+    Attributes:
+        longest_pause_s: Pauses grow up to this.
+        give_up_ms: This long after a message could first be sent the queue gives up.
+    """
+
+    longest_pause_s: float
+    give_up_ms: int
+
+    def pause_s(self, failures: int) -> float:
+        """Pause after this many failures in a row."""
+        return min(_FIRST_PAUSE_S * 2.0 ** min(failures - 1, 30), self.longest_pause_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One attempt, or one reason not to make any.
+
+    Attributes:
+        decided: The transition.
+        target: Name of the target.
+        attempt: Number of the attempt, from 1; None when none was made.
+        outcome: delivered, failed, given_up, skipped or held.
+        reason: Why it was not delivered; None for delivered.
+        duration_ms: None when no attempt was made.
+        time: When, ms since the epoch.
+        incident: Key of the incident that it was sent as a part of; None when it was not sent.
+        repeat: Number of the repetition; None for the first message.
+    """
+
+    decided: Decided
+    target: str
+    attempt: int | None
+    outcome: str
+    reason: str | None
+    duration_ms: int | None
+    time: int
+    incident: str | None = None
+    repeat: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An alert whose firing was sent.
+
+    Attributes:
+        decided: The transition.
+        at: When it was last sent, ms.
+        repeats: How often it was repeated.
+    """
+
+    decided: Decided
+    at: int
+    repeats: int = 0
+
+
+class Item:
+    """A transition that waits, or a repetition, or a message of its own (a report, a summary)."""
+
+    __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "message", "refusal", "repeat")
+
+    def __init__(self, decided: Decided, born: int, repeat: int | None = None, message: Message | None = None) -> None:
+        """Begin to wait.
+
+        Args:
+            decided: The transition; for a message of its own one that names it (`notice`).
+            born: Since when it could be sent, ms.
+            repeat: Number of the repetition.
+            message: The message, where none is made from the transition.
+        """
+        self.decided = decided
+        self.born = born
+        self.repeat = repeat
+        self.message = message
+        self.attempts = 0
+        self.due = 0.0
+        self.asked = False
+        self.hold: Hold | None = None
+        self.refusal: str | None = None
+
+
+def notice(cluster: str, kind: str, key: str, now: int) -> Decided:
+    """A stand-in for the transition in the rows of a message that is about none.
+
+    Args:
+        cluster: The cluster.
+        kind: Its word in the column `rule`: first_start, report.
+        key: Its id; a message with the same one is not sent twice.
+        now: Now, ms.
+    """
+    return Decided(
+        key, key, cluster, kind, "info", None, None, None, (), "notice", None, now, now, None, False, None, "", now
+    )

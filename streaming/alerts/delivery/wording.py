@@ -1,0 +1,211 @@
+"""What a message adds to its alert: where to look, what to do, what changed just before, what to type next. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+from urllib.parse import quote, urlencode
+
+from streaming.config import Owner, owner_of
+from streaming.notes import Mark
+from streaming.terminal import age, visible
+
+# What the page shows around the moment of an alert: what led to it, and what came of it at first.
+_BEFORE: Final = timedelta(minutes=45)
+_AFTER: Final = timedelta(minutes=15)
+
+# Names longer than this are a digest in the page's addresses (dashboards.format.key_of).
+_LINK_AT: Final = 300
+
+# A command with a longer name fits on no line: the page is the better next step.
+_LONGEST_NAME: Final = 200
+
+# A mark that is older has led to nothing that fires now.
+MARKS_WITHIN_MS: Final = 3_600_000
+_MOST_MARKS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """A group's newest decision before an alert.
+
+    Attributes:
+        decision: Its number.
+        time: When, ms.
+        causes: Words of docs/causes.md with their evidence: "member_gone (a on 10.0.0.1)".
+    """
+
+    decision: int
+    time: int
+    causes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What had happened before an alert.
+
+    Attributes:
+        rebalance: The group's newest decision; None where none is known, and for alerts about the cluster.
+        coordinators: Groups of the cluster whose coordinator moved in the last half hour.
+        marks: Marks of the last hour that concern it, the oldest first.
+    """
+
+    rebalance: Rebalance | None = None
+    coordinators: int = 0
+    marks: tuple[Mark, ...] = ()
+
+
+NOTHING: Final = Circumstances()
+
+
+class About(Protocol):
+    """What the words are about: a `Decided`."""
+
+    @property
+    def cluster(self) -> str:
+        """The cluster."""
+
+    @property
+    def rule(self) -> str:
+        """The rule."""
+
+    @property
+    def group_id(self) -> str | None:
+        """The group; None for the cluster."""
+
+    @property
+    def since(self) -> int:
+        """Time of its first round, ms."""
+
+    @property
+    def time(self) -> int | None:
+        """Time of the round that decided, ms; None before the first."""
+
+    @property
+    def labels(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of name and value."""
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What had happened before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The settings that messages are made with.
+
+    Attributes:
+        owners: Teams and their groups.
+        public_url: Where people reach the page, without a slash at its end; None writes no links.
+        bootstrap: Brokers of the watched cluster, for the command.
+        has_login: The cluster needs a client's settings, which the command names as a file.
+        tables: Table that a rule reads, by the rule's name.
+        runbooks: URL of what to do, by the rule's name.
+    """
+
+    owners: Sequence[Owner] = ()
+    public_url: str | None = None
+    bootstrap: str | None = None
+    has_login: bool = False
+    tables: Mapping[str, str] = field(default_factory=dict)
+    runbooks: Mapping[str, str] = field(default_factory=dict)
+
+    def owner(self, about: About) -> str | None:
+        """The team that owns the group; None for nobody."""
+        return None if about.group_id is None else owner_of(about.group_id, self.owners)
+
+    def link(self, about: About) -> str | None:
+        """The page as of the alert: the decision that drifted, the group, or the rule."""
+        if self.public_url is None:
+            return None
+        at = datetime.fromtimestamp((about.since if about.time is None else about.time) / 1000, UTC)
+        asked = {"cluster": about.cluster}
+        path = ["alerts", about.rule]
+        if about.group_id is not None:
+            path = ["groups", _key_of(about.group_id)]
+        rebalance = about.circumstances.rebalance
+        if about.group_id is not None and rebalance is not None and self.tables.get(about.rule) == "drift":
+            path += ["decisions", str(rebalance.decision)]
+        else:
+            asked |= {"from": f"{at - _BEFORE:%Y-%m-%dT%H:%MZ}", "to": f"{at + _AFTER:%Y-%m-%dT%H:%MZ}"}
+        segments = "/".join(quote(part, safe="", errors="replace") for part in path)
+        return f"{self.public_url}/{segments}?{urlencode(asked, errors='replace')}"
+
+    def rule_link(self, cluster: str, rule: str) -> str | None:
+        """The page of a rule."""
+        if self.public_url is None:
+            return None
+        return f"{self.public_url}/alerts/{quote(rule, safe='')}?{urlencode({'cluster': cluster}, errors='replace')}"
+
+    def runbook(self, rule: str) -> str | None:
+        """The rule's runbook."""
+        return self.runbooks.get(rule)
+
+    def command(self, about: About) -> str | None:
+        """What a person would type next, quoted for a POSIX shell (bash where a name has unprintable characters).
+
+        None where there is nothing to type. Evenkeel never runs it.
+        """
+        if self.bootstrap is None:
+            return None
+        login = " --command-config client.properties" if self.has_login else ""
+        to = f"--bootstrap-server {quoted(self.bootstrap)}{login}"
+        if self.tables.get(about.rule) == "open_transactions":
+            return f"kafka-transactions {to} list"
+        if about.group_id is None or len(about.group_id) > _LONGEST_NAME:
+            return None
+        more = " --members --verbose" if dict(about.labels).get("about") in {"assignment", "balance"} else ""
+        # (An option's value that begins with a dash would be taken for the next option.)
+        sign = "=" if about.group_id[:1] == "-" else " "
+        return f"kafka-consumer-groups {to} --describe{more} --group{sign}{quoted(about.group_id)}"
+
+    def before(self, about: About) -> str | None:
+        """What changed just before, in one line; None where nothing is known."""
+        return "; ".join(_happened(about)) or None
+
+
+PLAIN: Final = Wording()
+
+
+def _happened(about: About) -> Iterator[str]:
+    found, now = about.circumstances, about.since
+    if found.rebalance is not None:
+        why = f" ({', '.join(found.rebalance.causes)})" if found.rebalance.causes else ""
+        yield f"rebalance {_apart(found.rebalance.time, now)}{why}"
+    if found.coordinators:
+        groups = "1 group" if found.coordinators == 1 else f"{found.coordinators:,} groups"
+        yield f"the coordinator of {groups} moved in the half hour before: a broker restarted or went away"
+    for mark in found.marks[-_MOST_MARKS:]:
+        yield f"mark {_apart(mark.time, now)}: {visible(mark.text)} ({visible(mark.made_by, 60)})"
+
+
+def _apart(time: int, now: int) -> str:
+    seconds = (now - time) / 1000
+    # (Clocks of brokers and people differ by seconds.)
+    if abs(seconds) < 5:
+        return "at the same time"
+    return f"{age(timedelta(seconds=abs(seconds)))} {'earlier' if seconds > 0 else 'later'}"
+
+
+def quoted(text: str) -> str:
+    """A text as one word of a shell, whatever it contains.
+
+    `'...'` for printable text, as `shlex.quote`; else bash's `$'...'`, in which every byte that is not plain ASCII is
+    an escape, so that the command is one line and nothing in it moves the cursor or changes the direction of text.
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    octets = text.encode("utf-8", "surrogatepass")
+    plain = (chr(b) if 0x20 <= b < 0x7F and chr(b) not in "\\'" else f"\\x{b:02x}" for b in octets)
+    return f"$'{''.join(plain)}'"
+
+
+def _key_of(name: str) -> str:
+    """A group's name in the page's addresses (dashboards.format.key_of)."""
+    if len(name) <= _LINK_AT and name not in {".", ".."}:
+        return name
+    return f"sha256:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

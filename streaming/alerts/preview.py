@@ -1,0 +1,124 @@
+"""`evenkeel alert --preview`: the message of a rule as each target would get it now, and why one would not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from streaming.alerts.circumstances import Happened
+from streaming.alerts.decisions import Decided
+from streaming.alerts.delivery.alertmanager import AlertmanagerTarget
+from streaming.alerts.delivery.messages import Message, message_of
+from streaming.alerts.delivery.targets import Target
+from streaming.alerts.firing import FIRING
+from streaming.alerts.outgoing import wording_of
+from streaming.alerts.routing.routes import Routing
+from streaming.alerts.rules.rules import Rule
+from streaming.alerts.trouble import PASSING, one_line
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.notes import NoteBook
+from streaming.tables import LakeReader
+from streaming.terminal import printable, visible
+
+_NEWEST: Final = """
+SELECT * FROM alerts
+WHERE cluster = $cluster AND rule = $rule AND state = 'firing' AND ($group IS NULL OR group_id = $group)
+ORDER BY decided_time DESC, transition_id LIMIT 1
+"""
+
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+
+
+def preview(
+    settings: Settings,
+    rules: Sequence[Rule],
+    targets: Mapping[str, Target | AlertmanagerTarget],
+    name: str,
+    group: str | None,
+    now: int,
+    say: Callable[[str], None],
+) -> None:
+    """Print the message of a rule for each target: of its newest alert, or of one that is made up.
+
+    Args:
+        settings: All settings.
+        rules: The rules.
+        targets: The targets by name; nothing is sent.
+        name: The rule.
+        group: The group; None for any.
+        now: The time, ms.
+        say: Prints a text of several lines.
+
+    Raises:
+        SetupError: There is no such rule.
+        LakeUnreadableError: The lake cannot be read.
+    """
+    rule = next((rule for rule in rules if rule.name == name), None)
+    if rule is None:
+        message = f"There is no rule {visible(name)}: the rules are {', '.join(one.name for one in rules)}."
+        raise SetupError(message)
+    decided = _newest(settings, rule, group)
+    if decided is None:
+        decided = _made_up(settings, rule, group, now)
+        say(f"No alert of the rule {rule.name} is in the tables: what it would say is made up, with … for its numbers.")
+    book = NoteBook(settings.lake, settings.cluster)
+    try:
+        mutes, marks = book.mutes(), book.marks()
+        (decided,) = Happened(settings.lake, settings.cluster).with_circumstances([decided], marks)
+    except PASSING as error:
+        say(f"Mutes, marks and what preceded the alert cannot be read: {one_line(error)}.")
+        mutes = ()
+    wording = wording_of(settings, rules)
+    routing = Routing.of(settings.alerts, settings.owners, targets, {one.name: one.route for one in rules})
+    message_now = message_of(decided, wording=wording)
+    if not targets:
+        say(f"There is no target. The message:\n\n{_plain(message_now)}")
+    chosen = routing.targets_of(decided)
+    for target_name, target in targets.items():
+        if target_name not in chosen:
+            say(f"== {target_name}: not sent, it is routed to {', '.join(chosen) or 'nobody'}")
+            continue
+        hold = routing.hold(decided, target_name, now, mutes)
+        held = "" if hold is None else f" (held back now: {printable(hold.reason)})"
+        say(f"== {target_name}{held}\n{target.shown(message_now)}")
+
+
+def _newest(settings: Settings, rule: Rule, group: str | None) -> Decided | None:
+    rows = LakeReader(settings.lake).rows(_NEWEST, {"cluster": settings.cluster, "rule": rule.name, "group": group})
+    if not rows:
+        return None
+    row = rows[0]
+    labels = tuple((one["name"], one["value"]) for one in row["labels"] or ())
+    return Decided(
+        row["transition_id"], row["alert_id"], row["cluster"], row["rule"], row["severity"], row["group_id"],
+        row["topic"], row["partition"], labels, FIRING, row["from_state"], _ms(row["since"]),
+        None if row["round_time"] is None else _ms(row["round_time"]), row["round"], False, row["value"],
+        row["message"], _ms(row["decided_time"]), entity=row["entity"] or "",
+    )  # fmt: skip
+
+
+def _made_up(settings: Settings, rule: Rule, group: str | None, now: int) -> Decided:
+    names = {"cluster": settings.cluster, "group_id": group or "some-group", "topic": "some-topic"}
+
+    def filled(template: str) -> str:
+        return _PLACEHOLDER.sub(lambda found: names.get(found[1], "…"), template)
+
+    keys = set(rule.key)
+    about = "group_id" in keys
+    return Decided(
+        "0" * 32, "1" * 32, settings.cluster, rule.name, rule.severity, names["group_id"] if about else None,
+        names["topic"] if "partition" in keys else None, 0 if "partition" in keys else None,
+        tuple((name, filled(text)) for name, text in rule.labels), FIRING, None, now, now, None, False, None,
+        filled(rule.message), now,
+    )  # fmt: skip
+
+
+def _plain(message: Message) -> str:
+    return f"{message.title}\n{message.body}"
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

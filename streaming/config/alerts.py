@@ -1,0 +1,115 @@
+"""The settings of the alerter."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+
+from streaming.config.kafka import Section
+from streaming.config.routing import Maintenance, QuietHours, Report, Route
+from streaming.exceptions import SetupError
+from streaming.times import DAY_MS
+
+_TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class AlertSettings(Section):
+    """The alerter.
+
+    Attributes:
+        rules: The rules; None takes conf/alerts.yaml, and the shipped ones where there is none.
+        targets: Apprise URLs by a name of your own; secrets, so rather `targets_file` or the environment.
+        targets_file: File with a line `name = URL` per target; empty lines and those that begin with "#" do not count.
+        look_ms: From one look at the tables to the next.
+        late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
+            is still true when the newest round is no older than this.
+        look_back_ms: How far back the first start on a lake looks.
+        start_grace_ms: An alerter reports silence only after it has waited so long itself: the job's own start takes
+            half a minute.
+        timeout_ms: A target that does not answer within this time has failed.
+        longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
+        give_up_after_ms: Deliveries are given up this long after the decision.
+        trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
+            supervises it opens everything anew.
+        digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
+        routes: Who gets which alert; without any every target gets every alert.
+        quiet_hours: When targets are left in peace.
+        maintenance: When alerts are expected.
+        reports: Daily and weekly reports.
+        first_start: What a first start on a cluster does: "summary" sends one summary of what fires and waits until
+            somebody accepts it (`evenkeel alert --accept`); "deliver" sends every alert.
+        heartbeat_url: Asked (GET) after each look that has judged something, so that somebody else can say when that
+            stops (healthchecks.io and the like); it may contain a secret.
+        heartbeat_every_ms: It is asked this often at most.
+        resend_ms: How often a firing alert is sent again to an Alertmanager, which would end it otherwise.
+    """
+
+    rules: Path | None = None
+    targets: dict[str, SecretStr] = Field(default_factory=dict)
+    targets_file: Path | None = None
+    look_ms: int = Field(default=2_000, ge=100)
+    late_after_ms: int = Field(default=300_000, ge=1_000)
+    look_back_ms: int = Field(default=3_600_000, ge=0)
+    start_grace_ms: int = Field(default=120_000, ge=0)
+    timeout_ms: int = Field(default=10_000, ge=100)
+    longest_retry_ms: int = Field(default=60_000, ge=1_000)
+    give_up_after_ms: int = Field(default=DAY_MS, ge=1_000)
+    trouble_exit_ms: int = Field(default=600_000, ge=1_000)
+    # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
+    digest_above: int = Field(default=10, ge=1)
+    routes: tuple[Route, ...] = ()
+    quiet_hours: tuple[QuietHours, ...] = ()
+    maintenance: tuple[Maintenance, ...] = ()
+    reports: tuple[Report, ...] = ()
+    first_start: Literal["summary", "deliver"] = "summary"
+    heartbeat_url: SecretStr | None = None
+    heartbeat_every_ms: int = Field(default=60_000, ge=1_000)
+    # Alertmanager ends an alert at its `endsAt`, which is four times this ahead, as Prometheus sets it.
+    resend_ms: int = Field(default=60_000, ge=100)
+
+    @field_validator("targets")
+    @classmethod
+    def _name(cls, targets: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name in targets:
+            if not _TARGET_NAME.fullmatch(name):
+                message = "a target's name may contain only letters, digits, '_', '.' and '-'"
+                raise ValueError(message)
+        return targets
+
+    @field_validator("heartbeat_url")
+    @classmethod
+    def _an_http_url(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None:
+            parts = urlsplit(url.get_secret_value())
+            if parts.scheme not in {"http", "https"} or not parts.netloc:
+                message = "it must be a URL that begins with http:// or https://"
+                raise ValueError(message)
+        return url
+
+    def all_targets(self) -> dict[str, SecretStr]:
+        """Targets of the settings and of the file, by name; the file wins.
+
+        Raises:
+            SetupError: The file cannot be read, or a line is no target; the line itself is not shown.
+        """
+        if self.targets_file is None:
+            return dict(self.targets)
+        try:
+            lines = self.targets_file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"The targets of alerts cannot be read from {self.targets_file}: {error}."
+            raise SetupError(message) from None
+        found = dict(self.targets)
+        for number, line in enumerate(lines, start=1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            name, sign, url = (part.strip() for part in line.partition("="))
+            if not sign or not url or not _TARGET_NAME.fullmatch(name):
+                message = f"Line {number} of {self.targets_file} is not a target: it must read `name = URL`."
+                raise SetupError(message)
+            found[name] = SecretStr(url)
+        return found

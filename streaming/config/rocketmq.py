@@ -1,0 +1,196 @@
+"""How the probe reaches a RocketMQ cluster, and what only its operators know of its groups' strategies."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from streaming.config.kafka import Section
+from streaming.exceptions import SetupError
+
+ROCKETMQ_SECRETS = ("secret_key", "security_token", "ssl_password")
+"""Settings of the connection that are passed in files and in the environment only."""
+
+NO_BUS = (
+    "A RocketMQ cluster is watched, and Evenkeel needs a Kafka for its own two topics: name its brokers in section "
+    "[bus] as bootstrap_servers, or in EVENKEEL_BUS__BOOTSTRAP_SERVERS (one small broker is enough, docs/rocketmq.md)."
+)
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s;,]+)(:\d{1,5})?")
+
+_DEFAULT_PORT = 9876
+
+
+class QueueSetting(Section):
+    """A message queue, as `AllocateMessageQueueByConfig` is given them.
+
+    Attributes:
+        topic: Topic.
+        broker: Broker name.
+        queue: Queue id.
+    """
+
+    topic: str = Field(min_length=1)
+    broker: str = Field(min_length=1)
+    queue: int = Field(ge=0)
+
+
+class RocketMQStrategy(Section):
+    """What the members of some groups gave their strategy, which no server knows.
+
+    Attributes:
+        groups: Literal name or "/regular expression/" of groups; the first entry that fits counts.
+        virtual_node_cnt: Virtual nodes of AllocateMessageQueueConsistentHash.
+        consumeridcs: Rooms of AllocateMessageQueueByMachineRoom.
+        room_separator: The rule of AllocateMachineRoomNearby's resolver: the room is what stands before it in a
+            broker's name and in a client id.
+        delegate: Name of the strategy that AllocateMachineRoomNearby hands over to, AVG for instance.
+        message_queue_list: The list of AllocateMessageQueueByConfig.
+    """
+
+    groups: str = Field(min_length=1)
+    virtual_node_cnt: int | None = Field(default=None, ge=0)
+    consumeridcs: tuple[str, ...] | None = None
+    room_separator: str | None = Field(default=None, min_length=1)
+    delegate: str | None = Field(default=None, min_length=1)
+    message_queue_list: tuple[QueueSetting, ...] | None = None
+
+    @field_validator("groups")
+    @classmethod
+    def _compile(cls, pattern: str) -> str:
+        _matches("", pattern)
+        return pattern
+
+
+class RocketMQSettings(Section):
+    """How the probe reaches a RocketMQ cluster; it finds the brokers by its name servers.
+
+    Attributes:
+        name_servers: "HOST:PORT;HOST:PORT", all of them: each is asked, and compared with the others.
+        access_key: User, where the servers have access control.
+        secret_key: Its secret; `secret_key_file` or the environment is the better place.
+        secret_key_file: File whose content, stripped, is the secret.
+        security_token: Token of a temporary login; a secret like `secret_key`.
+        tls: Whether to speak TLS with name servers and brokers.
+        ssl_cafile: PEM file of the certificate authorities; None takes the system's.
+        ssl_certfile: PEM file of the client's certificate.
+        ssl_keyfile: PEM file of the client's key.
+        ssl_password: Password of the key; rather in the environment.
+        ssl_check_hostname: Whether certificates must name the host. Routes have the brokers' addresses as numbers, and
+            their own certificates seldom name them: then False, with an `ssl_cafile` of yours.
+        request_timeout_ms: A server that has not answered by then is not waited for in this round.
+        client_timeout_ms: A client that has not answered its broker by then is not waited for in this round.
+        strategies: What members gave their strategies.
+    """
+
+    name_servers: str = Field(min_length=1)
+    access_key: str | None = Field(default=None, min_length=1)
+    secret_key: SecretStr | None = None
+    secret_key_file: Path | None = None
+    security_token: SecretStr | None = None
+    tls: bool = False
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    ssl_password: SecretStr | None = None
+    ssl_check_hostname: bool = True
+    request_timeout_ms: int = Field(default=3_000, ge=100)
+    client_timeout_ms: int = Field(default=2_000, ge=100)
+    strategies: tuple[RocketMQStrategy, ...] = ()
+
+    @field_validator("name_servers")
+    @classmethod
+    def _addresses(cls, name_servers: str) -> str:
+        for address in _parts(name_servers):
+            found = _ADDRESS.fullmatch(address)
+            if found is None or (found[2] is not None and not 0 < int(found[2][1:]) <= 65_535):
+                message = "it must be addresses and ports with semicolons in between, like 10.0.0.1:9876;10.0.0.2:9876"
+                raise ValueError(message)
+        if not _parts(name_servers):
+            message = "it names no name server"
+            raise ValueError(message)
+        return name_servers
+
+    @model_validator(mode="after")
+    def _both_keys(self) -> RocketMQSettings:
+        if (self.access_key is None) != (self.secret_key is None and self.secret_key_file is None):
+            message = "access_key and secret_key (or secret_key_file) belong together: give both or neither"
+            raise ValueError(message)
+        return self
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The name servers as "host:port", in the order of the setting, each once."""
+        found = []
+        for part in _parts(self.name_servers):
+            given = _ADDRESS.fullmatch(part)
+            found.append(part if given is None or given[2] else f"{part}:{_DEFAULT_PORT}")
+        return tuple(dict.fromkeys(found))
+
+    def login(self) -> tuple[str, str, str | None] | None:
+        """Access key, secret key and security token in the clear; None without access control.
+
+        Raises:
+            SetupError: The secret's file cannot be read.
+        """
+        if self.access_key is None:
+            return None
+        token = None if self.security_token is None else self.security_token.get_secret_value()
+        if self.secret_key_file is None:
+            assert self.secret_key is not None  # noqa: S101  (validated above)
+            return self.access_key, self.secret_key.get_secret_value(), token
+        try:
+            return self.access_key, self.secret_key_file.read_text(encoding="utf-8").strip(), token
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"The secret of rocketmq.access_key cannot be read from {self.secret_key_file}: {error}."
+            raise SetupError(message) from None
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """What connections are made with; None for plain ones.
+
+        Raises:
+            SetupError: A file cannot be read, or is no certificate or key.
+        """
+        if not self.tls:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=None if self.ssl_cafile is None else str(self.ssl_cafile))
+            context.check_hostname = self.ssl_check_hostname
+            if self.ssl_certfile is not None:
+                password = None if self.ssl_password is None else self.ssl_password.get_secret_value()
+                key = None if self.ssl_keyfile is None else str(self.ssl_keyfile)
+                context.load_cert_chain(str(self.ssl_certfile), key, password)
+        except (OSError, ValueError) as error:
+            message = f"The certificates of section rocketmq cannot be used ({error}): correct ssl_cafile and others."
+            raise SetupError(message) from None
+        return context
+
+
+def strategy_of(strategies: Iterable[RocketMQStrategy], group: str) -> RocketMQStrategy | None:
+    """What the members of a group gave their strategy; None where no entry fits."""
+    return next((one for one in strategies if _matches(group, one.groups)), None)
+
+
+def rocketmq_section(value: Any) -> Any:
+    """The setting `rocketmq` as a section: a text is its name servers, as on the command line."""
+    return {"name_servers": value} if isinstance(value, str) else value
+
+
+def _parts(name_servers: str) -> list[str]:
+    return [part for part in (part.strip() for part in re.split("[;,]", name_servers)) if part]
+
+
+def _matches(group: str, pattern: str) -> bool:
+    """As the patterns of `Filters`."""
+    if len(pattern) > 1 and pattern[0] == pattern[-1] == "/":
+        try:
+            return re.search(pattern[1:-1], group, re.DOTALL) is not None
+        except re.error as error:
+            message = f"the regular expression {pattern} does not compile: {error}"
+            raise ValueError(message) from error
+    return group == pattern

@@ -1,0 +1,9 @@
+"""A real RocketMQ cluster on this machine, members that speak its protocol, and ways to make groups go wrong."""
+
+from __future__ import annotations
+
+from streaming.demo.rocketmq.commands import Commands, Refused
+from streaming.demo.rocketmq.member import Member
+from streaming.demo.rocketmq.servers import EmbeddedRocketMQ, Server
+
+__all__ = ["Commands", "EmbeddedRocketMQ", "Member", "Refused", "Server"]

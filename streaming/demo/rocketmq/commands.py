@@ -1,0 +1,168 @@
+"""What the demo and the tests tell a RocketMQ cluster to do: topics, messages, settings. The monitor never does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from streaming.exceptions import EvenkeelError
+from streaming.rocketmq import Answer, Client, Credentials, Frame, Question, read_text
+
+_ANSWER_S = 10.0
+
+SEND_MESSAGE: Final = 10
+UPDATE_CONSUMER_OFFSET: Final = 15
+UPDATE_AND_CREATE_TOPIC: Final = 17
+UPDATE_BROKER_CONFIG: Final = 25
+HEART_BEAT: Final = 34
+UNREGISTER_CLIENT: Final = 35
+GET_CONSUMER_LIST_BY_GROUP: Final = 38
+NOTIFY_CONSUMER_IDS_CHANGED: Final = 40
+GET_ROUTEINFO_BY_TOPIC: Final = 105
+GET_BROKER_CLUSTER_INFO: Final = 106
+UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Final = 200
+DELETE_SUBSCRIPTIONGROUP: Final = 207
+DELETE_TOPIC_IN_BROKER: Final = 215
+DELETE_TOPIC_IN_NAMESRV: Final = 216
+GET_CONSUMER_RUNNING_INFO: Final = 307
+
+
+class Refused(EvenkeelError):
+    """A server did not do what it was told."""
+
+
+class Commands:
+    """Commands to the servers of one cluster. A context manager; not for several threads."""
+
+    def __init__(self, name_servers: Sequence[str], credentials: Credentials | None = None, tls: Any = None) -> None:
+        self._name_servers = list(name_servers)
+        self._client = Client(tls, credentials)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def brokers(self, name_server: str | None = None) -> dict[str, str]:
+        """Address of each master that a name server knows (the first one by default), by broker name.
+
+        Raises:
+            Refused: The name server did not answer.
+        """
+        answer = self.ask(name_server or self._name_servers[0], GET_BROKER_CLUSTER_INFO, {})
+        table = read_text(answer.body or b"{}").get("brokerAddrTable") or {}
+        return {name: data["brokerAddrs"]["0"] for name, data in table.items() if "0" in data["brokerAddrs"]}
+
+    def routed(self, topic: str, name_server: str | None = None) -> dict[str, int]:
+        """Queues that can be read, by broker name, as a name server (the first by default) tells them; {} for none."""
+        fields = {"topic": topic, "acceptStandardJsonOnly": "true"}
+        answer = self.answer(name_server or self._name_servers[0], GET_ROUTEINFO_BY_TOPIC, fields)
+        if not isinstance(answer, Frame) or answer.code or answer.body is None:
+            return {}
+        return {data["brokerName"]: data["readQueueNums"] for data in read_text(answer.body)["queueDatas"]}
+
+    def create_topic(self, topic: str, queues: int, brokers: Iterable[str] | None = None) -> None:
+        """Create a topic, or change its number of queues, on some brokers (all by default), by name.
+
+        Returns when the name servers that these brokers register with route it.
+
+        Raises:
+            Refused: A broker did not.
+        """
+        addresses = self.brokers()
+        named = sorted(addresses if brokers is None else brokers)
+        for name in named:
+            self.configure_topic(addresses[name], topic, queues, queues)
+            self.register(addresses[name])
+        self._until(lambda: all(self.routed(topic).get(name) == queues for name in named), f"a route of topic {topic}")
+
+    def configure_topic(self, address: str, topic: str, read: int, write: int, perm: int = 6) -> None:
+        """Create or change a topic on one broker; name servers hear of it when the broker registers next."""
+        self.ask(
+            address,
+            UPDATE_AND_CREATE_TOPIC,
+            {
+                "topic": topic,
+                "defaultTopic": "TBW102",
+                "readQueueNums": str(read),
+                "writeQueueNums": str(write),
+                "perm": str(perm),
+                "topicFilterType": "SINGLE_TAG",
+                "topicSysFlag": "0",
+                "order": "false",
+            },
+        )
+
+    def delete_topic(self, topic: str, broker: str) -> None:
+        """Delete a topic on the broker of this name, and at all name servers."""
+        self.ask(self.brokers()[broker], DELETE_TOPIC_IN_BROKER, {"topic": topic})
+        for name_server in self._name_servers:
+            self.answer(name_server, DELETE_TOPIC_IN_NAMESRV, {"topic": topic})
+
+    def delete_group(self, group: str, broker: str) -> None:
+        """Delete a group with its offsets on the broker of this name."""
+        fields = {"groupName": group, "cleanOffset": "true"}
+        self.ask(self.brokers()[broker], DELETE_SUBSCRIPTIONGROUP, fields)
+
+    def register(self, address: str) -> None:
+        """Make a broker register with its name servers now, in full; by itself it does so every 30 s.
+
+        (A change of its permission makes it, also to the value that it has. It writes its settings file anew.)
+        """
+        self.ask(address, UPDATE_BROKER_CONFIG, {}, b"brokerPermission=6")
+
+    def send(self, topic: str, broker: str, queue: int, bodies: Iterable[bytes]) -> None:
+        """Send messages to one queue, one after the other."""
+        address = self.brokers()[broker]
+        for body in bodies:
+            self.ask(
+                address,
+                SEND_MESSAGE,
+                {
+                    "producerGroup": "evenkeel-demo",
+                    "topic": topic,
+                    "defaultTopic": "TBW102",
+                    "defaultTopicQueueNums": "4",
+                    "queueId": str(queue),
+                    "sysFlag": "0",
+                    "bornTimestamp": str(int(time.time() * 1000)),
+                    "flag": "0",
+                    "properties": "",
+                    "reconsumeTimes": "0",
+                    "unitMode": "false",
+                    "batch": "false",
+                },
+                body,
+            )
+
+    def ask(self, address: str, code: int, fields: Mapping[str, str], body: bytes | None = None) -> Frame:
+        """One request that must succeed.
+
+        Raises:
+            Refused: It did not, or was not answered.
+        """
+        answer = self.answer(address, code, fields, body)
+        if isinstance(answer, Frame) and answer.code == 0:
+            return answer
+        why = f"code {answer.code}: {answer.remark}" if isinstance(answer, Frame) else answer.reason
+        message = f"{address} did not do request {code} ({why})"
+        raise Refused(message)
+
+    def answer(self, address: str, code: int, fields: Mapping[str, str], body: bytes | None = None) -> Answer:
+        """One request, whatever its answer."""
+        self._client.forgive()
+        [answer] = self._client.ask([Question(address, code, fields, body=body)], _ANSWER_S)
+        return answer
+
+    def _until(self, holds: Any, what: str) -> None:
+        deadline = time.monotonic() + _ANSWER_S
+        while not holds():
+            if time.monotonic() > deadline:
+                message = f"{what} did not come within {_ANSWER_S:.0f} s"
+                raise Refused(message)
+            time.sleep(0.05)

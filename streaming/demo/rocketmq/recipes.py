@@ -1,0 +1,110 @@
+"""Ways to make a RocketMQ group go wrong, each with what shall be true of it at its end.
+
+    A  strategies that differ: queues held twice and by nobody, for as long as the group lives
+    B  a name server that knows less: a member that asks it believes in a smaller topic
+    C  a member with a heartbeat to one broker only: whoever asks another broker does not count it
+    D  a member that lost its way to one broker: lists differ at once, owners only at the next rebalance
+    E  one client id used by two processes: the second one's share belongs to nobody
+
+Each is a context manager that yields the group's members, who rebalance every second so that it shows at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from streaming.demo.rocketmq.member import Member
+
+FAST_S: Final = 1.0
+"""From one rebalance to the next, where the Java client takes 20 s."""
+
+
+@contextmanager
+def steady(
+    name_servers: Sequence[str], group: str, topics: Sequence[str], count: int = 3, strategy: str = "AVG"
+) -> Iterator[list[Member]]:
+    """A group in which nothing is wrong."""
+    with _running([_member(name_servers, group, number, topics, strategy) for number in range(count)]) as members:
+        yield members
+
+
+@contextmanager
+def strategies_that_differ(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+    """Recipe A: members deal by AVG, AVG and AVG_BY_CIRCLE; of 4 + 4 queues two are held twice, two by nobody."""
+    strategies = ("AVG", "AVG", "AVG_BY_CIRCLE")
+    members = [_member(name_servers, group, number, [topic], name) for number, name in enumerate(strategies)]
+    with _running(members):
+        yield members
+
+
+@contextmanager
+def a_name_server_that_knows_less(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+    """Recipe B: three members take their routes from the first name server, one from the second.
+
+    The second must lack a broker of the topic: `EmbeddedRocketMQ(folder, name_servers=2, registers={"broker-b": [0]})`.
+    """
+    knowing = [_member(name_servers[:1], group, number, [topic]) for number in range(3)]
+    with _running([*knowing, _member(name_servers[1:2], group, 3, [topic])]) as members:
+        yield members
+
+
+@contextmanager
+def a_heartbeat_to_one_broker_only(
+    name_servers: Sequence[str], group: str, topic: str, away_from: str
+) -> Iterator[list[Member]]:
+    """Recipe C: two sound members, and one that one broker never hears of."""
+    members = [_member(name_servers, group, number, [topic]) for number in range(2)]
+    odd = Member(name_servers, group, _client(2), [topic], away_from=[away_from], rebalance_s=FAST_S)
+    with _running([*members, odd]) as running:
+        yield running
+
+
+@contextmanager
+def a_way_that_is_lost(name_servers: Sequence[str], group: str, topic: str, broker: str) -> Iterator[list[Member]]:
+    """Recipe D: three sound members, of which the last loses its connection to a broker; `come_back` heals it.
+
+    These members rebalance as slowly as Java's, so that the lists differ long before an owner is wrong.
+    """
+    members = [Member(name_servers, group, _client(number), [topic]) for number in range(3)]
+    with _running(members):
+        members[-1].keep_away(broker)
+        yield members
+
+
+@contextmanager
+def one_client_id_twice(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+    """Recipe E: three processes, two of which have the same client id."""
+    numbers = (0, 0, 1)
+    with _running([_member(name_servers, group, number, [topic]) for number in numbers]) as members:
+        yield members
+
+
+@contextmanager
+def a_group_that_broadcasts(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+    """No recipe for a split brain, though every member holds every queue: BROADCASTING is made so."""
+    members = [
+        Member(name_servers, group, _client(number), [topic], model="BROADCASTING", rebalance_s=FAST_S)
+        for number in range(2)
+    ]
+    with _running(members):
+        yield members
+
+
+def _client(number: int) -> str:
+    return f"10.0.0.{number + 1}@{number + 1}"
+
+
+def _member(
+    name_servers: Sequence[str], group: str, number: int, topics: Sequence[str], strategy: str = "AVG"
+) -> Member:
+    return Member(name_servers, group, _client(number), topics, strategy, rebalance_s=FAST_S)
+
+
+@contextmanager
+def _running(members: list[Member]) -> Iterator[list[Member]]:
+    with ExitStack() as stack:
+        for member in members:
+            stack.enter_context(member)
+        yield members

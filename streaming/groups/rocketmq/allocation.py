@@ -1,0 +1,186 @@
+"""Which strategy a client runs, and what it gives the client for one view of the group.
+
+A client tells the class of its strategy, not the parameters; those come from the configuration. A client of another
+language than Java tells no class: they all begin with AVG (`consumer/strategy.go` of apache/rocketmq-client-go,
+`AllocateMQStrategy.h` of apache/rocketmq-client-cpp), so that is tried, and only a match is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from assignors import AssignorError
+from assignors.rocketmq import (
+    AllocateStrategy,
+    CallWouldFail,
+    MessageQueue,
+    Options,
+    sorted_clients,
+    sorted_queues,
+    strategy_named,
+)
+from streaming.groups.context import Allocation
+from streaming.records import MemberSeen
+
+_PACKAGES: Final = (
+    "org.apache.rocketmq.client.consumer.rebalance.",
+    "com.alibaba.rocketmq.client.consumer.rebalance.",
+)
+
+NEARBY: Final = "MACHINE_ROOM_NEARBY"
+
+_CLASSES: Final = {
+    "AllocateMessageQueueAveragely": "AVG",
+    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
+    "AllocateMessageQueueByConfig": "CONFIG",
+    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
+    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
+    "AllocateMachineRoomNearby": NEARBY,
+}
+
+BY_CONFIGURATION: Final = frozenset({"CONFIG"})
+"""Strategies that may give a queue to several clients, because they are told to."""
+
+_FIRST_MACHINE_ROOM: Final = (4, 8, 0)
+"""Before this release MACHINE_ROOM gave queues of other rooms (apache/rocketmq#2477)."""
+
+_FIRST_UTF8: Final = (5, 0, 0)
+"""Before this release CONSISTENT_HASH hashed bytes of the platform's charset (f23fdbe016)."""
+
+MOST_ENTRIES: Final = 500_000
+"""Queues and clients of one computation: half a second. Larger topics are not recomputed."""
+
+
+def name_of(class_name: str, allocation: Allocation) -> str:
+    """The strategy's `getName()` for its class; the class itself where it is not one of RocketMQ's."""
+    for package in _PACKAGES:
+        name = _CLASSES.get(class_name.removeprefix(package)) if class_name.startswith(package) else None
+        if name is not None:
+            return f"{NEARBY}-{allocation.nearby_delegate}" if name == NEARBY else name
+    return class_name
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The strategy that a client runs.
+
+    Attributes:
+        name: Its `getName()`, or the class.
+        strategy: To compute with; None where it cannot be computed.
+        is_sure: A result that differs proves that something else happened: all that matters to it is known.
+        why_not: Why it cannot be computed, or why a difference proves nothing; None if it is sure.
+    """
+
+    name: str
+    strategy: AllocateStrategy | None
+    is_sure: bool
+    why_not: str | None = None
+
+
+def runs(member: MemberSeen, allocation: Allocation) -> Runs:
+    """The strategy that a member runs, as far as it tells and the configuration says."""
+    if member.strategy is None:
+        strategy = strategy_named("AVG")
+        return Runs("AVG", strategy, False, f"{_language(member)} clients do not tell their strategy")
+    name = name_of(member.strategy, allocation)
+    missing = missing_of(name, allocation)
+    if missing is not None and not name.startswith("CONSISTENT_HASH"):
+        return Runs(name, None, False, missing)
+    try:
+        strategy = strategy_named(name, options_of(allocation))
+    except AssignorError:
+        return Runs(name, None, False, f"strategy {name[:100]} is not one of RocketMQ's: it cannot be recomputed")
+    release = _release(member.version)
+    if "MACHINE_ROOM" in name and "NEARBY" not in name and release < _FIRST_MACHINE_ROOM:
+        missing = "MACHINE_ROOM before 4.8.0 is not recomputed"
+    if "CONSISTENT_HASH" in name and release < _FIRST_UTF8 and not member.client_id.isascii():
+        missing = "CONSISTENT_HASH before 5.0.0 depends on the platform's charset"
+    return Runs(name, strategy, missing is None, missing)
+
+
+def options_of(allocation: Allocation) -> Options:
+    """The configured parameters as constructor options; the class's default of 10 virtual nodes where none is."""
+    return Options(
+        10 if allocation.virtual_node_cnt is None else allocation.virtual_node_cnt,
+        allocation.message_queue_list,
+        allocation.consumeridcs,
+        allocation.room_separator,
+    )
+
+
+def missing_of(name: str, allocation: Allocation) -> str | None:
+    """What of the strategy's parameters the configuration does not give; None if nothing."""
+    if name.startswith(f"{NEARBY}-") and allocation.room_separator is None:
+        return "the rule for rooms of MACHINE_ROOM_NEARBY is not configured"
+    name = name.removeprefix(f"{NEARBY}-")
+    if name == "CONFIG" and allocation.message_queue_list is None:
+        return "the queue list of CONFIG is not configured"
+    if name == "MACHINE_ROOM" and allocation.consumeridcs is None:
+        return "the rooms of MACHINE_ROOM are not configured"
+    if name == "CONSISTENT_HASH" and allocation.virtual_node_cnt is None:
+        return "the number of virtual nodes of CONSISTENT_HASH is not configured, and 10 do not give this"
+    return None
+
+
+def _language(member: MemberSeen) -> str:
+    return member.language or "such"
+
+
+def _release(version: str | None) -> tuple[int, ...]:
+    """A release as numbers; very new where a client tells none that can be read, as all of today are."""
+    parts = (version or "").removeprefix("V").replace(".", "_").split("_")
+    numbers = [int(part) for part in parts[:3] if part.isascii() and part.isdigit() and len(part) < 4]
+    return tuple(numbers) if len(numbers) == 3 else (99, 0, 0)
+
+
+Queue = tuple[str, int]
+"""A queue of one topic: broker and queue id."""
+
+
+class Computed:
+    """Results of strategies for one topic, each computed once per view."""
+
+    def __init__(self, topic: str) -> None:
+        """Prepare for a topic."""
+        self._topic = topic
+        self._found: dict[tuple[str, tuple[Queue, ...], tuple[str, ...]], dict[str, frozenset[Queue] | None]] = {}
+
+    def share(
+        self, runs: Runs, client: str, queues: tuple[Queue, ...], clients: tuple[str, ...]
+    ) -> frozenset[Queue] | None:
+        """A client's queues in one view; None where its call would fail, so that it keeps what it has.
+
+        Args:
+            runs: Its strategy, which can be computed.
+            client: Client id.
+            queues: The topic's readable queues by one name server.
+            clients: The group's clients by one broker, duplicates kept.
+
+        Raises:
+            AssignorError: It cannot be told.
+        """
+        of_view = self._found.setdefault((runs.name, queues, clients), {})
+        if client not in of_view:
+            of_view.update(_shares(self._topic, runs, (client,) if of_view else {*clients, client}, queues, clients))
+        return of_view[client]
+
+
+def _shares(
+    topic: str, runs: Runs, asked: Iterable[str], queues: Sequence[Queue], clients: Sequence[str]
+) -> dict[str, frozenset[Queue] | None]:
+    if runs.strategy is None:
+        return dict.fromkeys(asked)
+    listed = sorted_queues([MessageQueue(topic, broker, number) for broker, number in queues])
+    allocate = runs.strategy.prepare(listed, sorted_clients(clients))
+    found: dict[str, frozenset[Queue] | None] = {}
+    for client in asked:
+        try:
+            given = allocate(client)
+        except CallWouldFail:
+            found[client] = None
+            continue
+        # (null counts as no queues; CONFIG gives the same list for every topic.)
+        found[client] = frozenset((queue.broker, queue.queue) for queue in given or () if queue.topic == topic)
+    return found

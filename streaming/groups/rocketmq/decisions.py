@@ -1,0 +1,244 @@
+"""Decisions of a RocketMQ group: when what its members hold has changed, and what the change did.
+
+There is no record that says who owns what. A decision is the observation that first showed what members hold now. At
+every change some clients have rebalanced and others not yet, for a second or for as long as their views are old, so a
+change counts once two rounds in a row have shown the same. Where it never comes to rest it counts after three cycles of
+20 s, as it is then. A change that goes back before that was none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from assignors import AssignorError, moves, optimal_moves
+from streaming.groups.budget import of_record
+from streaming.groups.classic.state import ClassicDecision, Owned
+from streaming.groups.context import Context
+from streaming.groups.health.storm import count_rebalance
+from streaming.groups.rocketmq.causes import rocketmq_causes
+from streaming.groups.rocketmq.membership import (
+    Numbered,
+    balance_of,
+    held_queues,
+    member_rows,
+    members_of,
+    record_of,
+    topics_of,
+)
+from streaming.groups.rocketmq.state import Facts, RocketMQState, Settling, Unjudged
+from streaming.groups.rocketmq.verdicts import give_up
+from streaming.groups.rocketmq.views import Views
+from streaming.groups.rows import ROCKETMQ, ChurnRow
+from streaming.groups.state import GroupState
+from streaming.records import GroupObservation, Member, MembershipRecord
+from streaming.times import day_of
+
+CYCLE_MS: Final = 20_000
+"""`rocketmq.client.rebalance.waitInterval`: each client rebalances at least this often (4.0 to 5.5)."""
+
+LONGEST_CHANGE_MS: Final = 3 * CYCLE_MS
+"""A change that has not come to rest by now counts as it is: each client has rebalanced twice since it began."""
+
+PROTOCOL_TYPE: Final = "rocketmq"
+
+
+_Told = TypeVar("_Told")
+
+
+def follow(
+    state: GroupState, mine: RocketMQState, views: Views, observation: GroupObservation, context: Context
+) -> None:
+    """Take in a round's members and owners, and write a decision's rows once they have come to rest.
+
+    Args:
+        state: The group's state; its clock has the round's time.
+        mine: The part of it that is RocketMQ's.
+        views: The round.
+        observation: The round as any group's.
+        context: Rows are written here.
+    """
+    members, now = members_of(views), observation.elapsed_time
+    current = state.classic.current
+    if current is not None and mine.facts is not None and not _differs(current.record.members, members, mine, views):
+        mine.settling = None
+        return
+    if current is None and not members:
+        return
+    settling = mine.settling
+    began = now if settling is None else settling.began
+    silent = _silent(mine) if settling is None else settling.silent
+    if settling is None or _key(settling.members) != _key(members):
+        settling = mine.settling = Settling(
+            members=members,
+            round=observation.round,
+            time=state.clock.now,
+            began=began,
+            silent=silent,
+            after=mine.seen_at,
+            until=max(observation.closed, state.clock.now),
+        )
+        is_settled = now - began >= LONGEST_CHANGE_MS
+    else:
+        is_settled = True
+    if is_settled:
+        mine.settling = None
+        give_up(state, mine, observation, context)
+        _decide(state, mine, settling, views, context)
+
+
+def _key(members: Sequence[Member]) -> tuple[object, ...]:
+    """What makes a decision another one: who is there, what each holds, what each subscribes to."""
+    return tuple((member.member_id, member.assigned, topics_of(member)) for member in members)
+
+
+def _differs(before: Sequence[Member], after: Sequence[Member], mine: RocketMQState, views: Views) -> bool:
+    if _key(before) != _key(after):
+        return True
+    facts = mine.facts or Facts()
+    if any(
+        views.runs[client].name != facts.strategies.get(client, views.runs[client].name)
+        for client, member in views.told.items()
+        if member.strategy is not None
+    ):
+        return True
+    # A client id that two processes use tells of one or the other, whichever is asked.
+    return any(
+        started != facts.started.get(client, started)
+        for client, started in views.facts.started.items()
+        if client not in views.duplicates
+    )
+
+
+def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Views, context: Context) -> None:
+    members = settled.members
+    current = state.classic.current
+    before = current.record if current is not None else None
+    record = record_of(members, settled.round, settled.time, views.strategy)
+    first = before is None
+    if mine.incarnation < 0:
+        mine.incarnation = context.config.incarnations.of(context.group, record.record)
+    kind = "created" if first else "became_empty" if not members else "rebalance"
+    facts = _facts(mine, settled, views)
+    was = held_queues(before.members) if before is not None else None
+    after = held_queues(members)
+    moved, least = _moves(was, after, members, facts)
+    causes = (
+        () if mine.facts is None or before is None else rocketmq_causes(mine.facts, facts, before, record, mine.brokers)
+    )
+    row = _churn_row(record, before, kind, mine.incarnation, after, context)
+    context.rows.rebalance_churn.append(
+        msgspec.structs.replace(
+            row,
+            partitions_moved=moved,
+            partitions_moved_optimal=least,
+            causes=causes,
+            decided_time_min=settled.after if settled.after >= 0 else None,
+            decided_time_max=settled.until,
+        )
+    )
+    context.rows.members.extend(member_rows(before, record, mine.incarnation, context))
+    state.classic.current = ClassicDecision(record, kind, mine.incarnation)
+    state.classic.members_ended = not members
+    state.classic.balance = balance_of(members, facts.routes)
+    if not members:
+        state.uncommitted = None
+    if not first:
+        count_rebalance(state, record.record_time)
+    mine.facts = facts
+    mine.brokers = tuple(sorted({*mine.brokers, *(broker for of in facts.routes.values() for broker in of)}))
+    mine.unjudged = Unjudged(was, least, kind)
+
+
+def _facts(mine: RocketMQState, settled: Settling, views: Views) -> Facts:
+    """The facts at a decision; of members that do not answer, those at the decision before."""
+    now, before = views.facts, mine.facts or Facts()
+    untold = [client for client in views.clients if client not in views.told]
+
+    def kept(new: Mapping[str, _Told], old: Mapping[str, _Told]) -> dict[str, _Told]:
+        return {client: old[client] for client in untold if client in old} | dict(new)
+
+    return msgspec.structs.replace(
+        now,
+        strategies=kept(now.strategies, before.strategies),
+        subscriptions=kept(now.subscriptions, before.subscriptions),
+        expressions=kept(now.expressions, before.expressions),
+        started=kept(now.started, before.started),
+        silent=tuple(sorted({*settled.silent, *_silent(mine)})),
+    )
+
+
+SILENT: Final = "not_answering "
+"""Prefix of the names under which `watched` keeps since when a client does not answer."""
+
+
+def _silent(mine: RocketMQState) -> tuple[str, ...]:
+    # (One that has just ended is on lists for a moment, too.)
+    return tuple(
+        sorted(
+            name.removeprefix(SILENT)
+            for name, watched in mine.watched.items()
+            if name.startswith(SILENT) and watched.rounds > 1
+        )
+    )
+
+
+def _moves(
+    was: Owned | None, after: Owned | None, members: Sequence[Member], facts: Facts
+) -> tuple[int | None, int | None]:
+    """Queues that changed hands, and the fewest moves that could have balanced the group; None where unknown."""
+    if was is None:
+        return None, None
+    try:
+        numbered = Numbered(members, facts.routes, was, after or {})
+        had = numbered.numbered(was)
+        with of_record(0):
+            least = optimal_moves(had, numbered.group) if members else None
+        return (None if after is None else moves(had, numbered.numbered(after))), least
+    except AssignorError:
+        return None, None
+
+
+def _churn_row(
+    record: MembershipRecord,
+    before: MembershipRecord | None,
+    kind: str,
+    incarnation: int,
+    after: Owned | None,
+    context: Context,
+) -> ChurnRow:
+    had = {member.member_id for member in before.members} if before is not None else set()
+    have = {member.member_id for member in record.members}
+    queues = {(place, n) for places in (after or {}).values() for place, numbers in places.items() for n in numbers}
+    return ChurnRow(
+        cluster=context.config.cluster,
+        group_id=context.group,
+        decision=record.record,
+        source=ROCKETMQ,
+        log_partition=None,
+        record_time=record.record_time,
+        event_date=day_of(record.record_time),
+        revision=1,
+        kind=kind,
+        incarnation=incarnation,
+        generation=None,
+        previous_generation=None,
+        generations_skipped=None,
+        follows=None,
+        protocol_type=PROTOCOL_TYPE,
+        strategy=record.protocol,
+        leader=None,
+        members=len(record.members),
+        partitions=len(queues),
+        joined=None if before is None else tuple(sorted(have - had)),
+        left=tuple(sorted(had - have)),
+        replaced=(),
+        partitions_moved=None,
+        partitions_moved_optimal=None,
+        partitions_pending_handover=0,
+        join_completed_time=None,
+        unassigned_partition_seconds_min=None,
+        unassigned_partition_seconds_max=None,
+    )

@@ -1,0 +1,149 @@
+"""Lag of a RocketMQ group: queues as partitions by place, committed offsets as a round saw them.
+
+The room of lag judges by rounds and commits. A round sees how far an offset has come, not how often it was committed:
+one that has moved since the round before counts as one commit at this round. Brokers are asked for committed offsets
+before they are asked for the ends of the queues, so lag is never negative.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable
+
+import msgspec
+
+from streaming.groups.classic.membership import subscribed_topics
+from streaming.groups.context import Context
+from streaming.groups.lag import offset_events
+from streaming.groups.lag import partitions as lag
+from streaming.groups.lag.rows import Totals, lag_rows
+from streaming.groups.lag.state import PartitionState
+from streaming.groups.rocketmq.places import named, place_of, split
+from streaming.groups.rocketmq.views import Views
+from streaming.groups.rows import ROCKETMQ, HotPartition, LagRow
+from streaming.groups.state import GroupState
+from streaming.records import (
+    BROADCASTING,
+    OK,
+    CommitWindow,
+    GroupObservation,
+    RocketMQObservation,
+    TopicObservation,
+)
+
+
+def as_any_group(views: Views, members: int) -> GroupObservation:
+    """The round as an observation of any group, its topics by place."""
+    seen = views.observation
+    return GroupObservation(
+        round=seen.round,
+        time=seen.time,
+        log_partition=-1,
+        log_position=0,
+        state="Stable" if members else "Empty",
+        protocol_type="rocketmq",
+        group_type="rocketmq",
+        gone=seen.gone,
+        held_since=None,
+        topics=tuple(_topics(views)),
+        idle=seen.idle,
+        elapsed=seen.elapsed,
+        closed=seen.closed,
+        rested_since=seen.rested_since,
+        rested_until=seen.rested_until,
+    )
+
+
+def _topics(views: Views) -> Iterable[TopicObservation]:
+    for topic, seen in sorted(views.topics.items()):
+        for queues in seen.queues:
+            if queues.answer == OK and queues.max:
+                yield TopicObservation(
+                    topic=place_of(topic, queues.broker),
+                    topic_id=None,
+                    partitions=len(queues.max),
+                    high_watermarks=_packed(queues.max),
+                    last_stable_offsets=_packed(queues.max),
+                    log_start_offsets=_packed(queues.min),
+                )
+
+
+def take_commits(state: GroupState, views: Views) -> None:
+    """Take in the committed offsets of a round: those that have moved, appeared or gone since the round before."""
+    seen = views.observation
+    if views.message_model == BROADCASTING:
+        return  # members keep their offsets themselves
+    for topic, of_topic in views.topics.items():
+        for queues in of_topic.queues:
+            if queues.committed is not None:
+                _take(state, seen, place_of(topic, queues.broker), queues.committed)
+
+
+def _take(state: GroupState, seen: RocketMQObservation, place: str, committed: tuple[int, ...]) -> None:
+    partitions = state.partitions.setdefault(place, {})
+    for number, offset in enumerate(committed):
+        known = partitions.get(number)
+        before = known.committed if known is not None else -1
+        if offset == before:
+            continue
+        if known is None:
+            known = partitions[number] = PartitionState()
+        gone = offset < 0
+        window = CommitWindow(
+            topic=place,
+            partition=number,
+            commits=0 if gone else 1,
+            tombstones=1 if gone else 0,
+            first_offset=offset,
+            first_commit_time=-1,
+            first_record=seen.round,
+            offset=offset,
+            leader_epoch=-1,
+            last_commit_time=-1,
+            last_record=seen.round,
+            deleted=gone,
+            step_back=0,
+        )
+        lag.absorb(known, window, None)
+    if not partitions:
+        del state.partitions[place]
+
+
+def write_lag(state: GroupState, observation: GroupObservation, context: Context, passed: int, rounds: int) -> Totals:
+    """Judge the lag of every queue at a round, and write rows of those that have changed.
+
+    Args:
+        state: The group's state, including this round.
+        observation: The round as any group's.
+        context: Rows are written here.
+        passed: Elapsed time since the group's previous round, ms.
+        rounds: How many rounds this one stands for.
+    """
+    begin = len(context.rows.lag)
+    totals = lag_rows(state, observation, context, passed, rounds)
+    offset_events.note(state, state.clock.now, context.rows.lag[begin:])
+    context.rows.lag[begin:] = [as_queue(row) for row in context.rows.lag[begin:]]
+    record = state.live_record()
+    subscribed = subscribed_topics(record) if record is not None else None
+    counted = state.partitions.keys() if subscribed is None else state.partitions.keys() & subscribed
+    totals.topics = len({split(place)[0] for place in counted})
+    return totals
+
+
+def as_queue(row: LagRow) -> LagRow:
+    """A row of `lag` by place as one of a queue."""
+    topic, broker = split(row.topic)
+    return msgspec.structs.replace(row, topic=topic, broker=broker, source=ROCKETMQ, commits=None)
+
+
+def as_queues(hot: tuple[HotPartition, ...] | None) -> tuple[HotPartition, ...] | None:
+    """Hot partitions by place, with places as text."""
+    return None if hot is None else tuple(msgspec.structs.replace(one, topic=named(one.topic)) for one in hot)
+
+
+def _packed(offsets: tuple[int, ...]) -> bytes:
+    packed = array("q", offsets)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()

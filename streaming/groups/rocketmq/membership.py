@@ -1,0 +1,193 @@
+"""A round's members as a membership record, and the rows of `members`.
+
+RocketMQ writes no record of a decision. The core makes one of what a round saw, so that lag, rates and balance find the
+owners where they find those of any group; its partitions are numbered by place (`places.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assignors import Assignment, AssignorError, Group, Subscription, imbalance, imbalance_optimal
+from streaming.groups.classic.membership import CONSUMER
+from streaming.groups.classic.state import Owned
+from streaming.groups.context import Context
+from streaming.groups.rocketmq.allocation import Queue
+from streaming.groups.rocketmq.places import place_of, split
+from streaming.groups.rocketmq.views import Views, queues_of
+from streaming.groups.rows import ROCKETMQ, MemberRow, TopicAssignment
+from streaming.records import Member, MembershipRecord
+from streaming.times import day_of
+
+_HOSTS = 3
+"""Addresses of one client in a row: one is usual, two are a client id that two processes use."""
+
+
+def members_of(views: Views) -> tuple[Member, ...]:
+    """The round's members, by id, with what each holds; what a member held before, where it does not answer."""
+    return tuple(_member(views, client) for client in views.clients)
+
+
+def _member(views: Views, client: str) -> Member:
+    topics, held = views.subscribed_by(client), views.held[client]
+    places: set[str] = set()
+    for topic in topics or ():
+        brokers = views.routes.get(topic)
+        places.update((place_of(topic, broker) for broker in brokers) if brokers else (topic,))
+    hosts = views.addresses_of(client)
+    more = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
+    return Member(
+        member_id=client,
+        group_instance_id=None,
+        client_id=client,
+        client_host=", ".join(hosts[:_HOSTS]) + more,
+        rebalance_timeout=-1,
+        session_timeout=-1,
+        subscription_version=None,
+        topics=None if topics is None else tuple(sorted({*places, *(held or ())})),
+        owned=(),
+        generation=None,
+        rack=None,
+        user_data=None,
+        assigned=None if held is None else tuple(held.items()),
+    )
+
+
+def record_of(members: tuple[Member, ...], number: int, time: int, strategy: str | None) -> MembershipRecord:
+    """A membership record of what a round saw.
+
+    Args:
+        members: The members.
+        number: The round's number.
+        time: Its time, ms.
+        strategy: The strategy that most members run; None if unknown.
+    """
+    return MembershipRecord(
+        record=number,
+        record_time=time,
+        protocol_type=CONSUMER,
+        generation=-1,
+        protocol=strategy if members else None,
+        leader=None,
+        state_time=-1,
+        members=members,
+        value_version=-1,
+    )
+
+
+def topics_of(member: Member) -> frozenset[str]:
+    """Topics of a member; empty if unknown."""
+    return frozenset(split(place)[0] for place in member.topics or ())
+
+
+def held_queues(members: Sequence[Member]) -> Owned | None:
+    """What members hold, by member and place; None if it is unknown of one."""
+    if any(member.assigned is None for member in members):
+        return None
+    return {member.member_id: dict(member.assigned or ()) for member in members}
+
+
+class Numbered:
+    """A group in the form that the measures need: one partition number per queue of a topic, in the queues' order.
+
+    Attributes:
+        group: Members with their topics, and the number of queues of each topic.
+        order: By topic, its queues in the order of their numbers: those of its routes, then others that are held.
+    """
+
+    def __init__(self, members: Sequence[Member], routes: Mapping[str, Mapping[str, int]], *before: Owned) -> None:
+        """Number the queues.
+
+        Args:
+            members: The members.
+            routes: Readable queues by topic and broker.
+            before: What members hold or held, by place.
+        """
+        self.order: dict[str, list[Queue]] = {topic: sorted(queues_of(routes[topic])) for topic in sorted(routes)}
+        self._numbers = {
+            topic: {queue: number for number, queue in enumerate(queues)} for topic, queues in self.order.items()
+        }
+        counts = {topic: len(queues) for topic, queues in self.order.items()}
+        for held in before:
+            for places in held.values():
+                for place, numbers in places.items():
+                    topic, broker = split(place)
+                    for queue in numbers:
+                        self._number(topic, (broker or "", queue))
+        self.group = Group(
+            tuple(Subscription(member.member_id, tuple(sorted(topics_of(member)))) for member in members), counts
+        )
+
+    def _number(self, topic: str, queue: Queue) -> int:
+        numbers = self._numbers.setdefault(topic, {})
+        if queue not in numbers:
+            numbers[queue] = len(numbers)
+            self.order.setdefault(topic, []).append(queue)
+        return numbers[queue]
+
+    def numbered(self, held: Owned) -> Assignment:
+        """Queues by place as partition numbers by topic."""
+        result: Assignment = {}
+        for member, places in held.items():
+            topics: dict[str, list[int]] = {}
+            for place, numbers in places.items():
+                topic, broker = split(place)
+                topics.setdefault(topic, []).extend(self._number(topic, (broker or "", queue)) for queue in numbers)
+            result[member] = {topic: tuple(sorted(of)) for topic, of in topics.items()}
+        return result
+
+
+def balance_of(members: Sequence[Member], routes: Mapping[str, Mapping[str, int]]) -> tuple[float | None, float | None]:
+    """Imbalance of what members hold, and the lowest that any assignment of these queues could have."""
+    counts = [sum(len(numbers) for _, numbers in member.assigned or ()) for member in members]
+    if not any(counts) or any(member.assigned is None for member in members):
+        return None, None
+    try:
+        return imbalance(counts), imbalance_optimal(Numbered(members, routes).group)
+    except AssignorError:
+        return imbalance(counts), None
+
+
+def member_rows(
+    before: MembershipRecord | None, after: MembershipRecord, incarnation: int, context: Context
+) -> list[MemberRow]:
+    """A row for every member of a decision, and a closing row for each of the decision before that is gone."""
+    staying = {member.member_id for member in after.members}
+    gone = [member for member in (before.members if before is not None else ()) if member.member_id not in staying]
+    return [
+        *(_row(member, after, incarnation, context, ended=True) for member in gone),
+        *(_row(member, after, incarnation, context, ended=False) for member in after.members),
+    ]
+
+
+def _row(member: Member, record: MembershipRecord, incarnation: int, context: Context, *, ended: bool) -> MemberRow:
+    assigned = () if ended else member.assigned
+    return MemberRow(
+        cluster=context.config.cluster,
+        group_id=context.group,
+        decision=record.record,
+        member_id=member.member_id,
+        source=ROCKETMQ,
+        log_partition=None,
+        record_time=record.record_time,
+        event_date=day_of(record.record_time),
+        ended=ended,
+        incarnation=incarnation,
+        generation=None,
+        group_instance_id=None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack=None,
+        leader=None,
+        subscription=None if member.topics is None else tuple(sorted(topics_of(member))),
+        partition_count=None if assigned is None else sum(len(numbers) for _, numbers in assigned),
+        partitions=None if assigned is None else tuple(_assigned(place, numbers) for place, numbers in assigned),
+        undecodable=None if assigned is not None else "it does not tell which queues it holds",
+        session_timeout_ms=None,
+        rebalance_timeout_ms=None,
+    )
+
+
+def _assigned(place: str, numbers: tuple[int, ...]) -> TopicAssignment:
+    topic, broker = split(place)
+    return TopicAssignment(topic, numbers, broker)

@@ -1,0 +1,358 @@
+"""Verdicts on a decision, one per topic: does what the members hold follow from what each of them can have seen?
+
+Each member runs its strategy over its own two views. So what it should hold is not one answer but one per pair of a
+broker's list and a name server's route. A member that holds what one of them gives has done as it should; one that
+holds anything else has not, as soon as it has had time to rebalance after the last change of a view.
+
+- `identical`: every member holds what a view of it gives, and each queue has one owner.
+- `drifted`: a member holds what no view of it explains, or a queue has several owners, or none, although each member
+  follows a view of its own: that is no assignment, whatever the reason, which says what splits them.
+- `unverified`: it cannot be computed, because a member does not answer, or its strategy or parameters are not known.
+- `not_applicable`: there is nothing to judge (`Views.not_applicable`).
+
+`identical` is said as soon as it is true, everything else only after `SETTLED_MS` without any change: a route reaches a
+client within 30 s, and its next rebalance comes 20 s later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from assignors import AssignorError
+from assignors.jsonl import write_allocate_line
+from assignors.rocketmq import MessageQueue
+from streaming.groups.context import Context
+from streaming.groups.rocketmq.allocation import BY_CONFIGURATION, MOST_ENTRIES, Computed, Queue, Runs, options_of
+from streaming.groups.rocketmq.state import RocketMQState
+from streaming.groups.rocketmq.views import Views, queues_of
+from streaming.groups.rocketmq.what_if import rocketmq_what_if_rows
+from streaming.groups.rows import ROCKETMQ, DriftedPartition, DriftRow
+from streaming.groups.state import GroupState
+from streaming.groups.verdicts import (
+    DRIFTED,
+    IDENTICAL,
+    MISPLACED,
+    NOT_APPLICABLE,
+    UNASSIGNED,
+    UNVERIFIED,
+    Judged,
+    StandingVerdict,
+    Verdict,
+    mismatch,
+    pack_line,
+)
+from streaming.records import GroupObservation, MembershipRecord
+from streaming.times import day_of
+
+SETTLED_MS: Final = 60_000
+"""`pollNameServerInterval` (30 s), a cycle of 20 s, and 10 s for what lies between two rounds."""
+
+DOUBLY_ASSIGNED: Final = "doubly_assigned"
+NOT_SUBSCRIBED: Final = "not_subscribed"
+
+SUPERSEDED: Final = "the group decided again before it had come to rest"
+
+_MOST_VIEWS: Final = 64
+"""Pairs of a list and a route that are computed for one topic. A healthy group has one."""
+
+_NAMED = 3
+
+_RANKS = (NOT_APPLICABLE, IDENTICAL, UNVERIFIED, DRIFTED)
+"""From nothing to say to bad: a group's verdict is that of its worst topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicVerdict:
+    """The verdict on one topic, with the line of `evenkeel assign` that gives the expected owners."""
+
+    topic: str
+    verdict: Verdict
+    line: dict[str, Any] | None = None
+
+
+def write_verdicts(
+    state: GroupState, mine: RocketMQState, views: Views, observation: GroupObservation, context: Context
+) -> None:
+    """Judge the newest decision, if it waits and can be judged now, and write its rows of `drift` and `what_if`.
+
+    Args:
+        state: The group's state, including this round.
+        mine: The part of it that is RocketMQ's.
+        views: The round.
+        observation: The round as any group's.
+        context: Rows are written here.
+    """
+    waiting, current = mine.unjudged, state.classic.current
+    if waiting is None or current is None or mine.settling is not None:
+        return
+    is_old = observation.elapsed_time - mine.views_since >= SETTLED_MS
+    judged = [judge(views, topic) for topic in sorted(views.topics)] or [_nothing(views)]
+    if not is_old and any(of.verdict.verdict not in {IDENTICAL, NOT_APPLICABLE} for of in judged):
+        return
+    mine.unjudged = None
+    mine.standing = standing_of(judged)
+    record = current.record
+    for of in judged:
+        context.rows.drift.append(_row(record, mine.incarnation, of, observation, context))
+    if mine.standing.verdict != NOT_APPLICABLE:
+        decided = Judged(
+            context.group, record.record, -1, record.record_time, mine.incarnation, None, record.protocol, ROCKETMQ
+        )
+        rows = rocketmq_what_if_rows(state, waiting, decided, views, observation, context.config)
+        context.rows.what_if.extend(rows)
+
+
+def give_up(state: GroupState, mine: RocketMQState, observation: GroupObservation, context: Context) -> None:
+    """Write the verdict of a decision that another one, or the group's end, has overtaken."""
+    current = state.classic.current
+    if mine.unjudged is None or current is None:
+        return
+    mine.unjudged = None
+    topics = sorted(mine.facts.routes) if mine.facts is not None else []
+    verdict = Verdict(UNVERIFIED, SUPERSEDED)
+    mine.standing = StandingVerdict(UNVERIFIED, SUPERSEDED, 0)
+    for topic in topics:
+        of = TopicVerdict(topic, verdict)
+        context.rows.drift.append(_row(current.record, mine.incarnation, of, observation, context))
+
+
+def standing_of(judged: Sequence[TopicVerdict]) -> StandingVerdict:
+    """The verdict on the group: that of its worst topic, with the drifted queues of all."""
+    worst = max(judged, key=lambda of: _RANKS.index(of.verdict.verdict)).verdict
+    return StandingVerdict(worst.verdict, worst.reason, sum(len(of.verdict.drifted) for of in judged))
+
+
+def _nothing(views: Views) -> TopicVerdict:
+    reason = "the group has no members" if not views.clients else "it has no topics that the filters let pass"
+    return TopicVerdict("", Verdict(NOT_APPLICABLE, reason))
+
+
+def judge(views: Views, topic: str) -> TopicVerdict:
+    """Judge one topic by the views of one round, as if they had been so for long enough."""
+    why_not = views.not_applicable(topic)
+    if why_not is not None:
+        return TopicVerdict(topic, Verdict(NOT_APPLICABLE, why_not))
+    if views.is_mapped(topic):
+        return TopicVerdict(topic, Verdict(UNVERIFIED, "a static topic: its logical queues are not asked for"))
+    found = _Topic(views, topic)
+    return TopicVerdict(topic, found.verdict(), found.line())
+
+
+class _Topic:
+    """One topic of one round, while it is judged."""
+
+    def __init__(self, views: Views, topic: str) -> None:
+        self._views, self._topic = views, topic
+        self._lists = views.lists_of(topic)
+        self._servers = views.queues_by_server[topic]
+        self._runs: Mapping[str, Runs] = views.runs
+        self._computed = Computed(topic)
+        self._holders = views.holders[topic]
+        self._clients = views.clients
+        self._unknown = [client for client in views.unknown if client in views.subscribers.get(topic, ())]
+        self._subscribed = views.subscribers[topic]
+        self._candidates = 0
+        lists = sorted(set(self._lists.values()), key=lambda clients: (-len(set(clients)), clients))
+        routes = sorted(set(self._servers.values()), key=lambda queues: (-len(queues), queues))
+        self._pairs = [(queues, clients) for clients in lists for queues in routes if queues]
+
+    def verdict(self) -> Verdict:
+        """The verdict."""
+        broken = self._broken()
+        why_not = self._why_not()
+        if why_not is not None:
+            return self._drifted(broken, why_not) if self._are_certain(broken) else Verdict(UNVERIFIED, why_not)
+        try:
+            unexplained = {client: self._unexplained(client) for client in self._clients}
+        except AssignorError as error:
+            return Verdict(UNVERIFIED, str(error)[:200])
+        odd = {client: reason for client, reason in unexplained.items() if reason is not None}
+        unsure = [client for client in odd if not self._is_sure(client)]
+        if unsure:
+            reason = self._runs[unsure[0]].why_not or "the strategy is not known"
+            return self._drifted(broken, reason) if self._are_certain(broken) else Verdict(UNVERIFIED, reason)
+        if odd:
+            return self._drifted(broken | self._differences(odd), f"{next(iter(odd.values()))}: {_some(odd)}")
+        if broken:
+            return self._drifted(broken, self._why_split())
+        return Verdict(IDENTICAL, library=self._library(), candidates=self._candidates)
+
+    def line(self) -> dict[str, Any] | None:
+        """The line of `evenkeel assign` for the fullest views."""
+        runs = self._usual()
+        if not self._pairs or runs is None or runs.strategy is None:
+            return None
+        queues, clients = self._pairs[0]
+        listed = [MessageQueue(self._topic, broker, number) for broker, number in queues]
+        return write_allocate_line(runs.name, listed, clients, options_of(self._views.allocation))
+
+    def _library(self) -> str:
+        versions = sorted({f"{m.language or 'java'}:{m.version or '?'}".lower() for m in self._views.told.values()})
+        return ", ".join(versions[:_NAMED])
+
+    def _why_not(self) -> str | None:
+        """Why owners cannot be computed; None if they can."""
+        if self._views.observation.cut:
+            return f"the probe left out parts of the group: {', '.join(self._views.observation.cut)}"
+        if self._unknown:
+            answers = {member.client_id: member.answer for member in self._views.observation.members}
+            told = sorted({answers.get(client, "not asked") for client in self._unknown})
+            return f"members do not tell what they hold ({', '.join(told)}): {_some(self._unknown)}"
+        if not self._servers:
+            return "no name server tells its queues"
+        if not self._lists:
+            return "no broker of it tells the group's members"
+        unasked = sorted(self._views.routes[self._topic].keys() - self._views.lists.keys())
+        if unasked:
+            return f"brokers did not tell their list of members: {_some(unasked)}"
+        if len(self._pairs) > _MOST_VIEWS:
+            return f"more than {_MOST_VIEWS} different views: not recomputed"
+        if sum(len(queues) + len(clients) for queues, clients in self._pairs) > MOST_ENTRIES:
+            return f"more than {MOST_ENTRIES:,} queues and members: not recomputed"
+        for client in sorted(self._subscribed):
+            if self._runs[client].strategy is None:
+                return self._runs[client].why_not
+        return None
+
+    def _is_sure(self, client: str) -> bool:
+        return client not in self._subscribed or self._runs[client].is_sure
+
+    def _unexplained(self, client: str) -> str | None:
+        """Why what a member holds follows from none of its views; None if it does from one."""
+        holds = self._held(client)
+        if client not in self._subscribed:
+            return "members hold queues of a topic that they do not subscribe to" if holds else None
+        is_orderly = self._views.told[client].orderly
+        for queues, clients in self._pairs:
+            share = self._computed.share(self._runs[client], client, queues, clients)
+            self._candidates += 1
+            # A call that fails leaves what the client had. An orderly client takes only queues that it could lock.
+            if share is None or share == holds or (is_orderly and holds < share and self._are_locked(share - holds)):
+                return None
+        return "members hold what no broker's list and no name server's route explain"
+
+    def _are_locked(self, queues: frozenset[Queue]) -> bool:
+        """Whether other members hold these queues: then their locks keep an orderly client from them."""
+        return all(self._holders.get(queue) for queue in queues)
+
+    def _held(self, client: str) -> frozenset[Queue]:
+        return frozenset(queue for queue, holders in self._holders.items() if client in holders)
+
+    def _broken(self) -> dict[Queue, tuple[str, tuple[str, ...]]]:
+        """Queues with several owners, or none, by what their holders say; kind and owners by queue."""
+        names = {self._runs[client].name for client in self._subscribed if client in self._runs}
+        found: dict[Queue, tuple[str, tuple[str, ...]]] = {}
+        if not names & BY_CONFIGURATION:
+            found.update((queue, (DOUBLY_ASSIGNED, of)) for queue, of in self._holders.items() if len(of) > 1)
+        by_rooms = any("MACHINE_ROOM" in name or name in BY_CONFIGURATION for name in names)
+        # (A client id that two processes use holds each of its queues twice; only the list shows it.)
+        if not by_rooms:
+            for queue in queues_of(self._views.routes[self._topic]):
+                if queue not in self._holders:
+                    found[queue] = UNASSIGNED, ()
+        return found
+
+    def _are_certain(self, broken: Mapping[Queue, tuple[str, tuple[str, ...]]]) -> bool:
+        """Whether broken owners are a fact although not all is known: two members say that they hold a queue."""
+        told = self._views.told
+        return any(sum(client in told for client in owners) > 1 for _, owners in broken.values())
+
+    def _differences(self, odd: Mapping[str, str]) -> dict[Queue, tuple[str, tuple[str, ...]]]:
+        """Queues that members hold or lack against all views."""
+        found: dict[Queue, tuple[str, tuple[str, ...]]] = {}
+        for client in odd:
+            holds = self._held(client)
+            if client not in self._subscribed:
+                found.update((queue, (NOT_SUBSCRIBED, self._holders[queue])) for queue in holds)
+                continue
+            queues, clients = self._pairs[0]
+            share = self._computed.share(self._runs[client], client, queues, clients) or frozenset()
+            for queue in holds ^ share:
+                owners = self._holders.get(queue, ())
+                found[queue] = (MISPLACED if owners else UNASSIGNED), owners
+        return found
+
+    def _drifted(self, found: Mapping[Queue, tuple[str, tuple[str, ...]]], reason: str) -> Verdict:
+        expected = self._expected()
+        drifted = tuple(
+            DriftedPartition(self._topic, queue, kind, expected.get((broker, queue)), owners, broker)
+            for (broker, queue), (kind, owners) in sorted(found.items())
+        )
+        return Verdict(DRIFTED, reason, candidates=self._candidates, drifted=drifted)
+
+    def _usual(self) -> Runs | None:
+        """The strategy that most members run."""
+        of = [self._runs[client] for client in sorted(self._subscribed) if client in self._runs]
+        names = [runs.name for runs in of]
+        return max(of, key=lambda runs: names.count(runs.name)) if of else None
+
+    def _expected(self) -> dict[Queue, str]:
+        """The owner of each queue by the fullest views and the strategy that most members run."""
+        runs = self._usual()
+        if not self._pairs or runs is None or runs.strategy is None:
+            return {}
+        queues, clients = self._pairs[0]
+        found: dict[Queue, str] = {}
+        try:
+            for client in dict.fromkeys(clients):
+                share = self._computed.share(runs, client, queues, clients)
+                found.update(dict.fromkeys(share or (), client))
+        except AssignorError:
+            return {}
+        return found
+
+    def _why_split(self) -> str:
+        """What makes members that all follow a view of their own disagree."""
+        views, reasons = self._views, []
+        names = {self._runs[client].name for client in self._subscribed}
+        if len(names) > 1:
+            reasons.append(f"members run different strategies ({', '.join(sorted(names)[:_NAMED])})")
+        if views.duplicates:
+            reasons.append(f"a client id is listed twice ({_some(views.duplicates)})")
+        outside = sorted(set(self._clients) - self._subscribed)
+        if outside:
+            reasons.append(f"members that do not subscribe to it have a share of it ({_some(outside)})")
+        if len(set(self._servers.values())) > 1 or self._topic in views.poorer:
+            reasons.append("name servers tell different queues")
+        if len({frozenset(clients) for clients in self._lists.values()}) > 1:
+            reasons.append("brokers list different members")
+        return f"each member follows a view of its own: {'; '.join(reasons) or 'and these differ'}"
+
+
+def _row(
+    record: MembershipRecord, incarnation: int, of: TopicVerdict, observation: GroupObservation, context: Context
+) -> DriftRow:
+    expected = context.config.expected_strategy(context.group)
+    verdict = of.verdict
+    return DriftRow(
+        cluster=context.config.cluster,
+        group_id=context.group,
+        decision=record.record,
+        source=ROCKETMQ,
+        log_partition=None,
+        record_time=record.record_time,
+        event_date=day_of(record.record_time),
+        topic=of.topic or None,
+        incarnation=incarnation,
+        generation=None,
+        round=observation.round,
+        round_time=observation.time,
+        strategy=record.protocol,
+        expected_strategy=expected,
+        strategy_mismatch=mismatch(expected, record.protocol),
+        verdict=verdict.verdict,
+        reason=verdict.reason,
+        matching_library=verdict.library,
+        candidates=verdict.candidates,
+        drifted_count=len(verdict.drifted),
+        drifted_partitions=verdict.drifted,
+        inputs=None if of.line is None else pack_line(of.line),
+    )
+
+
+def _some(names: Sequence[str] | Mapping[str, object]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(name[:100] for name in listed[:_NAMED]) + more

@@ -1,0 +1,327 @@
+"""What one round says of a group, arranged for judgement: views of clients, and what each client holds.
+
+A client decides by two views: the list of the group's clients on one broker of the topic, chosen at random each time
+(`MQClientInstance.findConsumerIdList`), and the topic's route on the name server that it is connected to
+(`RebalanceImpl.rebalanceByTopic`). So the views that a client can have had are the lists of all brokers of the topic
+and the routes of all name servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, pairwise
+
+from streaming.groups.context import Allocation
+from streaming.groups.rocketmq.allocation import Queue, Runs, runs
+from streaming.groups.rocketmq.places import is_dead_letters, is_retry, place_of
+from streaming.groups.rocketmq.state import Facts, Routes
+from streaming.records import (
+    BROADCASTING,
+    MISSING,
+    NONE,
+    OK,
+    POP,
+    PULL,
+    BrokerSeen,
+    Member,
+    MemberSeen,
+    RocketMQObservation,
+    RouteSeen,
+    TopicSeen,
+)
+
+_READ = 4
+"""`PermName.PERM_READ`."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """One round of one group.
+
+    Attributes:
+        observation: The round.
+        allocation: Parameters of its strategies.
+        assumed: Members of the newest decision, by id: what a member held that does not answer now.
+    """
+
+    observation: RocketMQObservation
+    allocation: Allocation
+    assumed: Mapping[str, Member] = field(default_factory=dict)
+
+    @cached_property
+    def told(self) -> dict[str, MemberSeen]:
+        """Members that answered, by id."""
+        return {member.client_id: member for member in self.observation.members if member.answer == OK}
+
+    @cached_property
+    def masters(self) -> dict[str, BrokerSeen]:
+        """The broker of each name whose list clients ask for: the master, or another replica where none answers."""
+        found: dict[str, BrokerSeen] = {}
+        for broker in self.observation.brokers:
+            if broker.answer not in {OK, NONE}:
+                continue
+            known = found.get(broker.name)
+            if known is None or broker.broker_id < known.broker_id:
+                found[broker.name] = broker
+        return found
+
+    @cached_property
+    def lists(self) -> dict[str, tuple[str, ...]]:
+        """Clients on the list of each broker that answered, by broker name, sorted, duplicates kept."""
+        return {name: tuple(sorted(broker.clients)) for name, broker in sorted(self.masters.items())}
+
+    @cached_property
+    def clients(self) -> tuple[str, ...]:
+        """Ids of all clients that are on any list."""
+        return tuple(sorted(set(chain.from_iterable(self.lists.values()))))
+
+    @cached_property
+    def topics(self) -> dict[str, TopicSeen]:
+        """The topics that have owners, by name."""
+        return {seen.topic: seen for seen in self.observation.topics if not is_dead_letters(seen.topic)}
+
+    @cached_property
+    def subscribers(self) -> dict[str, frozenset[str]]:
+        """Clients that subscribe to each topic, as far as it is known."""
+        found: dict[str, set[str]] = {topic: set() for topic in self.topics}
+        for client in self.clients:
+            for topic in self.subscribed_by(client) or ():
+                found.setdefault(topic, set()).add(client)
+        return {topic: frozenset(of) for topic, of in found.items()}
+
+    def subscribed_by(self, client: str) -> frozenset[str] | None:
+        """Topics of a client, by its own word, or that at the newest decision; None if unknown."""
+        member = self.told.get(client)
+        if member is not None and member.subscriptions is not None:
+            return frozenset(subscription.topic for subscription in member.subscriptions)
+        before = self.assumed.get(client)
+        if before is None or before.topics is None:
+            return None
+        return frozenset(place.partition("\0")[0] for place in before.topics)
+
+    @cached_property
+    def queues_by_server(self) -> dict[str, dict[str, tuple[Queue, ...]]]:
+        """A topic's readable queues by each name server that knows it: topic, name server, queues sorted."""
+        return {
+            topic: {route.name_server: _readable(route) for route in seen.routes if route.answer == OK}
+            for topic, seen in self.topics.items()
+        }
+
+    @cached_property
+    def routes(self) -> Routes:
+        """Readable queues by topic and broker, of all name servers together: the most that any tells."""
+        found: Routes = {}
+        for topic, seen in self.topics.items():
+            of_topic = found[topic] = {}
+            for broker in chain.from_iterable(route.brokers for route in seen.routes):
+                if broker.perm & _READ and broker.read:
+                    of_topic[broker.name] = max(broker.read, of_topic.get(broker.name, 0))
+        return found
+
+    @cached_property
+    def poorer(self) -> dict[str, tuple[str, ...]]:
+        """Name servers that answer and know fewer queues of a topic than others do, by topic."""
+        found = {}
+        for topic, seen in self.topics.items():
+            known = {
+                route.name_server: frozenset(_readable(route)) for route in seen.routes if route.answer in {OK, MISSING}
+            }
+            every = frozenset[Queue]().union(*known.values())
+            less = tuple(sorted(server for server, queues in known.items() if queues != every))
+            if less and every:
+                found[topic] = less
+        return found
+
+    def is_mapped(self, topic: str) -> bool:
+        """Whether it is a static topic, whose logical queues are not those of its brokers."""
+        return any(route.mapped for route in self.topics[topic].routes)
+
+    def lists_of(self, topic: str) -> dict[str, tuple[str, ...]]:
+        """The lists that clients of a topic can be given, by broker: those of its brokers that have any client."""
+        return {name: clients for name, clients in self.lists.items() if clients and name in self.routes[topic]}
+
+    def held_by(self, client: str) -> dict[str, tuple[int, ...]] | None:
+        """Queues that a client holds, by place, dropped ones left out; what it held when it last told; None if unknown.
+
+        A client that tells no queues at all (DefaultMQPullConsumer) holds what it wants.
+        """
+        member = self.told.get(client)
+        if member is not None:
+            if member.queues is None:
+                return None
+            held: dict[str, list[int]] = {}
+            for queue in member.queues:
+                if not queue.dropped and not is_dead_letters(queue.topic):
+                    held.setdefault(place_of(queue.topic, queue.broker), []).append(queue.queue)
+            return {place: tuple(sorted(set(numbers))) for place, numbers in sorted(held.items())}
+        before = self.assumed.get(client)
+        return dict(before.assigned) if before is not None and before.assigned is not None else None
+
+    @cached_property
+    def held(self) -> dict[str, dict[str, tuple[int, ...]] | None]:
+        """What each client holds, as `held_by` gives it."""
+        return {client: self.held_by(client) for client in self.clients}
+
+    @cached_property
+    def holders(self) -> dict[str, dict[Queue, tuple[str, ...]]]:
+        """Clients that hold a queue, by topic and queue."""
+        found: dict[str, dict[Queue, tuple[str, ...]]] = {topic: {} for topic in self.topics}
+        for client, places in self.held.items():
+            for place, numbers in (places or {}).items():
+                topic, _, broker = place.partition("\0")
+                of_topic = found.setdefault(topic, {})
+                for number in numbers:
+                    of_topic[broker, number] = (*of_topic.get((broker, number), ()), client)
+        return found
+
+    @cached_property
+    def unknown(self) -> tuple[str, ...]:
+        """Clients of which nobody knows what they hold, or that do not answer now."""
+        return tuple(client for client in self.clients if client not in self.told or self.held[client] is None)
+
+    @cached_property
+    def runs(self) -> dict[str, Runs]:
+        """The strategy of each client that answered."""
+        return {client: runs(member, self.allocation) for client, member in self.told.items()}
+
+    @cached_property
+    def strategy(self) -> str | None:
+        """The strategy that most clients tell; None where none tells any."""
+        names = [self.runs[client].name for client, member in sorted(self.told.items()) if member.strategy is not None]
+        return max(sorted(set(names)), key=names.count) if names else None
+
+    @cached_property
+    def message_model(self) -> str | None:
+        """The group's message model; BROADCASTING if anyone says so."""
+        said = {member.message_model for member in self.told.values()} | {
+            broker.message_model for broker in self.masters.values() if broker.clients
+        }
+        return BROADCASTING if BROADCASTING in said else next((model for model in said if model), None)
+
+    def is_pop(self, topic: str) -> bool:
+        """Whether brokers hand out a topic's messages (POP), so that clients share its queues."""
+        if any(member.client_rebalance is False or member.consume_type == POP for member in self.told.values()) or any(
+            broker.consume_type == POP for broker in self.masters.values() if broker.clients
+        ):
+            return not is_retry(topic)
+        if any(
+            mode.topic == topic and mode.mode == "POP"
+            for broker in self.masters.values()
+            for mode in broker.modes or ()
+        ):
+            return True
+        return any(queue.pop and queue.topic == topic for member in self.told.values() for queue in member.queues or ())
+
+    @cached_property
+    def takes_by_hand(self) -> bool:
+        """Whether all clients that answer take queues as they like (DefaultMQPullConsumer)."""
+        return bool(self.told) and all(
+            member.queues is None and member.consume_type == PULL for member in self.told.values()
+        )
+
+    def not_applicable(self, topic: str) -> str | None:
+        """Why there is nothing to judge about the owners of a topic's queues; None if there is."""
+        if not self.clients:
+            return "the group has no members"
+        if self.message_model == BROADCASTING:
+            return "BROADCASTING: each member reads all queues"
+        if self.is_pop(topic):
+            return "POP: brokers hand out messages, and members share queues"
+        if self.takes_by_hand:
+            return "its members take queues by themselves (DefaultMQPullConsumer)"
+        if not self.subscribers.get(topic):
+            return "no member subscribes to it"
+        return None
+
+    @cached_property
+    def judged_topics(self) -> tuple[str, ...]:
+        """Topics whose owners can be right or wrong, sorted."""
+        return tuple(topic for topic in sorted(self.topics) if self.not_applicable(topic) is None)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What clients decide by."""
+        subscriptions, expressions = {}, {}
+        for client, member in self.told.items():
+            if member.subscriptions is None:
+                continue
+            own = [one for one in member.subscriptions if not is_retry(one.topic)]
+            subscriptions[client] = tuple([one.topic for one in own])
+            filters = {one.topic: one.expression for one in own if one.expression not in {"", "*"}}
+            if filters:
+                expressions[client] = filters
+        return Facts(
+            routes=self.routes,
+            poorer=tuple(sorted({server for servers in self.poorer.values() for server in servers})),
+            lists=self.lists,
+            strategies={
+                client: self.runs[client].name for client, member in self.told.items() if member.strategy is not None
+            },
+            subscriptions=subscriptions,
+            expressions=expressions,
+            started={client: member.started for client, member in self.told.items() if member.started >= 0},
+        )
+
+    @cached_property
+    def duplicates(self) -> dict[str, tuple[str, ...]]:
+        """Brokers that have a client more than once on their list, by client."""
+        found: dict[str, list[str]] = {}
+        for broker, clients in self.lists.items():
+            for client in sorted({one for one, other in pairwise(clients) if one == other}):
+                found.setdefault(client, []).append(broker)
+        return {client: tuple(brokers) for client, brokers in found.items()}
+
+    @cached_property
+    def missing(self) -> dict[str, tuple[str, ...]]:
+        """Brokers that should know a client and do not, by client.
+
+        A client tells all brokers of the topics that it knows that it is there, so every broker of a topic that it
+        subscribes to should have it. Where its subscriptions are not known, nobody can say.
+        """
+        brokers_of = {topic: self.routes[topic].keys() for topic in self.topics}
+        found = {}
+        for client in self.clients:
+            topics = self.subscribed_by(client) or frozenset()
+            should = set(chain.from_iterable(brokers_of.get(topic, ()) for topic in topics))
+            lacking = tuple(sorted(name for name in should & self.lists.keys() if client not in self._sets[name]))
+            if lacking:
+                found[client] = lacking
+        return found
+
+    @cached_property
+    def _sets(self) -> dict[str, frozenset[str]]:
+        return {name: frozenset(clients) for name, clients in self.lists.items()}
+
+    def connections_of(self, client: str, broker: str) -> tuple[str, ...]:
+        """Addresses of a client's connections to one broker's master, sorted; () where it does not tell them."""
+        of = self.masters.get(broker)
+        channels = (of.channels if of is not None else None) or ()
+        return tuple(sorted({channel.address for channel in channels if channel.client_id == client}))
+
+    def addresses_of(self, client: str) -> tuple[str, ...]:
+        """Addresses under which brokers know a client, sorted."""
+        return tuple(
+            sorted(
+                {
+                    channel.address
+                    for broker in self.observation.brokers
+                    for channel in broker.channels or ()
+                    if channel.client_id == client
+                }
+            )
+        )
+
+
+def queues_of(routes: Mapping[str, int]) -> Iterable[Queue]:
+    """The queues of a route of one topic."""
+    return ((broker, number) for broker, count in routes.items() for number in range(count))
+
+
+def _readable(route: RouteSeen) -> tuple[Queue, ...]:
+    return tuple(
+        sorted(
+            (broker.name, number) for broker in route.brokers if broker.perm & _READ for number in range(broker.read)
+        )
+    )

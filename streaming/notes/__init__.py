@@ -1,0 +1,31 @@
+"""Notes that people leave for the alerter and the page: mutes of alerts, and marks of what they did."""
+
+from __future__ import annotations
+
+from streaming.notes.book import NoteBook, Wrote, lift, write_mark, write_mute
+from streaming.notes.commands import Known, checked_mark, mark, mute, print_mutes, unmute
+from streaming.notes.marks import LONGEST_TEXT, Mark
+from streaming.notes.mutes import GROUP, KINDS, OWNER, RULE, Mute, muting, whole
+
+__all__ = [
+    "GROUP",
+    "KINDS",
+    "LONGEST_TEXT",
+    "OWNER",
+    "RULE",
+    "Known",
+    "Mark",
+    "Mute",
+    "NoteBook",
+    "Wrote",
+    "checked_mark",
+    "lift",
+    "mark",
+    "mute",
+    "muting",
+    "print_mutes",
+    "unmute",
+    "whole",
+    "write_mark",
+    "write_mute",
+]

@@ -1,0 +1,250 @@
+"""`evenkeel mute`, `unmute`, `mutes` and `mark`: what people leave for the alerter and the page."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streaming.config import Owner, span_ms
+from streaming.exceptions import SetupError
+from streaming.notes.book import NoteBook, Wrote, lift, new_id, write_mark, write_mute
+from streaming.notes.marks import LONGEST_TEXT, Mark
+from streaming.notes.mutes import GROUP, LONGEST_MS, OWNER, RULE, Mute, whole
+from streaming.tables import LakeReader
+from streaming.terminal import age, printable, visible
+
+_LONGEST_REASON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Names that a mute may mean, beside groups, which are looked up in the tables.
+
+    Attributes:
+        rules: Names of the rules.
+        owners: The teams.
+    """
+
+    rules: Collection[str]
+    owners: Sequence[Owner]
+
+
+def mute(
+    lake: str, cluster: str, name: str, given_span: str, reason: str, known: Known, kind: str | None = None
+) -> str:
+    """Mute a group, a rule or a team's groups; returns a sentence.
+
+    Args:
+        lake: Folder or URI.
+        cluster: Whose alerts.
+        name: The group, rule or team; for groups also a regular expression between slashes.
+        given_span: For how long: 30m, 2h, 1d.
+        reason: Why; everybody sees it.
+        known: What the name may mean.
+        kind: GROUP, RULE or OWNER; None finds out which one the name is.
+
+    Raises:
+        SetupError: The name, the span or the reason cannot be used, or there is no lake.
+        LakeUnreadableError: The groups of the lake cannot be read.
+        LakeUnwritableError: The store cannot be written.
+    """
+    span = _span(given_span)
+    if not reason.strip() or len(reason) > _LONGEST_REASON:
+        message = (
+            f"Say why with --reason, in up to {_LONGEST_REASON} characters: others see the mute and ask themselves."
+        )
+        raise SetupError(message)
+    found = _kind_of(lake, cluster, name, known) if kind is None else kind
+    now = _now()
+    made = Mute(
+        new_id(), cluster, found, name, printable(reason.strip()), Wrote.here(now).by, since=now, until=now + span
+    )
+    if found == GROUP:
+        _check_pattern(made)
+    write_mute(lake, made)
+    return (
+        f"Muted {_whole(made)} on {visible(cluster)} until {_utc(made.until)} ({_for(span)}). Transitions are still "
+        f"written; what still fires then is delivered then. To end it before: evenkeel unmute {made.mute_id}"
+    )
+
+
+def unmute(lake: str, cluster: str, name: str) -> str:
+    """End mutes before their time, by their id or by what they mute; returns a sentence.
+
+    Raises:
+        SetupError: No such mute holds now, or there is no lake.
+        LakeUnwritableError: The store cannot be written.
+    """
+    now = _now()
+    holding = [one for one in NoteBook(lake, cluster).mutes() if one.until > now]
+    found = [one for one in holding if name in {one.mute_id, one.name}]
+    if not found:
+        others = ", ".join(f"{one.mute_id} ({_whole(one)})" for one in holding)
+        message = f"No mute of {visible(name)} holds on {visible(cluster)}; " + (
+            f"these do: {others}." if others else "none does."
+        )
+        raise SetupError(message)
+    for one in found:
+        lift(lake, one, Wrote.here(now))
+    return f"Ended: {', '.join(_whole(one) for one in found)}. What still fires is delivered now."
+
+
+def print_mutes(lake: str, cluster: str, console: Console, *, past: bool = False, as_json: bool = False) -> None:
+    """Print the mutes that hold now, or all that are known (`past`); with `as_json` one line of JSON per mute."""
+    now = _now()
+    found = [one for one in NoteBook(lake, cluster).mutes() if past or one.until > now]
+    found.sort(key=lambda one: (one.until <= now, one.until))
+    if as_json:
+        for one in found:
+            console.out(json.dumps(_as_json(one)), highlight=False)
+        return
+    if not found:
+        console.print(f"No mute holds on {visible(cluster)}.", highlight=False, markup=False)
+        return
+    table = Table("id", "what", "until", "left", "by", "reason", box=None, pad_edge=False)
+    for one in found:
+        left = "over" if one.until <= now else _for(one.until - now)
+        cells = (one.mute_id, _whole(one), _utc(one.until), left, visible(one.made_by, 60), visible(one.reason))
+        table.add_row(*map(Text, cells))
+    console.print(table)
+
+
+def mark(lake: str, cluster: str, text: str, group: str | None = None, at: str | None = None) -> str:
+    """Write a mark; returns a sentence.
+
+    Args:
+        lake: Folder or URI.
+        cluster: The cluster.
+        text: What was done.
+        group: The group that it concerns; None for the whole cluster.
+        at: When it was done, as ISO 8601 with an offset, or a span ago (10m); None for now.
+
+    Raises:
+        SetupError: The text or the time cannot be used, or there is no lake.
+        LakeUnwritableError: The store cannot be written.
+    """
+    now = _now()
+    made = checked_mark(cluster, text, group, now if at is None else _moment(at, now), Wrote.here(now).by)
+    write_mark(lake, made, now)
+    return f"Marked on {visible(cluster)} at {_utc(made.time)}: {made.text}"
+
+
+def checked_mark(
+    cluster: str, text: str, group: str | None, time_ms: int, made_by: str, mark_id: str | None = None
+) -> Mark:
+    """A mark that charts and messages can show.
+
+    Args:
+        cluster: The cluster.
+        text: What was done.
+        group: The group that it concerns; None for the whole cluster.
+        time_ms: When, ms.
+        made_by: Who wrote it.
+        mark_id: Its id, where a writer may send it twice; None makes one.
+
+    Raises:
+        SetupError: The text is empty or too long.
+    """
+    shown = printable(text.strip())
+    if not shown or len(shown) > LONGEST_TEXT:
+        message = f"A mark is a text of 1 to {LONGEST_TEXT} characters; this one has {len(shown)}."
+        raise SetupError(message)
+    return Mark(new_id() if mark_id is None else mark_id, cluster, shown, group, made_by, time_ms)
+
+
+def _kind_of(lake: str, cluster: str, name: str, known: Known) -> str:
+    if len(name) > 2 and name[0] == name[-1] == "/":
+        return GROUP
+    teams = [one.team for one in known.owners]
+    groups = _groups(lake, cluster)
+    kinds = [kind for kind, names in ((RULE, known.rules), (OWNER, teams), (GROUP, groups)) if name in names]
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        message = (
+            f"{visible(name)} is the name of a {' and of a '.join(kinds)}: add --kind {' or --kind '.join(kinds)}."
+        )
+        raise SetupError(message)
+    close = difflib.get_close_matches(name, [*known.rules, *teams, *groups], n=3)
+    hint = f" Did you mean {' or '.join(visible(one, 80) for one in close)}?" if close else ""
+    message = (
+        f"There is no rule, team or living group {visible(name)} on {visible(cluster)}.{hint} For a group that is yet "
+        "to come, add --kind group; for many, write a regular expression between slashes."
+    )
+    raise SetupError(message)
+
+
+def _groups(lake: str, cluster: str) -> list[str]:
+    rows = LakeReader(lake).rows("SELECT group_id FROM group_health_current WHERE cluster = ?", [cluster])
+    return [row["group_id"] for row in rows]
+
+
+def _check_pattern(made: Mute) -> None:
+    if len(made.name) > 2 and made.name[0] == made.name[-1] == "/" and not made.compiles:
+        message = f"The regular expression {visible(made.name)} does not compile."
+        raise SetupError(message)
+
+
+def _span(given: str) -> int:
+    try:
+        span = span_ms(given)
+    except ValueError as error:
+        message = f"--for is wrong: {error}."
+        raise SetupError(message) from None
+    if span > LONGEST_MS:
+        message = "A mute lasts a year at most: a rule that nobody wants for longer should be taken out of the rules."
+        raise SetupError(message)
+    return span
+
+
+def _moment(given: str, now: int) -> int:
+    try:
+        return now - span_ms(given)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        message = f"--at {visible(given)} is no time: write it like 2026-12-01T14:30+01:00, or as a span ago, like 10m."
+        raise SetupError(message)
+    return round(moment.timestamp() * 1000)
+
+
+def _as_json(one: Mute) -> dict[str, Any]:
+    return {
+        "mute_id": one.mute_id,
+        "cluster": one.cluster,
+        "kind": one.kind,
+        "name": one.name,
+        "reason": one.reason,
+        "made_by": one.made_by,
+        "from_time": _utc(one.since),
+        "until_time": _utc(one.until),
+    }
+
+
+def _whole(one: Mute) -> str:
+    return visible(whole(one))
+
+
+def _for(ms: int) -> str:
+    return age(timedelta(milliseconds=ms))
+
+
+def _utc(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _now() -> int:
+    return round(time.time() * 1000)

@@ -1,0 +1,8 @@
+"""Rounds against RocketMQ: every name server and every broker is asked, no group is joined."""
+
+from __future__ import annotations
+
+from streaming.probe.rocketmq.preflight import cluster_problems
+from streaming.probe.rocketmq.run import RocketMQProbe
+
+__all__ = ["RocketMQProbe", "cluster_problems"]

@@ -1,0 +1,179 @@
+"""From what a round saw of a RocketMQ cluster to the round's events, and what the next round must know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import msgspec
+
+from streaming.config import Filters
+from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, Event, RocketMQGroupEvent, RoundClosed, encode_event
+from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested
+from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.times import DAY_MS
+
+_BROKER_KNOWN_MS: Final = DAY_MS
+"""A broker that no name server lists may come back with its groups; after a day it counts as taken away."""
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class RocketMQMemory:
+    """What a probe knows from its last closed round.
+
+    Attributes:
+        groups: Groups that were there.
+        rest: How long groups without members have rested.
+        brokers: Time of the newest round in which a name server listed a broker, by its name.
+    """
+
+    groups: frozenset[str] = frozenset()
+    rest: Rest = field(default_factory=Rest)
+    brokers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def quiet(self) -> frozenset[str]:
+        """Groups without members of which nothing has changed for long."""
+        return frozenset(group for group in self.groups if rested(group, self.rest) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOfGroups:
+    """What one round tells.
+
+    Attributes:
+        events: Each with the group that keys it; those of groups that are gone or idle come first.
+        untold: Groups that are there and have no event in this round.
+        memory: For the next round, once this one has closed.
+    """
+
+    events: list[tuple[str, Event]]
+    untold: int
+    memory: RocketMQMemory
+
+
+def round_of_groups(
+    cluster: str,
+    name_servers: tuple[str, ...],
+    number: int,
+    time: int,
+    look: Look,
+    memory: RocketMQMemory,
+    filters: Filters,
+    period_ms: int,
+) -> RoundOfGroups:
+    """The events of one round.
+
+    A group is gone when the filters exclude it now, or when every server has answered, no broker is missing, and none
+    has a trace of it.
+
+    Args:
+        cluster: Configured name.
+        name_servers: Of the configuration.
+        number: Of the round.
+        time: Of the round, ms.
+        look: What the round saw.
+        memory: From the closed round before.
+        filters: What is watched.
+        period_ms: An idle group is told once within it.
+    """
+    brokers = {name: at for name, at in memory.brokers.items() if 0 <= time - at < _BROKER_KNOWN_MS}
+    brokers |= dict.fromkeys(look.brokers, time)
+    whole = look.whole and look.brokers == brokers.keys()
+    gone = {
+        group: "deleted"
+        for group in look.groups
+        if whole and group in memory.groups and not look.groups[group].is_there
+    }
+    # What never was there in a closed round, and is not now, is only a name: of a topic of retries for example.
+    nothing = {group for group, seen in look.groups.items() if not seen.is_there and group not in memory.groups}
+    gone |= {group: "filtered" for group in memory.groups if not filters.watches_group(group)}
+    there = {group: seen for group, seen in look.groups.items() if group not in gone and group not in nothing}
+    waiting = look.waiting - gone.keys()
+    rest = _rest(memory.rest, there, waiting, time)
+    resting: list[tuple[str, Event]] = []
+    others: list[tuple[str, Event]] = []
+    head = (EVENTS_VERSION, cluster, number, time)
+    for group in sorted(there.keys() | gone.keys()):
+        if group in gone:
+            resting.append((group, RocketMQGroupEvent(*head, group, gone[group], name_servers)))
+            continue
+        how = reporting(group, memory.rest, rest, period_ms)
+        if how is Reporting.NOT_AT_ALL:
+            continue
+        idle = how is Reporting.AS_IDLE
+        seen = there[group]
+        event = RocketMQGroupEvent(
+            *head,
+            group,
+            None,
+            name_servers,
+            seen.brokers,
+            seen.members,
+            seen.topics,
+            seen.cut,
+            idle=idle,
+            rested=None if idle else rested(group, memory.rest),
+        )
+        (resting if idle else others).append((group, _fitting(event)))
+    events = resting + others
+    known = frozenset(there.keys() | waiting)
+    return RoundOfGroups(events, len(known - {group for group, _ in events}), RocketMQMemory(known, rest, brokers))
+
+
+def _rest(before: Rest, there: Mapping[str, GroupParts], waiting: Iterable[str], time: int) -> Rest:
+    """How long groups without members have looked the same; those that were not looked at rest on."""
+    marks = {
+        group: hash(_ENCODER.encode((seen.brokers, seen.topics))) for group, seen in there.items() if not seen.members
+    }
+    marks |= {group: before.marks[group] for group in waiting if group in before.marks}
+    after = rest_after(before, marks, time)
+    # It is not news for a group that was not looked at that it has rested a round more.
+    rounds = {group: before.rounds[group] if group in set(waiting) else n for group, n in after.rounds.items()}
+    return replace(after, rounds=rounds)
+
+
+def _fitting(event: RocketMQGroupEvent) -> RocketMQGroupEvent:
+    """The event, or the event without its topics' queues and then without its topics, if no record could hold it."""
+    if _may_be_too_large(event) and len(encode_event(event)) > MAX_RECORD_BYTES // 2:
+        topics = tuple([msgspec.structs.replace(topic, queues=()) for topic in event.topics])
+        event = msgspec.structs.replace(event, topics=topics, cut=_more(event, "queues"))
+        if len(encode_event(event)) > MAX_RECORD_BYTES // 2:
+            event = msgspec.structs.replace(event, topics=(), members=(), cut=_more(event, "topics", "members"))
+    return event
+
+
+def _more(event: RocketMQGroupEvent, *parts: str) -> tuple[str, ...]:
+    return tuple(sorted({*event.cut, *parts}))
+
+
+def _may_be_too_large(event: RocketMQGroupEvent) -> bool:
+    """Whether it is worth to measure it: there are some tens of thousands of values in it."""
+    values = sum(len(member.queues or ()) + len(member.subscriptions or ()) for member in event.members)
+    values += sum(len(queues.max) + 10 for topic in event.topics for queues in topic.queues)
+    values += sum(len(broker.clients) * 2 + len(broker.subscriptions or ()) for broker in event.brokers)
+    return values > 10_000
+
+
+def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event]) -> RocketMQMemory:
+    """The memory of a closed round from its records; how long groups have rested is not recorded.
+
+    Args:
+        closed: The closing record.
+        events: All events of its round.
+        resting: Events of idle groups, and of groups that are gone, from the rounds before; the oldest first.
+    """
+    groups: set[str] = set()
+    brokers: dict[str, int] = {}
+    for event in (*resting, *events):
+        if not isinstance(event, RocketMQGroupEvent):
+            continue
+        if event.gone is not None:
+            groups.discard(event.group)
+            continue
+        groups.add(event.group)
+        brokers |= {broker.name: max(event.time, brokers.get(broker.name, 0)) for broker in event.brokers}
+    return RocketMQMemory(frozenset(groups), Rest(closed.time), brokers)

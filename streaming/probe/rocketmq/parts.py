@@ -1,0 +1,392 @@
+"""Answers of RocketMQ's servers as the parts of an event: what each said, cut to what an event may hold. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from streaming.events import (
+    LONGEST_CLIENT,
+    LONGEST_EXPRESSION,
+    LONGEST_NAME,
+    LONGEST_REASON,
+    MOST_CLIENTS,
+    MOST_QUEUES,
+    MOST_QUEUES_OF_TOPIC,
+    MOST_TOPICS,
+)
+from streaming.records import (
+    ERROR,
+    NONE,
+    OFFLINE,
+    OK,
+    POP,
+    PULL,
+    PUSH,
+    REFUSED,
+    TIMEOUT,
+    BrokerSeen,
+    ChannelSeen,
+    HeldQueue,
+    MemberSeen,
+    QueuesSeen,
+    RequestMode,
+    RouteBroker,
+    RouteSeen,
+    SubscriptionSeen,
+)
+from streaming.rocketmq import Answer, Unanswered, answers, codes
+from streaming.terminal import visible
+
+T = TypeVar("T")
+
+_TYPES: Final = {"CONSUME_PASSIVELY": PUSH, "CONSUME_ACTIVELY": PULL, "CONSUME_POP": POP}
+
+_MAX_OFFSET = 2**63 - 1
+_LAST_TIMESTAMP_MS = 253_402_300_799_999
+_MAX_INT = 2**31 - 1
+
+# `MQVersion.Version`: an ordinal each for a snapshot and its release, ten releases a minor, ten minors a major.
+_ORDINAL_4_0_0, _ORDINAL_5_0_0, _ORDINAL_6_0_0 = 213, 413, 613
+
+
+def outcome(answer: Answer, kind: type[T]) -> tuple[str, str | None, T | None]:
+    """How a question was answered (`records.ANSWERS`), what was said instead of an answer, and the answer."""
+    if isinstance(answer, Unanswered):
+        return TIMEOUT, text(answer.reason), None
+    if answer.code == codes.SUCCESS:
+        try:
+            return OK, None, answers.read_body(kind, answer.body)
+        except answers.Unreadable as error:
+            return ERROR, text(str(error)), None
+    said = text(f"code {answer.code}: {answer.remark or 'without a remark'}")
+    # (Access control of 4.x has no code of its own.)
+    if answer.code == codes.NO_PERMISSION or "AclException" in (answer.remark or ""):
+        return REFUSED, said, None
+    return ERROR, said, None
+
+
+def text(said: str) -> str:
+    """A reason, printable, as long as an event may hold it."""
+    return visible(said, LONGEST_REASON)[:LONGEST_REASON] or "?"
+
+
+def name(given: str | None) -> str | None:
+    """A name or word that somebody else chose, as long as an event may hold it; None for none."""
+    return given[:LONGEST_NAME] if given else None
+
+
+def version_name(ordinal: int | None) -> str | None:
+    """The release of an ordinal of theirs, "V5_5_0", or the ordinal itself."""
+    if ordinal is None:
+        return None
+    if not _ORDINAL_4_0_0 <= ordinal < _ORDINAL_6_0_0:
+        return str(ordinal)
+    major, first = (4, _ORDINAL_4_0_0) if ordinal < _ORDINAL_5_0_0 else (5, _ORDINAL_5_0_0)
+    number, half = divmod(ordinal - first + 1, 2)
+    if half == 0:  # a snapshot comes before its release
+        return f"V{major}_{number // 10}_{number % 10}_SNAPSHOT" if number < 100 else str(ordinal)
+    return f"V{major}_{number // 10}_{number % 10}"
+
+
+def offset(value: int) -> int:
+    """An offset, -1 where it cannot be one."""
+    return value if 0 <= value <= _MAX_OFFSET else -1
+
+
+def time(value: int) -> int:
+    """A time in ms, -1 where there is none (they write 0)."""
+    return value if 0 < value <= _LAST_TIMESTAMP_MS else -1
+
+
+def subscriptions(told: Iterable[answers.Subscription], cut: set[str]) -> tuple[SubscriptionSeen, ...]:
+    """Subscriptions by topic; what had to be left out or shortened is named in `cut`."""
+    found: dict[str, SubscriptionSeen] = {}
+    for one in told:
+        expression = one.subString or ""
+        if not 0 < len(one.topic) <= LONGEST_NAME or len(found) >= MOST_TOPICS:
+            cut.add("subscriptions")
+            continue
+        if len(expression) > LONGEST_EXPRESSION:
+            cut.add("subscriptions")
+        found[one.topic] = SubscriptionSeen(
+            one.topic, expression[:LONGEST_EXPRESSION], name(one.expressionType), offset(one.subVersion)
+        )
+    return tuple([found[topic] for topic in sorted(found)])
+
+
+def broker_seen(
+    place: BrokerSeen, connections: Answer, modes: tuple[RequestMode, ...] | None, enabled: bool | None, cut: set[str]
+) -> BrokerSeen:
+    """What one broker says of a group.
+
+    A list of connections (203) has an entry per connection, as the list that clients take (38): the broker makes both
+    from one table. So the second is not asked for where the first is told.
+
+    Args:
+        place: Name, id, address, cluster and version of the broker; the rest is empty.
+        connections: Its answer to GET_CONSUMER_CONNECTION_LIST.
+        modes: Request modes of the group's topics; None when not told.
+        enabled: `consumeEnable`; None when not told.
+        cut: Gets the parts that are not whole.
+    """
+    answer, reason, told = outcome(connections, answers.ConsumerConnection)
+    channels: tuple[ChannelSeen, ...] | None = None
+    subscribed: tuple[SubscriptionSeen, ...] | None = None
+    if not isinstance(connections, Unanswered) and connections.code == codes.CONSUMER_NOT_ONLINE:
+        answer, reason, channels = NONE, None, ()
+    if told is not None:
+        channels = _channels(told.connectionSet, cut)
+        subscribed = subscriptions(told.subscriptionTable.values(), cut)
+    return BrokerSeen(
+        name=place.name,
+        broker_id=place.broker_id,
+        address=place.address,
+        answer=answer,
+        reason=reason,
+        clients=tuple([channel.client_id for channel in channels or ()]),
+        channels=channels,
+        consume_type=None if told is None else _consume_type(told.consumeType),
+        message_model=None if told is None else name(told.messageModel),
+        consume_from=None if told is None else name(told.consumeFromWhere),
+        subscriptions=subscribed,
+        version=place.version,
+        consume_enabled=enabled,
+        modes=modes,
+        cluster=place.cluster,
+    )
+
+
+def with_list(seen: BrokerSeen, listed: Answer, cut: set[str]) -> BrokerSeen:
+    """The same with the broker's list of clients (38), where it did not tell the connections."""
+    answer, reason, told = outcome(listed, answers.ConsumerList)
+    if not isinstance(listed, Unanswered) and listed.code == codes.SYSTEM_ERROR and answer == ERROR:
+        answer, reason = NONE, None
+    clients = sorted(client for client in (told.consumerIdList if told else ()) if 0 < len(client) <= LONGEST_CLIENT)
+    if (told is not None and len(clients) < len(told.consumerIdList)) or len(clients) > MOST_CLIENTS:
+        cut.add("brokers")
+    return BrokerSeen(
+        name=seen.name,
+        broker_id=seen.broker_id,
+        address=seen.address,
+        answer=answer,
+        reason=reason or (seen.reason if answer == OK else None),
+        clients=tuple(clients[:MOST_CLIENTS]),
+        version=seen.version,
+        consume_enabled=seen.consume_enabled,
+        modes=seen.modes,
+        cluster=seen.cluster,
+    )
+
+
+def _channels(told: Sequence[answers.Connection], cut: set[str]) -> tuple[ChannelSeen, ...]:
+    found = [
+        ChannelSeen(one.clientId, name(one.clientAddr) or "?", name(one.language), version_name(one.version))
+        for one in told
+        if one.clientId and len(one.clientId) <= LONGEST_CLIENT
+    ]
+    if len(found) < len(told) or len(found) > MOST_CLIENTS:
+        cut.add("brokers")
+    found.sort(key=lambda channel: (channel.client_id, channel.address))
+    return tuple(found[:MOST_CLIENTS])
+
+
+def _consume_type(told: str | None) -> str | None:
+    return name(_TYPES.get(told, told)) if told else None
+
+
+def member_seen(client: str, broker: str, answer: Answer, channel: ChannelSeen | None, cut: set[str]) -> MemberSeen:
+    """What a client says of itself.
+
+    Args:
+        client: Its id.
+        broker: Address of the broker that was to pass the question on.
+        answer: What came.
+        channel: A connection of it; None when no broker told one.
+        cut: Gets the parts that are not whole.
+    """
+    how, reason, told = outcome(answer, answers.RunningInfo)
+    if not isinstance(answer, Unanswered):
+        if answer.code == codes.CONSUME_MSG_TIMEOUT:
+            how = TIMEOUT
+        elif answer.code == codes.SYSTEM_ERROR and "not online" in (answer.remark or ""):
+            how = OFFLINE
+    language = channel.language if channel is not None else None
+    version = channel.version if channel is not None else None
+    if told is None:
+        return MemberSeen(client, how, broker, reason, language, version)
+    properties = {key: str(value) for key, value in told.properties.items() if value is not None}
+    strategy = properties.get("allocateMessageQueueStrategy", "").partition("@")[0]
+    held = None if told.mqTable is None and told.mqPopTable is None else _held(told, cut)
+    return MemberSeen(
+        client_id=client,
+        answer=how,
+        broker=broker,
+        language=language,
+        version=name(properties.get("PROP_CLIENT_VERSION")) or version,
+        strategy=name(strategy),
+        consume_type=_consume_type(properties.get("PROP_CONSUME_TYPE")),
+        message_model=name(properties.get("messageModel")),
+        orderly=_truth(properties.get("PROP_CONSUMEORDERLY")),
+        consume_from=name(properties.get("consumeFromWhere")),
+        client_rebalance=_truth(properties.get("clientRebalance")),
+        started=_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        subscriptions=None if told.subscriptionSet is None else subscriptions(told.subscriptionSet, cut),
+        queues=held,
+    )
+
+
+def _truth(told: str | None) -> bool | None:
+    return {"true": True, "false": False}.get((told or "").lower())
+
+
+def _number(told: str | None) -> int:
+    return time(int(told)) if told is not None and told.isascii() and told.isdigit() and len(told) < 19 else -1
+
+
+def _held(told: answers.RunningInfo, cut: set[str]) -> tuple[HeldQueue, ...]:
+    found = []
+    for pop, table in ((False, told.mqTable), (True, told.mqPopTable)):
+        for key, info in (table or {}).items():
+            try:
+                queue = answers.queue_of(key)
+            except answers.Unreadable:
+                cut.add("queues")
+                continue
+            names = (queue.topic, queue.brokerName)
+            if not (-1 <= queue.queueId < MOST_QUEUES and all(0 < len(one) <= LONGEST_NAME for one in names)):
+                cut.add("queues")
+                continue
+            found.append(
+                HeldQueue(
+                    topic=queue.topic,
+                    broker=queue.brokerName,
+                    queue=queue.queueId,
+                    dropped=info.droped,
+                    locked=info.locked,
+                    pop=pop,
+                    cached=offset(info.cachedMsgCount),
+                    pulled=time(info.lastPullTimestamp),
+                    consumed=time(info.lastConsumeTimestamp),
+                    locked_at=time(info.lastLockTimestamp),
+                    committed=offset(info.commitOffset),
+                )
+            )
+    if len(found) > MOST_QUEUES_OF_TOPIC:
+        cut.add("queues")
+    found.sort(key=lambda queue: (queue.topic, queue.broker, queue.queue, queue.pop))
+    return tuple(found[:MOST_QUEUES_OF_TOPIC])
+
+
+def route_seen(name_server: str, answer: Answer, cut: set[str]) -> RouteSeen:
+    """A topic's route as one name server tells it."""
+    how, reason, told = outcome(answer, answers.TopicRoute)
+    if told is None:
+        missing = not isinstance(answer, Unanswered) and answer.code == codes.TOPIC_NOT_EXIST
+        return RouteSeen(name_server, "missing" if missing else how, reason=None if missing else reason)
+    masters = {data.brokerName for data in told.brokerDatas if "0" in data.brokerAddrs}
+    brokers: dict[str, RouteBroker] = {}
+    total = 0
+    for data in told.queueDatas:
+        possible = 0 <= data.readQueueNums <= MOST_QUEUES and 0 <= data.writeQueueNums <= MOST_QUEUES
+        total += max(0, data.readQueueNums)
+        if (
+            not possible
+            or not 0 < len(data.brokerName) <= LONGEST_NAME
+            or not 0 <= data.perm <= _MAX_INT
+            or total > MOST_QUEUES_OF_TOPIC
+        ):
+            cut.add("topics")
+            continue
+        brokers[data.brokerName] = RouteBroker(
+            data.brokerName, data.readQueueNums, data.writeQueueNums, data.perm, data.brokerName in masters
+        )
+    return RouteSeen(
+        name_server, OK, tuple([brokers[one] for one in sorted(brokers)]), mapped=bool(told.topicQueueMappingByBroker)
+    )
+
+
+def queues_seen(
+    broker: str,
+    answer: Answer,
+    committed: Mapping[int, int] | None,
+    consumed: Mapping[int, int] | None,
+    cut: set[str],
+) -> QueuesSeen:
+    """Offsets of a topic's queues on one broker.
+
+    Args:
+        broker: Broker name.
+        answer: Its answer to GET_TOPIC_STATS_INFO.
+        committed: The group's offsets by queue id; None when not told.
+        consumed: Store time of the message before the committed offset, by queue id; None when not told.
+        cut: Gets the parts that are not whole.
+    """
+    how, _, told = outcome(answer, answers.TopicStats)
+    if told is None:
+        return QueuesSeen(broker, how)
+    of: dict[int, answers.TopicOffset] = {}
+    for key, value in told.offsetTable.items():
+        try:
+            queue = answers.queue_of(key).queueId
+        except answers.Unreadable:
+            queue = -1
+        if 0 <= queue < MOST_QUEUES:
+            of[queue] = value
+        else:
+            cut.add("queues")
+    highest = max((*of, *(queue for queue in committed or {} if 0 <= queue < MOST_QUEUES)), default=-1)
+    none = answers.TopicOffset()
+    every = [of.get(queue, none) for queue in range(highest + 1)]
+    return QueuesSeen(
+        broker,
+        how,
+        min=tuple([offset(one.minOffset) for one in every]),
+        max=tuple([offset(one.maxOffset) for one in every]),
+        committed=None
+        if committed is None
+        else tuple([offset(committed.get(queue, -1)) for queue in range(highest + 1)]),
+        stored=tuple([time(one.lastUpdateTimestamp) for one in every]),
+        consumed=None if consumed is None else tuple([time(consumed.get(queue, -1)) for queue in range(highest + 1)]),
+    )
+
+
+def request_modes(told: answers.RequestModes, group: str) -> tuple[RequestMode, ...]:
+    """Topics of a group with a request mode of their own, by name."""
+    found = []
+    for topic, groups in sorted(told.messageRequestModeMap.items()):
+        body = groups.get(group)
+        if body is not None and body.mode and 0 < len(topic) <= LONGEST_NAME:
+            share = body.popShareQueueNum if -_MAX_INT <= body.popShareQueueNum <= _MAX_INT else -1
+            found.append(RequestMode(topic, body.mode[:LONGEST_NAME], share))
+    return tuple(found[:MOST_TOPICS])
+
+
+def offsets_by_group(told: answers.ConsumerOffsets) -> dict[str, dict[str, dict[int, int]]]:
+    """Committed offsets by group, topic and queue id."""
+    found: dict[str, dict[str, dict[int, int]]] = {}
+    for key, offsets in told.offsetTable.items():
+        topic, _, group = key.partition("@")
+        if topic and group:
+            found.setdefault(group, {})[topic] = {int(queue): at for queue, at in offsets.items() if _is_id(queue)}
+    return found
+
+
+def _is_id(queue: str) -> bool:
+    return queue.isascii() and queue.isdigit() and len(queue) < 6
+
+
+def consumed_by_group(told: answers.BrokerConsumeStats) -> dict[str, dict[str, dict[int, tuple[int, int]]]]:
+    """Committed offset, and store time of the message before it, by group, topic and queue id."""
+    found: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
+    for of_groups in told.consumeStatsList:
+        for group, stats in of_groups.items():
+            for one in stats:
+                for key, value in one.offsetTable.items():
+                    try:
+                        queue = answers.queue_of(key)
+                    except answers.Unreadable:
+                        continue
+                    of_topic = found.setdefault(group, {}).setdefault(queue.topic, {})
+                    of_topic[queue.queueId] = value.consumerOffset, value.lastTimestamp
+    return found

@@ -1,0 +1,258 @@
+"""One frame of RocketMQ's remoting protocol: `RemotingCommand` and `RocketMQSerializable` of 5.5.0.
+
+    int32  total    bytes after this field, big-endian like all that follow
+    int32  header   the top byte is the header's type (0 JSON, 1 ROCKETMQ), the other three its length
+    ...    header
+    ...    body     what is left of `total`
+
+A JSON header is an object with `code`, `language`, `version`, `opaque`, `flag`, `remark`, `extFields`. A ROCKETMQ
+header has the same fields in binary:
+
+    int16 code, int8 language, int16 version, int32 opaque, int32 flag, int32 length + remark,
+    int32 length + fields, each int16 length + name, int32 length + value
+
+A server answers in either, whatever the request had.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from streaming.rocketmq.bodies import NotTheirs, read_text
+
+LARGEST_FRAME: Final = 16 * 1024 * 1024
+"""Bytes after the length prefix: their own limit (`com.rocketmq.remoting.frameMaxLength`). Each side refuses more."""
+
+JSON: Final = 0
+ROCKETMQ: Final = 1
+
+# `LanguageCode` of 5.5.0: the byte in a ROCKETMQ header, and the name in a JSON one.
+LANGUAGES: Final = (
+    *("JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST"),
+    "NODE_JS",
+)
+
+# Bits of `flag`.
+RESPONSE: Final = 1
+ONEWAY: Final = 2
+
+_PREFIX = struct.Struct(">i")
+_HEAD = struct.Struct(">hbhii")
+_SHORT = struct.Struct(">h")
+_INT = struct.Struct(">i")
+
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A request or an answer.
+
+    Attributes:
+        code: What is asked, or how it went (0 is success).
+        opaque: Number that an answer has in common with its request.
+        flag: Bits `RESPONSE` and `ONEWAY`.
+        language: The sender's, by name; by number where `LANGUAGES` has no name for the byte; None where a JSON
+            header has none.
+        version: The sender's release, as an ordinal of their `MQVersion.Version`.
+        remark: A sentence for people; None for none.
+        fields: `extFields`; None for none. (Java cannot tell none from none at all in a ROCKETMQ header.)
+        body: None for none.
+        header: `JSON` or `ROCKETMQ`.
+    """
+
+    code: int
+    opaque: int
+    flag: int = 0
+    language: str | int | None = "PYTHON"
+    version: int = 0
+    remark: str | None = None
+    fields: dict[str, str] | None = field(default=None, hash=False)
+    body: bytes | None = None
+    header: int = JSON
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it answers a request; else it is one."""
+        return bool(self.flag & RESPONSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Bytes that are no frame.
+
+    Attributes:
+        reason: What is wrong, and at which byte of the header.
+    """
+
+    reason: str
+
+
+class _Broken(Exception):
+    """A header that breaks its layout; its text is the reason."""
+
+
+def encode_frame(frame: Frame) -> bytes:
+    """Write a frame, its length prefix included.
+
+    Raises:
+        ValueError: A field does not fit the header: a ROCKETMQ header has 16 bits for the code (codes of POP need a
+            JSON header) and no place for a name or a value of no length; or the frame is larger than `LARGEST_FRAME`.
+    """
+    header = _json_header(frame) if frame.header == JSON else _binary_header(frame)
+    body = frame.body or b""
+    total = 4 + len(header) + len(body)
+    if total > LARGEST_FRAME:
+        message = f"a frame of {total:,} bytes is larger than the {LARGEST_FRAME:,} that servers take"
+        raise ValueError(message)
+    return b"".join((_PREFIX.pack(total), _INT.pack(frame.header << 24 | len(header)), header, body))
+
+
+def decode_frame(data: bytes) -> Frame | Malformed:
+    """Read one frame, length prefix included; any bytes are allowed, and it never raises."""
+    if len(data) < 8:
+        return Malformed(f"{len(data)} bytes are no frame: length prefix and header length alone take 8")
+    [total] = _PREFIX.unpack_from(data)
+    if not 4 <= total <= LARGEST_FRAME:
+        return Malformed(f"a length of {total:,}; frames have 4 to {LARGEST_FRAME:,} bytes after it")
+    if total != len(data) - 4:
+        return Malformed(f"a length of {total:,}, but {len(data) - 4:,} bytes follow")
+    kind, length = data[4], int.from_bytes(data[5:8], "big")
+    if length > total - 4:
+        return Malformed(f"a header of {length:,} bytes in a frame of {total:,}")
+    header, body = data[8 : 8 + length], data[8 + length :] or None
+    try:
+        if kind == JSON:
+            return _from_json(header, body)
+        if kind == ROCKETMQ:
+            return _from_binary(header, body)
+    except _Broken as error:
+        return Malformed(str(error))
+    return Malformed(f"a header of type {kind}, which is neither JSON (0) nor ROCKETMQ (1)")
+
+
+def _json_header(frame: Frame) -> bytes:
+    head: dict[str, Any] = {"code": frame.code}
+    if frame.language is not None:
+        head["language"] = frame.language
+    head |= {"version": frame.version, "opaque": frame.opaque, "flag": frame.flag}
+    if frame.remark is not None:
+        head["remark"] = frame.remark
+    if frame.fields is not None:
+        head["extFields"] = frame.fields
+    head["serializeTypeCurrentRPC"] = "JSON"
+    return json.dumps(head, separators=(",", ":")).encode("ascii")
+
+
+def _binary_header(frame: Frame) -> bytes:
+    language = LANGUAGES.index(frame.language) if isinstance(frame.language, str) else frame.language or 0
+    fields = b""
+    for name, value in (frame.fields or {}).items():
+        if not name or not value:
+            message = f"a ROCKETMQ header cannot carry {name!r} with {value!r}: Java reads empty texts as null"
+            raise ValueError(message)
+        key, text = name.encode(), value.encode()
+        fields += _SHORT.pack(len(key)) + key + _INT.pack(len(text)) + text
+    remark = (frame.remark or "").encode()
+    try:
+        head = _HEAD.pack(frame.code, language, frame.version, frame.opaque, frame.flag)
+    except struct.error as error:
+        message = f"a ROCKETMQ header has no place for code {frame.code} or version {frame.version}: {error}"
+        raise ValueError(message) from error
+    return b"".join((head, _INT.pack(len(remark)), remark, _INT.pack(len(fields)), fields))
+
+
+def _from_json(header: bytes, body: bytes | None) -> Frame:
+    try:
+        head = read_text(header)
+    except NotTheirs as error:
+        message = f"header: {error}"
+        raise _Broken(message) from None
+    if not isinstance(head, dict):
+        message = "header: no JSON object"
+        raise _Broken(message)
+    language, remark = head.get("language"), head.get("remark")
+    for name, text in (("language", language), ("remark", remark)):
+        if text is not None and not isinstance(text, str):
+            message = f"header: {name} is no text"
+            raise _Broken(message)
+    return Frame(
+        _integer(head, "code", None),
+        _integer(head, "opaque", None),
+        _integer(head, "flag", 0),
+        language,
+        _integer(head, "version", 0),
+        remark,
+        _texts(head.get("extFields")),
+        body,
+        JSON,
+    )
+
+
+def _integer(head: dict[str, Any], name: str, default: int | None) -> int:
+    value = head.get(name, default)
+    if type(value) is not int or not _INT_MIN <= value <= _INT_MAX:
+        message = f"header: {name} is missing" if value is None else f"header: {name} is no int32"
+        raise _Broken(message)
+    return value
+
+
+def _texts(fields: object) -> dict[str, str] | None:
+    """The fields; their values are texts, but numbers and truth values are read as Java does: by their text."""
+    if fields is None:
+        return None
+    if not isinstance(fields, dict):
+        message = "header: extFields is no object"
+        raise _Broken(message)
+    found: dict[str, str] = {}
+    for name, value in fields.items():
+        if isinstance(value, str):
+            found[name] = value
+        elif isinstance(value, bool | int | float):
+            found[name] = json.dumps(value)
+        elif value is not None:
+            message = f"header: the field {name[:100]!r} of extFields is no text"
+            raise _Broken(message)
+    return found
+
+
+def _from_binary(header: bytes, body: bytes | None) -> Frame:
+    if len(header) < _HEAD.size:
+        message = f"header: {len(header)} bytes, where the fixed fields alone have {_HEAD.size}"
+        raise _Broken(message)
+    code, language, version, opaque, flag = _HEAD.unpack_from(header)
+    remark, at = _text(header, _HEAD.size, _INT, len(header))
+    length, at = _length(header, at, _INT, len(header))
+    end = at + length
+    fields: dict[str, str] = {}
+    while at < end:
+        name, at = _text(header, at, _SHORT, end)
+        value, at = _text(header, at, _INT, end)
+        if name is not None and value is not None:  # (as Java, which reads a text of no length as null)
+            fields[name] = value
+    if end != len(header):
+        message = f"header: {len(header) - end} bytes after its last field, at byte {end}"
+        raise _Broken(message)
+    named = LANGUAGES[language] if 0 <= language < len(LANGUAGES) else language
+    return Frame(code, opaque, flag, named, version, remark, fields if length else None, body, ROCKETMQ)
+
+
+def _length(data: bytes, at: int, size: struct.Struct, end: int) -> tuple[int, int]:
+    if end - at < size.size:
+        message = f"header: a length needs {size.size} bytes at byte {at}, but {end - at} are left"
+        raise _Broken(message)
+    [length] = size.unpack_from(data, at)
+    at += size.size
+    if not 0 <= length <= end - at:
+        message = f"header: a length of {length} at byte {at - size.size}, but {end - at} bytes are left"
+        raise _Broken(message)
+    return length, at
+
+
+def _text(data: bytes, at: int, size: struct.Struct, end: int) -> tuple[str | None, int]:
+    length, at = _length(data, at, size, end)
+    # (What is no UTF-8 becomes U+FFFD, as in Java: a remark may quote anything.)
+    return data[at : at + length].decode("utf-8", "replace") or None, at + length

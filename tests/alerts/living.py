@@ -1,0 +1,126 @@
+"""An alerter with several targets on a lake, in a time that a test moves: what was sent to whom, and when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from streaming.alerts import Alerter
+from streaming.alerts.delivery.messages import Message
+from streaming.alerts.delivery.outcome import PEOPLE, Outcome
+from streaming.config import AlertSettings, JobSettings, Owner, ServeSettings, Settings
+from streaming.tables import LakeReader
+from tests.alerts.build import START, Writer, rules, time_of
+
+
+class Inbox:
+    """A target that takes every message and notes when, in minutes after round 0.
+
+    Attributes:
+        reads: The form of its messages.
+        messages: The messages with their minutes, in order.
+        fails: Reasons of the next failures.
+    """
+
+    def __init__(self, living: Living, reads: str = PEOPLE) -> None:
+        self._living = living
+        self.reads = reads
+        self.messages: list[tuple[float, Message]] = []
+        self.fails: list[str] = []
+
+    def send(self, message: Message) -> Outcome:
+        if self.fails:
+            return Outcome(self.fails.pop(0), 1)
+        self.messages.append((self._living.minute, message))
+        return Outcome(None, 1)
+
+    @property
+    def told(self) -> list[tuple[float, str]]:
+        """Minute and title of each message."""
+        return [(minute, message.title) for minute, message in self.messages]
+
+    @property
+    def last(self) -> Message:
+        """The newest message."""
+        return self.messages[-1][1]
+
+
+class Living:
+    """The alerter of the cluster "c", and its clock, which stands at a round or some seconds after it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *texts: str,
+        targets: Sequence[str] = ("ops",),
+        owners: Sequence[Owner] = (),
+        reads: Mapping[str, str] | None = None,
+        public_url: str | None = None,
+        **alerts: Any,
+    ) -> None:
+        self.writer = Writer(folder)
+        self.rules = rules(folder, *texts)
+        self.wall_ms = float(START)
+        self.inboxes = {name: Inbox(self, (reads or {}).get(name, PEOPLE)) for name in targets}
+        self.settings = Settings(
+            cluster="c",
+            lake=self.writer.root,
+            alerts=AlertSettings(**{"first_start": "deliver", "start_grace_ms": 0, **alerts}),
+            owners=tuple(owners),
+            job=JobSettings(),
+            serve=ServeSettings(public_url=public_url),
+        )
+        self.alerter: Alerter | None = None
+        self.start()
+
+    @property
+    def minute(self) -> float:
+        """Minutes after round 0."""
+        return round((self.wall_ms - START) / 60_000, 1)
+
+    def start(self) -> None:
+        """End the alerter, if one runs, and start another one, as after a restart."""
+        self.stop()
+        self.alerter = Alerter(
+            self.settings, self.rules, self.inboxes, lambda: self.wall_ms / 1000, lambda: self.wall_ms / 1000
+        )
+        self.alerter.__enter__()
+
+    def stop(self) -> None:
+        """End the alerter."""
+        if self.alerter is not None:
+            self.alerter.__exit__(None, None, None)
+            self.alerter = None
+
+    def round(self, number: int, **tables: list[dict[str, Any]]) -> None:
+        """Write a round, and look a second after it."""
+        self.writer.write(number, tables)
+        self.look(time_of(number) + 1_000)
+
+    def look(self, wall_ms: float | None = None) -> None:
+        """Look at a time, until everything that may be sent has been sent."""
+        self.wall_ms = self.wall_ms if wall_ms is None else wall_ms
+        assert self.alerter is not None
+        self.alerter.look()
+        until = time.monotonic() + 60
+        while not self.alerter.idle:
+            assert time.monotonic() < until, "something is neither sent nor held back"
+            self.alerter.look()
+            self.alerter.wake.wait(0.01)
+            self.alerter.wake.clear()
+        self.alerter.look()
+
+    def deliveries(self, target: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Rows of a target in `alert_deliveries`, in order."""
+        rows = LakeReader(self.writer.root).rows(
+            "SELECT * FROM alert_deliveries WHERE target = ? AND outcome <> 'added' ORDER BY attempt_time, attempt",
+            [target],
+        )
+        return [tuple(row[column] for column in columns) for row in rows]
+
+
+def drifted(*groups: str, verdict: str = "drifted") -> list[dict[str, Any]]:
+    """Rows of `drift`."""
+    return [{"group_id": group, "verdict": verdict, "decision": 1} for group in groups]

@@ -1,0 +1,203 @@
+"""Mutes, quiet hours, maintenance, repetition and reports, through the whole alerter: who was sent what, and when.
+
+A round is ten seconds; minutes count from round 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from streaming.alerts.delivery.outcome import RECORDS
+from streaming.config import Owner
+from streaming.notes import Mark, Mute, Wrote, lift, write_mark, write_mute
+from tests.alerts.build import DRIFT, START, time_of
+from tests.alerts.living import Living, drifted
+
+pytestmark = pytest.mark.turn(3)
+
+MINUTE = 60_000
+
+Make: TypeAlias = Callable[..., Living]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    made: list[Living] = []
+
+    def one(*texts: str, **more: Any) -> Living:
+        made.append(Living(tmp_path, *texts, **more))
+        return made[-1]
+
+    yield one
+    for living in made:
+        living.stop()
+
+
+def _mute(living: Living, kind: str, name: str, minutes: float) -> Mute:
+    now = round(living.wall_ms)
+    mute = Mute(f"{kind} {name}", "c", kind, name, "a deploy", "ann@host", now, now + round(minutes * MINUTE))
+    write_mute(living.writer.root, mute)
+    return mute
+
+
+def test_a_mute_hides_no_transition_and_what_still_fires_at_its_end_is_sent_then(make: Make) -> None:
+    living = make(DRIFT)
+    living.round(0, drift=drifted("a", "b", "c", verdict="identical"))
+    _mute(living, "group", "/[ab]/", 2)
+    living.round(1, drift=drifted("a", "b", "c"))
+    living.round(2, drift=drifted("b", verdict="identical"))
+    assert [(row["group_id"], row["state"]) for row in living.writer.transitions()] == [
+        ("a", "firing"), ("b", "firing"), ("c", "firing"), ("b", "resolved"),
+    ]  # fmt: skip
+    assert living.inboxes["ops"].told == [(0.2, "[firing] drift: c (critical)")]
+    living.round(13)
+    assert living.inboxes["ops"].told[1:] == [(2.2, "[firing] drift: a (critical)")]
+    outcomes = living.deliveries("ops", "outcome", "state", "reason")
+    why = "group /[ab]/ is muted by ann@host: a deploy"
+    assert outcomes.count(("held", "firing", why)) == 2
+    assert ("skipped", "firing", f"it was over before it could be sent ({why})") in outcomes
+    assert ("skipped", "resolved", "its firing was not sent") in outcomes
+
+
+def test_a_mute_that_is_lifted_ends_at_once(make: Make) -> None:
+    living = make(DRIFT)
+    living.round(0, drift=drifted("a"))
+    mute = _mute(living, "rule", "drift", 60)
+    living.round(1, drift=drifted("b"))
+    lift(living.writer.root, mute, Wrote("bob@host", round(living.wall_ms) + 1))
+    living.round(2)
+    assert living.inboxes["ops"].told == [(0.0, "[firing] drift: a (critical)"), (0.3, "[firing] drift: b (critical)")]
+
+
+def test_the_end_of_an_alert_that_was_sent_is_sent_during_a_mute_so_that_no_incident_stays_open(make: Make) -> None:
+    living = make(DRIFT)
+    living.round(0, drift=drifted("a"))
+    _mute(living, "group", "a", 60)
+    living.round(1, drift=drifted("a", verdict="identical"))
+    assert [title for _, title in living.inboxes["ops"].told] == [
+        "[firing] drift: a (critical)", "[resolved] drift: a (critical)",
+    ]  # fmt: skip
+
+
+def test_what_is_held_back_outlives_a_restart_of_the_alerter(make: Make) -> None:
+    living = make(DRIFT)
+    living.round(0, drift=drifted("a", verdict="identical"))
+    _mute(living, "owner", "nobody", 60)
+    _mute(living, "group", "a", 1)
+    living.round(1, drift=drifted("a"))
+    living.start()
+    living.round(2)
+    assert living.inboxes["ops"].told == []
+    living.round(8)
+    assert [title for _, title in living.inboxes["ops"].told] == ["[firing] drift: a (critical)"]
+
+
+def test_a_mute_of_an_owner_holds_back_its_groups_alone(make: Make) -> None:
+    living = make(DRIFT, owners=(Owner(team="payments", groups=("a",)),))
+    living.round(0)
+    _mute(living, "owner", "payments", 60)
+    living.round(1, drift=drifted("a", "b"))
+    assert [title for _, title in living.inboxes["ops"].told] == ["[firing] drift: b (critical)"]
+
+
+def test_routes_send_each_alert_to_its_targets_and_its_end_to_the_same(make: Make) -> None:
+    living = make(
+        DRIFT,
+        targets=("oncall", "pay", "all"),
+        reads={"all": RECORDS},
+        owners=(Owner(team="payments", groups=("a",)),),
+        routes=[{"targets": ["all"], "continue": True}, {"owners": ["payments"], "targets": ["pay"]}],
+    )
+    living.round(0, drift=drifted("a", "b"))
+    living.round(1, drift=drifted("a", "b", verdict="identical"))
+    told = {name: sorted(title for _, title in inbox.told) for name, inbox in living.inboxes.items()}
+    assert told == {
+        "oncall": [],
+        "pay": ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"],
+        "all": [
+            "[firing] drift: a (critical)", "[firing] drift: b (critical)",
+            "[resolved] drift: a (critical)", "[resolved] drift: b (critical)",
+        ],
+    }  # fmt: skip
+    assert ("skipped", "it is routed to all, pay") in living.deliveries("oncall", "outcome", "reason")
+
+
+def test_an_alert_that_still_fires_is_repeated_and_counted_also_after_a_restart(make: Make) -> None:
+    living = make(DRIFT, routes=[{"targets": ["ops"], "repeat_after": "5m"}])
+    living.round(0, drift=drifted("a"))
+    for number in (29, 31, 59):
+        living.round(number)
+    living.start()
+    living.round(60)
+    living.round(61)
+    living.round(62, drift=drifted("a", verdict="identical"))
+    living.round(100)
+    assert living.inboxes["ops"].told == [
+        (0.0, "[firing] drift: a (critical)"),
+        (5.2, "[firing] drift: a (critical)"),
+        (10.2, "[firing] drift: a (critical)"),
+        (10.3, "[resolved] drift: a (critical)"),
+    ]
+    assert living.inboxes["ops"].messages[2][1].body.startswith("Still true (message 3): a drifted")
+    assert living.deliveries("ops", "state", "repeat") == [
+        ("firing", None), ("firing", 1), ("firing", 2), ("resolved", None),
+    ]  # fmt: skip
+
+
+def test_quiet_hours_hold_back_messages_and_their_ends_for_people_but_not_for_programs(make: Make) -> None:
+    # Round 0 is at 2027-01-15 08:00:00 UTC.
+    assert START == 1_800_000_000_000
+    quiet = [{"from": "08:00", "to": "08:10", "passes": []}]
+    living = make(DRIFT, targets=("chat", "hook"), reads={"hook": RECORDS}, quiet_hours=quiet)
+    living.round(0, drift=drifted("a", "b"))
+    living.round(10, drift=drifted("b", verdict="identical"))
+    assert (living.inboxes["chat"].told, living.inboxes["hook"].told) == ([], [])
+    living.round(61)
+    for inbox in living.inboxes.values():
+        assert inbox.told == [(10.2, "[firing] drift: a (critical)")]
+
+
+def test_maintenance_holds_back_what_it_matches(make: Make) -> None:
+    span = {"from": "2027-01-15T08:00:00+00:00", "to": "2027-01-15T08:05:00+00:00", "reason": "brokers are patched"}
+    living = make(DRIFT, maintenance=[span | {"groups": ["a"]}])
+    living.round(0, drift=drifted("a", "b"))
+    living.round(31)
+    assert living.inboxes["ops"].told == [(0.0, "[firing] drift: b (critical)"), (5.2, "[firing] drift: a (critical)")]
+    assert ("held", "maintenance: brokers are patched") in living.deliveries("ops", "outcome", "reason")
+
+
+def test_a_report_of_a_day_counts_what_fired_for_a_team_and_comes_once(make: Make) -> None:
+    living = make(
+        DRIFT,
+        owners=(Owner(team="payments", groups=("a", "b")),),
+        reports=[{"team": "payments", "targets": ["ops"], "at": "08:10"}],
+        routes=[{"targets": []}],
+    )
+    living.round(0, drift=drifted("a", "b", "c"))
+    living.round(6, drift=drifted("b", verdict="identical"))
+    write_mark(living.writer.root, Mark("k", "c", "deploy of a", "a", "ann@host", time_of(3)), round(living.wall_ms))
+    for number in (61, 62):
+        living.round(number)
+    living.start()
+    living.round(63)
+    (said,) = living.inboxes["ops"].told
+    assert said == (10.2, "[report] day of payments on c: 2 alerts, 1 still firing")
+    body = living.inboxes["ops"].last.body
+    assert "drift (critical): 2, the longest 60 s: a, b" in body
+    assert "drift: a, for 10 min" in body
+    assert "deploy of a" in body
+
+
+def test_a_failing_target_is_sent_what_was_held_back_when_it_takes_messages_again(make: Make) -> None:
+    living = make(DRIFT)
+    living.round(0)
+    _mute(living, "group", "a", 1)
+    living.inboxes["ops"].fails = ["the target answered HTTP 500"] * 2
+    living.round(1, drift=drifted("a"))
+    living.round(8)
+    assert [title for _, title in living.inboxes["ops"].told] == ["[firing] drift: a (critical)"]
+    assert [row[0] for row in living.deliveries("ops", "outcome")] == ["held", "failed", "failed", "delivered"]

@@ -1,0 +1,126 @@
+"""Rounds against a real RocketMQ cluster, written to a real Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+
+from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Settings
+from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
+from streaming.events import (
+    Event,
+    Rejected,
+    RocketMQGroupEvent,
+    RoundOpened,
+    RoundSeen,
+    UnknownType,
+    decode_event,
+    decode_round,
+)
+from streaming.probe import check
+from streaming.probe.rocketmq import RocketMQProbe
+
+pytestmark = [pytest.mark.java, pytest.mark.kafka, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
+
+
+@pytest.fixture
+def settings(bootstrap: str, rocketmq: EmbeddedRocketMQ, unique: str) -> Settings:
+    return Settings(
+        cluster=unique,
+        rocketmq=RocketMQSettings(name_servers=rocketmq.addresses[0]),
+        bus=KafkaSettings(bootstrap_servers=bootstrap),
+        probe=ProbeSettings(
+            events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", replication_factor=1, interval_ms=1_000
+        ),
+        filters={"groups": (f"/^{unique}/",)},  # type: ignore[arg-type]
+    )
+
+
+def values(bootstrap: str, topic: str) -> Iterator[bytes]:
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=2_000, auto_offset_reset="earliest")
+    places = [TopicPartition(topic, partition) for partition in consumer.partitions_for_topic(topic)]
+    consumer.assign(places)
+    consumer.seek_to_beginning(*places)
+    ends = consumer.end_offsets(places)
+    while any(consumer.position(place) < ends[place] for place in places):
+        for records in consumer.poll(timeout_ms=500).values():
+            yield from (record.value for record in records)
+    consumer.close()
+
+
+def events(bootstrap: str, topic: str) -> dict[int, list[Event | Rejected | UnknownType]]:
+    found: dict[int, list[Event | Rejected | UnknownType]] = {}
+    for value in values(bootstrap, topic):
+        event = decode_event(value)
+        assert isinstance(event, RocketMQGroupEvent), event
+        found.setdefault(event.round, []).append(event)
+    return found
+
+
+def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positions(
+    settings: Settings, rocketmq: EmbeddedRocketMQ, bootstrap: str, unique: str
+) -> None:
+    assert [str(problem) for problem in check(settings)] == []
+    with rocketmq.commands() as commands:
+        commands.create_topic(unique, 2)
+    with recipes.steady(rocketmq.addresses[:1], unique, [unique], count=2), RocketMQProbe(settings) as probe:
+        first, second = probe.round(), probe.round()
+        requests = probe.requests
+    assert isinstance(second, RoundSeen)
+    assert (second.seen_by, second.source, second.log, second.log_end, second.holds) == (
+        *("rocketmq", "rocketmq"),
+        *((), (), None),
+    )
+    assert (second.groups, second.written, second.cluster) == (1, 1, unique)
+    rounds = [decode_round(value) for value in values(bootstrap, settings.probe.rounds_topic)]
+    assert [type(record) for record in rounds] == [RoundOpened, RoundSeen, RoundOpened, RoundSeen]
+    assert rounds[3] == second
+    told = events(bootstrap, settings.probe.events_topic)
+    assert sorted(told) == [first.round, second.round]
+    [event] = told[second.round]
+    assert isinstance(event, RocketMQGroupEvent)
+    assert (event.group, event.time, event.name_servers) == (unique, second.time, rocketmq.addresses[:1])
+    assert [member.answer for member in event.members] == ["ok", "ok"]
+    # It never joins: what it sends are questions.
+    assert set(requests) <= {
+        "GET_ALL_CONSUMER_OFFSET",
+        "GET_ALL_MESSAGE_REQUEST_MODE",
+        "GET_ALL_SUBSCRIPTIONGROUP_CONFIG",
+        "GET_ALL_TOPIC_LIST_FROM_NAMESERVER",
+        "GET_BROKER_CLUSTER_INFO",
+        "GET_BROKER_CONSUME_STATS",
+        "GET_BROKER_RUNTIME_INFO",
+        "GET_CONSUMER_CONNECTION_LIST",
+        "GET_CONSUMER_RUNNING_INFO",
+        "GET_ROUTEINFO_BY_TOPIC",
+        "GET_TOPIC_STATS_INFO",
+    }
+
+
+def test_a_group_that_was_deleted_while_no_probe_ran_is_told_as_gone(
+    settings: Settings, rocketmq: EmbeddedRocketMQ, bootstrap: str, unique: str
+) -> None:
+    with rocketmq.commands() as commands:
+        commands.create_topic(unique, 2)
+        with recipes.steady(rocketmq.addresses[:1], unique, [unique], count=1), RocketMQProbe(settings) as probe:
+            probe.round()
+        for name in rocketmq.brokers:
+            commands.delete_group(unique, name)
+    with RocketMQProbe(settings) as probe:
+        last = probe.round()
+    [event] = events(bootstrap, settings.probe.events_topic)[last.round]
+    assert isinstance(event, RocketMQGroupEvent)
+    assert (event.gone, event.members, event.topics) == ("deleted", (), ())
+
+
+def test_what_must_be_mended_before_the_start_is_a_sentence(settings: Settings) -> None:
+    alone = settings.model_copy(update={"bus": None})
+    [problem] = check(alone)
+    assert str(problem).startswith("A RocketMQ cluster is watched, and Evenkeel needs a Kafka for its own two topics: ")
+    nobody = settings.model_copy(update={"rocketmq": RocketMQSettings(name_servers="127.0.0.1:1")})
+    [problem] = check(nobody)
+    assert str(problem).startswith(
+        "No name server of the RocketMQ cluster answers (127.0.0.1:1: connection refused): correct "
+    )

@@ -1,0 +1,75 @@
+"""Answers of real clusters of older and newer releases (`record.py`), read by the same code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from assignors.rocketmq import MessageQueue, allocate_all
+from streaming.config import Filters
+from streaming.probe.deadline import Deadline
+from streaming.probe.rocketmq.cluster import RocketMQCluster
+from streaming.rocketmq import Client, Frame, Malformed, Question, decode_frame, decode_line
+
+_DATA = sorted(Path(__file__).with_name("data").glob("*.jsonl"))
+_IDS = [path.stem for path in _DATA]
+
+
+class Recorded(Client):
+    """Answers from a recording. Its numbers are those of the questions, which are sent server by server."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._frames: dict[int, Frame] = {}
+        for line in path.read_text(encoding="ascii").splitlines():
+            frame = decode_frame(bytes.fromhex(json.loads(line)["bytes"]))
+            assert not isinstance(frame, Malformed)
+            self._frames[frame.opaque] = frame
+        self._next = 0
+
+    def ask(self, questions: Sequence[Question], seconds: float) -> list[Frame]:  # type: ignore[override]
+        assert seconds > 0
+        servers = list(dict.fromkeys(question.address for question in questions))
+        order = sorted(range(len(questions)), key=lambda index: servers.index(questions[index].address))
+        numbers = {index: self._next + place for place, index in enumerate(order, start=1)}
+        self._next += len(questions)
+        return [self._frames[numbers[index]] for index in range(len(questions))]
+
+
+@pytest.mark.parametrize("path", _DATA, ids=_IDS)
+def test_a_round_of_a_recorded_cluster_shows_members_strategies_and_queues(path: Path) -> None:
+    with Recorded(path) as client:
+        look = RocketMQCluster(client, ["127.0.0.1:9876"], Filters()).look([], frozenset(), 1_000, Deadline.after(60))
+    assert (list(look.groups), look.whole) == (["checkout"], True)
+    seen = look.groups["checkout"]
+    ids = tuple(f"10.0.0.{number}@{number}" for number in (1, 2, 3))
+    release = f"V{path.stem.replace('.', '_')}"
+    assert [(broker.name, broker.clients, broker.version) for broker in seen.brokers] == [
+        ("broker-a", ids, release),
+        ("broker-b", ids, release),
+    ]
+    expected = allocate_all(
+        "AVG", [MessageQueue("orders", f"broker-{name}", queue) for name in "ab" for queue in range(4)], ids
+    )
+    for member in seen.members:
+        assert (member.answer, member.language, member.version) == ("ok", "JAVA", release)
+        assert (member.consume_type, member.message_model, member.orderly) == ("push", "CLUSTERING", False)
+        assert member.strategy == "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
+        held = [(one.topic, one.broker, one.queue) for one in member.queues or () if one.topic == "orders"]
+        assert held == list(map(tuple, expected[member.client_id]))  # type: ignore[arg-type]
+    topics = {one.topic: one for one in seen.topics}
+    assert sorted(topics) == ["%RETRY%checkout", "orders"]
+    assert [(queues.broker, queues.max) for queues in topics["orders"].queues] == [
+        ("broker-a", (3, 3, 3, 3)),
+        ("broker-b", (3, 3, 3, 3)),
+    ]
+    assert seen.cut == ()
+
+
+@pytest.mark.parametrize("path", _DATA, ids=_IDS)
+def test_every_recorded_frame_prints_with_its_body_as_json(path: Path) -> None:
+    for line in path.read_text(encoding="ascii").splitlines():
+        assert isinstance(decode_line(json.loads(line))["body"], dict)

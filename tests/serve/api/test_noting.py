@@ -1,0 +1,122 @@
+"""Marks by the API: the only request that writes, and only with a token of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.serve.api import MARKS, PREFIX
+from streaming.serve.api.noting import Pace
+from streaming.tables import LakeReader
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.serve.client import Answer
+from tests.serve.conftest import Served
+
+WRITES = {"authorization": "Bearer w-secret", "content-type": "application/json"}
+
+
+@pytest.fixture
+def served(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
+    lake = MadeLake(tmp_path, [MadeGroup("billing")], rounds=130)
+    served = serve_over(tmp_path, lake, marks_token="w-secret", token="r-secret")
+    served.look()
+    return served
+
+
+def _post(served: Served, body: Any, **headers: str) -> Answer:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return served.get(MARKS, method="POST", headers=WRITES | headers, body=data)
+
+
+def test_a_mark_is_in_the_table_in_the_list_and_on_the_boards(served: Served, tmp_path: Path) -> None:
+    answer = _post(served, {"text": f"deploy {HOSTILE[0]}", "group": "billing", "id": "build-17"})
+    assert answer.status == 201
+    assert answer.json()["cluster"] == CLUSTER
+    assert _post(served, {"text": f"deploy {HOSTILE[0]}", "group": "billing", "id": "build-17"}).status == 201
+    (row,) = LakeReader(tmp_path).rows("SELECT * FROM marks_current")
+    assert (row["mark_id"], row["text"], row["made_by"]) == ("build-17", f"deploy {HOSTILE[0]}", "api")
+    served.look()
+    reads = {"authorization": "Bearer r-secret"}
+    (listed,) = served.get(f"{PREFIX}/marks", headers=reads).json()["items"]
+    assert (listed["mark_id"], listed["group_id"]) == ("build-17", "billing")
+    for path in ("/groups/billing", "/rebalances", "/alerts"):
+        page = served.get(path, headers=reads).text
+        assert f'data-at="{int(row["mark_time"].timestamp())}"' in page
+        assert HOSTILE[0] not in page
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"authorization": ""}, 401),
+        ({"authorization": "Bearer r-secret"}, 401),
+        ({"content-type": "text/plain"}, 415),
+        ({"host": "elsewhere.example.org"}, 421),
+    ],
+)
+def test_who_has_no_token_for_marks_or_sends_no_json_writes_nothing(
+    served: Served, tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    assert _post(served, {"text": "deploy"}, **headers).status == status
+    assert LakeReader(tmp_path).count("marks") == 0
+
+
+def test_the_token_for_marks_reads_nothing(served: Served) -> None:
+    assert served.get("/", headers=WRITES).status == 401
+    assert served.get(f"{PREFIX}/marks", headers=WRITES).status == 401
+
+
+def test_a_server_without_that_token_takes_no_marks(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("billing")], rounds=2))
+    answer = _post(served, {"text": "deploy"})
+    assert (answer.status, "EVENKEEL_SERVE__MARKS_TOKEN" in answer.json()["detail"]) == (403, True)
+    assert served.get("/health", method="POST").status == 405
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[]", b"{}", b'{"text": ""}', b'{"text": "a", "more": 1}', b"[" * 8_000,
+        {"text": "x" * 201}, {"text": " "}, {"text": "a", "cluster": "other"}, {"text": "a", "id": "../x"},
+        {"text": "a", "time": "yesterday"}, {"text": "a", "time": "2026-11-25T00:00:00"},
+        {"text": "a", "time": (datetime.now(UTC) - timedelta(days=400)).isoformat()},
+        {"text": "a", "time": (datetime.now(UTC) + timedelta(hours=1)).isoformat()},
+    ],
+)  # fmt: skip
+def test_what_is_no_mark_is_a_problem_and_writes_nothing(served: Served, tmp_path: Path, body: Any) -> None:
+    answer = _post(served, body)
+    assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert LakeReader(tmp_path).count("marks") == 0
+
+
+def test_a_long_body_is_not_read_to_its_end(served: Served) -> None:
+    assert _post(served, b" " * 8_193).status == 413
+
+
+def test_a_script_that_runs_wild_is_slowed_down_to_one_mark_a_second() -> None:
+    now = 0.0
+    pace = Pace(lambda: now)
+    assert [pace.take() for _ in range(61)] == [True] * 60 + [False]
+    now = 2.5
+    assert [pace.take() for _ in range(3)] == [True, True, False]
+
+
+def test_the_description_of_the_api_has_the_request(served: Served) -> None:
+    document = served.get(f"{PREFIX}/openapi.json", headers={"authorization": "Bearer r-secret"}).json()
+    post = document["paths"][MARKS]["post"]
+    assert set(post["requestBody"]["content"]["application/json"]["schema"]["properties"]) == {
+        "text", "cluster", "group", "time", "id",
+    }  # fmt: skip
+    assert "get" in document["paths"][MARKS]
+
+
+def test_the_health_of_the_alerter_goes_by_what_it_wrote(served: Served, tmp_path: Path) -> None:
+    # (No alerter has run: nobody can say that one lives.)
+    answer = served.get("/health/alerter")
+    assert (answer.status, answer.json()["status"]) == (503, "unknown")
+    assert CLUSTER not in answer.text
