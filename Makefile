@@ -60,6 +60,7 @@ bench: setup
 soak: setup
 	@$(PYTHON) conf/setup.py store
 	@$(PYTHON) conf/setup.py prometheus
+	@$(PYTHON) conf/setup.py alertmanager
 	$(BIN)/pytest -m soak --durations=25
 
 MUTANTS ?= 500

@@ -3,6 +3,7 @@
     python3 conf/setup.py            # install what is missing
     python3 conf/setup.py browser    # install a browser for the page's tests, if possible
     python3 conf/setup.py prometheus # install Prometheus for the long test of the metrics, if possible
+    python3 conf/setup.py alertmanager # install Alertmanager for the long test of the alerts, if possible
     python3 conf/setup.py scripts    # fetch the page's libraries of conf/scripts.toml, if possible
     python3 conf/setup.py store      # build an object store for the tests of lakes on S3, if possible
 
@@ -118,6 +119,13 @@ def prometheus():
     install_program("Prometheus", ("prometheus",), ("prometheus",), want)
 
 
+def alertmanager():
+    """Install Debian's Alertmanager, which a long test of the alerts sends to; otherwise as `browser`."""
+    want = "install prometheus-alertmanager, or the test that sends to it is skipped."
+    programs = ("prometheus-alertmanager", "alertmanager")
+    install_program("Alertmanager", programs, ("prometheus-alertmanager",), want)
+
+
 def install_program(name, programs, packages, want):
     """Install the first package that gives one of the programs; say in one sentence why none could be installed."""
     if any(shutil.which(program) for program in programs):
@@ -220,6 +228,8 @@ if __name__ == "__main__":
         browser()
     elif sys.argv[1:] == ["prometheus"]:
         prometheus()
+    elif sys.argv[1:] == ["alertmanager"]:
+        alertmanager()
     elif sys.argv[1:] == ["scripts"]:
         scripts()
     elif sys.argv[1:] == ["store"]:

@@ -238,6 +238,13 @@ _CAUSES = {
     "strategy_changed": "another strategy",
     "rejoined": "the same members joined anew",
     "coordinator_moved": "the coordinator was elected anew",
+    "member_frozen": "a member does not answer",
+    "broker_down": "a broker is down",
+    "broker_up": "a broker came back",
+    "broker_added": "a broker was added",
+    "name_server_differs": "a name server tells other queues",
+    "member_lists_changed": "brokers list other members",
+    "settled": "members rebalance by themselves, every 20 s",
 }
 
 
@@ -345,4 +352,14 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "stale_metadata": (1, _finding("stale_metadata")),
     "topic_not_visible": (1, _finding("topic_not_visible")),
     "topic_recreated": (1, _finding("topic_recreated")),
+    "split_brain": (3, _finding("split_brain")),
+    "doubly_held": (3, _finding("doubly_held")),
+    "held_by_nobody": (3, _finding("held_by_nobody")),
+    "orderly_not_locked": (3, _finding("orderly_not_locked")),
+    "member_lists_differ": (2, _finding("member_lists_differ")),
+    "route_differs": (2, _finding("route_differs")),
+    "mixed_strategies": (2, _finding("mixed_strategies")),
+    "subscriptions_differ": (2, _finding("subscriptions_differ")),
+    "duplicate_client_id": (2, _finding("duplicate_client_id")),
+    "not_answering": (2, _finding("not_answering")),
 }

@@ -24,12 +24,14 @@ __all__ = ["BOARD", "found_group", "members_of", "topic_link"]
 _SHOWN_DECISIONS: Final = 15
 _MOST_MEMBERS: Final = 100
 
-_SOURCES: Final = {"log": "its log", "admin": "requests in rounds"}
+_SOURCES: Final = {"log": "its log", "admin": "requests in rounds", "rocketmq": "RocketMQ, in rounds"}
 
 _SOURCE_TITLES: Final = {
     "log": "__consumer_offsets: no completed rebalance is missed",
     "admin": "its log is not read: rebalances between two rounds are seen as one; generations, commits and the cost of "
     "rebalances are not known (docs/admin-mode.md)",
+    "rocketmq": "every name server, broker and client is asked: changes between two rounds are seen as one; RocketMQ "
+    "has no generations and no leader, and how often offsets were committed is not known (docs/rocketmq.md)",
 }
 
 # Longer spans come from roll-ups by day.
@@ -116,7 +118,7 @@ def _head(group: Row, verdict: Row | None, view: View) -> dict[str, Any]:
             "client library, or broker, that gives this assignment, and the first release that computes like it",
         ),
         ("strategy", words.cut(group["strategy"] or words.DASH, 32), group["strategy"] or ""),
-        ("generation", words.number(group["generation"]), ""),
+        *([] if group["source"] == "rocketmq" else [("generation", words.number(group["generation"]), "")]),
         ("state", words.cut(group["state"] or words.DASH, 24), ""),
         ("read from", _SOURCES.get(group["source"], group["source"]), _SOURCE_TITLES.get(group["source"], "")),
         ("rebalanced", clock.time(group["last_decision_time"]), clock.whole(group["last_decision_time"])),
@@ -159,8 +161,8 @@ def _lag(view: View, group: Row, decisions: Sequence[Row], span: Range) -> dict[
 
 
 def topic_link(view: View, cluster: str) -> Callable[[str], str]:
-    """The addresses of a cluster's topics, by their names."""
-    return lambda topic: view.address.link("topics", topic, cluster=cluster)
+    """The addresses of a cluster's topics, by their names; a broker behind an "@", which no topic has, is left out."""
+    return lambda topic: view.address.link("topics", topic.partition("@")[0], cluster=cluster)
 
 
 def members_of(members: Sequence[Row], partitions: Sequence[Row], view: View, cluster: str) -> list[dict[str, Any]]:

@@ -107,16 +107,17 @@ def _now(view: View, group: Row, rows: Sequence[Row], minutes: int) -> list[dict
     """The present of the partitions that have a line, as further rows of the query."""
     newest: dict[tuple[Any, ...], datetime] = {}
     for row in rows:
-        newest[row["topic"], row["partition"]] = row["time_last"]
+        newest[row["topic"], row["broker"], row["partition"]] = row["time_last"]
     found: list[dict[str, Any]] = []
     for row in view.ask("partitions", cluster=group["cluster"], group_id=group["group_id"]):
-        known, time = newest.get((row["topic"], row["partition"])), row["round_time"]
+        topic = row["topic"].partition("@")[0]  # (partitions.sql names RocketMQ's with their brokers)
+        known, time = newest.get((topic, row["broker"], row["partition"])), row["round_time"]
         if known is None or time <= known:
             continue
         found.append(
             {
-                "topic": row["topic"],
-                "broker": None,
+                "topic": topic,
+                "broker": row["broker"],
                 "partition": row["partition"],
                 "hour": floor(time, timedelta(hours=1)),
                 "step": time.minute // minutes,

@@ -6,11 +6,12 @@
 --   :imbalance DOUBLE  the alert rules' threshold for imbalance above the least possible
 -- Columns: one row per group; the columns of group_health keep their names, and
 --   problems   what is wrong or worth knowing, the worst first, separated by spaces; '' when nothing is:
---              drifted, unassigned, stuck_rebalance, loses_data, stopped, stalled
---                                                                       partitions have the wrong owner or none, are not
+--              drifted, unassigned, stuck_rebalance, loses_data, split_brain, doubly_held, held_by_nobody,
+--              orderly_not_locked, stopped, stalled                     partitions have the wrong owner or none, are not
 --                                                                       consumed, or not before their retention ends
---              falling_behind, rewound, ahead, may_lose_data, imbalance, rebalance_storm, mismatch
---                                                                       works, but not as it should
+--              falling_behind, rewound, ahead, may_lose_data, imbalance, rebalance_storm, mismatch,
+--              member_lists_differ, route_differs, mixed_strategies, subscriptions_differ, duplicate_client_id,
+--              not_answering                                            works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated, idle_members,
 --              never_committed                                          unknown now, about to change, or perhaps meant so
 --   health     by the worst problem: 3 critical, 2 warning, 1 unknown, one for each of the lines above; 0 ok; -1 ok,
@@ -36,6 +37,10 @@ judged AS (
       CASE WHEN contains(findings_json, '{"finding":"unassigned"') THEN 'unassigned' END,
       CASE WHEN contains(findings_json, '{"finding":"stuck_rebalance"') THEN 'stuck_rebalance' END,
       CASE WHEN loss = 'loses_data' THEN loss END,
+      CASE WHEN contains(findings_json, '{"finding":"split_brain"') THEN 'split_brain' END,
+      CASE WHEN contains(findings_json, '{"finding":"doubly_held"') THEN 'doubly_held' END,
+      CASE WHEN contains(findings_json, '{"finding":"held_by_nobody"') THEN 'held_by_nobody' END,
+      CASE WHEN contains(findings_json, '{"finding":"orderly_not_locked"') THEN 'orderly_not_locked' END,
       CASE WHEN lag_status IN ('stopped', 'stalled') THEN lag_status END
     ) AS critical,
     concat_ws(' ',
@@ -43,6 +48,12 @@ judged AS (
       CASE WHEN loss = 'may_lose_data' THEN loss END,
       CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
       CASE WHEN contains(findings_json, '{"finding":"rebalance_storm"') THEN 'rebalance_storm' END,
+      CASE WHEN contains(findings_json, '{"finding":"member_lists_differ"') THEN 'member_lists_differ' END,
+      CASE WHEN contains(findings_json, '{"finding":"route_differs"') THEN 'route_differs' END,
+      CASE WHEN contains(findings_json, '{"finding":"mixed_strategies"') THEN 'mixed_strategies' END,
+      CASE WHEN contains(findings_json, '{"finding":"subscriptions_differ"') THEN 'subscriptions_differ' END,
+      CASE WHEN contains(findings_json, '{"finding":"duplicate_client_id"') THEN 'duplicate_client_id' END,
+      CASE WHEN contains(findings_json, '{"finding":"not_answering"') THEN 'not_answering' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS warning,
     concat_ws(' ',
@@ -62,6 +73,13 @@ ranked AS (
     CASE WHEN critical <> '' THEN 3 WHEN warning <> '' THEN 2 WHEN not_known <> '' THEN 1 WHEN members = 0 THEN -1 ELSE 0
     END AS health
   FROM judged
+),
+wrong AS (
+  -- (A group that decides topic by topic has a verdict for each; one of a topic that it has left is older.)
+  SELECT cluster, group_id, flatten(array_agg(drifted_partitions)) AS drifted_partitions
+  FROM (SELECT *, max(decision) OVER (PARTITION BY cluster, group_id) AS newest FROM drift_current) AS d
+  WHERE decision = newest AND verdict = 'drifted'
+  GROUP BY cluster, group_id
 )
 SELECT
   r.cluster, r.group_id, r.health, r.problems, r.round_time, r.state, r.group_type, r.protocol_type, r.strategy,
@@ -71,7 +89,7 @@ SELECT
   r.time_behind_reason, r.time_behind_topic, r.time_behind_partition, r.drain_seconds, r.loses_data_in_seconds_min, r.loses_data_in_seconds_max,
   r.loses_data_topic, r.loses_data_partition, r.loses_data_by, r.source
 FROM ranked AS r
-LEFT JOIN drift_current AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
+LEFT JOIN wrong AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
 ORDER BY r.health DESC,
   CASE WHEN r.verdict = 'drifted' THEN 0 WHEN r.lag_status = 'stopped' THEN 1 WHEN r.lag_status = 'stalled' THEN 2
        WHEN r.critical <> '' THEN 3 ELSE 4 END,

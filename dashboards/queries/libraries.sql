@@ -15,7 +15,9 @@ FROM (
     CASE WHEN h.verdict = 'identical' AND NOT contains(d.matching_library, 'broker:') THEN d.matching_library END
       AS library
   FROM group_health_current AS h
-  LEFT JOIN drift_current AS d ON d.cluster = h.cluster AND d.group_id = h.group_id
+  LEFT JOIN (
+    SELECT cluster, group_id, max_by(matching_library, decision) AS matching_library FROM drift_current GROUP BY cluster, group_id
+  ) AS d ON d.cluster = h.cluster AND d.group_id = h.group_id
   WHERE h.members > 0 AND (:cluster IS NULL OR h.cluster = :cluster)
 ) AS led
 GROUP BY group_type, protocol_type, library

@@ -17,10 +17,14 @@ WITH decisions AS (
   LIMIT :most
 ),
 verdicts AS (
-  SELECT cluster, group_id, decision, verdict, drifted_count
+  -- (A group that decides topic by topic has a verdict for each: the worst is the decision's.)
+  SELECT cluster, group_id, decision,
+    max_by(verdict, CASE verdict WHEN 'drifted' THEN 3 WHEN 'unverified' THEN 2 WHEN 'identical' THEN 1 ELSE 0 END) AS verdict,
+    CAST(sum(drifted_count) AS INT) AS drifted_count
   FROM drift
   WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
     AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
+  GROUP BY cluster, group_id, decision
 )
 SELECT
   c.cluster, c.group_id, c.decision, c.record_time, c.kind, c.generation, c.previous_generation,

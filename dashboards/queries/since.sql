@@ -13,18 +13,23 @@ WITH bad AS (
   FROM group_health_current
   WHERE verdict = 'drifted' OR lag_status NOT IN ('ok', 'no_commit')
 ),
-decisions AS (
-  SELECT d.cluster, d.group_id, d.verdict, d.decision, d.record_time,
-    max(CASE WHEN d.verdict <> 'drifted' THEN d.decision END)
-      OVER (PARTITION BY d.cluster, d.group_id) AS last_sound
+judged AS (
+  -- (A group that decides topic by topic has a verdict for each: it has drifted if one of them has.)
+  SELECT d.cluster, d.group_id, d.decision, min(d.record_time) AS record_time,
+    max(CASE WHEN d.verdict = 'drifted' THEN 1 ELSE 0 END) AS has_drifted
   FROM drift AS d
   JOIN bad AS o ON o.cluster = d.cluster AND o.group_id = d.group_id AND o.verdict = 'drifted'
   WHERE d.event_date >= CAST(:since AS DATE) AND d.record_time >= :since
+  GROUP BY d.cluster, d.group_id, d.decision
+),
+decisions AS (
+  SELECT *, max(CASE WHEN has_drifted = 0 THEN decision END) OVER (PARTITION BY cluster, group_id) AS last_sound
+  FROM judged
 ),
 drifted AS (
   SELECT cluster, group_id, min(record_time) AS drifted_since
   FROM decisions
-  WHERE verdict = 'drifted' AND decision > coalesce(last_sound, -1)
+  WHERE has_drifted = 1 AND decision > coalesce(last_sound, -1)
   GROUP BY cluster, group_id
 ),
 other_status AS (

@@ -14,10 +14,19 @@
 SELECT cluster, group_id, verdict, reason, strategy, expected_strategy, matching_library, count(*) AS verdicts,
   CAST(sum(CASE WHEN strategy_mismatch THEN 1 ELSE 0 END) AS BIGINT) AS mismatches,
   min(record_time) AS first_time, max(record_time) AS last_time, max(decision) AS last_decision,
-  max(drifted_count) AS drifted_most, max(candidates) AS candidates_most
-FROM drift
-WHERE event_date >= CAST(:since AS DATE) AND event_date <= CAST(:until AS DATE)
-  AND record_time >= :since AND record_time < :until AND (:cluster IS NULL OR cluster = :cluster)
+  max(drifted_in_all) AS drifted_most, max(candidates) AS candidates_most
+FROM (
+  -- (A group that decides topic by topic has a verdict for each: the worst is the decision's.)
+  SELECT *,
+    row_number() OVER (
+      PARTITION BY cluster, group_id, decision ORDER BY CASE verdict WHEN 'drifted' THEN 3 WHEN 'unverified' THEN 2 WHEN 'identical' THEN 1 ELSE 0 END DESC, topic NULLS FIRST
+    ) AS place,
+    CAST(sum(drifted_count) OVER (PARTITION BY cluster, group_id, decision) AS INT) AS drifted_in_all
+  FROM drift
+  WHERE event_date >= CAST(:since AS DATE) AND event_date <= CAST(:until AS DATE)
+    AND record_time >= :since AND record_time < :until AND (:cluster IS NULL OR cluster = :cluster)
+) AS d
+WHERE place = 1
 GROUP BY cluster, group_id, verdict, reason, strategy, expected_strategy, matching_library
 ORDER BY last_time DESC, cluster, group_id, verdict, reason NULLS FIRST, strategy NULLS FIRST,
   expected_strategy NULLS FIRST, matching_library NULLS FIRST

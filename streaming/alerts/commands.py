@@ -14,10 +14,12 @@ from streaming.alerts.preview import preview
 from streaming.alerts.routing.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.run import Alerter
+from streaming.alerts.standby import Turn
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.process import ALERTER, only_one
+from streaming.stores import on_object_store
 
 _LOG = room_log(__name__)
 
@@ -105,7 +107,9 @@ def main(settings: Settings) -> int:
 def _run(settings: Settings) -> int:
     rules = load_rules(settings.alerts.rules)
     targets = open_targets(settings)
-    stop, alerter = threading.Event(), Alerter(settings, rules, targets)
+    # (On an object store the lease keeps others away.)
+    shared = None if on_object_store(settings.lake) else Turn(settings.lake, settings.cluster, time.monotonic)
+    stop, alerter = threading.Event(), Alerter(settings, rules, targets, turn=shared)
 
     def end(_: int) -> None:
         stop.set()

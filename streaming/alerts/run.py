@@ -15,7 +15,7 @@ from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery
 from streaming.alerts.delivery.resending import Sender
 from streaming.alerts.evaluation import Evaluation
-from streaming.alerts.exceptions import AnotherAlerterError
+from streaming.alerts.exceptions import AnotherAlerterError, LostTurnError
 from streaming.alerts.feed import Feed
 from streaming.alerts.firing import FIRING, Transition
 from streaming.alerts.first_summary import settling_ms
@@ -24,6 +24,7 @@ from streaming.alerts.liveness import Liveness, NewestRound
 from streaming.alerts.new_rows import EventFeed
 from streaming.alerts.outgoing import Outgoing
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.standby import Turn
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.alerts.upkeep import Upkeep
 from streaming.config import Settings
@@ -56,6 +57,7 @@ class Alerter:
         targets: Mapping[str, Sender],
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
+        turn: Turn | None = None,
     ) -> None:
         """Prepare; the tables are opened by the first `look`.
 
@@ -65,7 +67,9 @@ class Alerter:
             targets: Senders of messages, by name of the target.
             clock: Seconds since the epoch.
             steady: Seconds that no change of the clock affects.
+            turn: Whose turn it is, where another machine may run an alerter of the cluster; None for always ours.
         """
+        self._turn, self._is_ours = turn, turn is None
         self._settings, self._alerts = settings, settings.alerts
         self._clock, self._steady = clock, steady
         self._decisions: Decisions | None = None
@@ -114,6 +118,8 @@ class Alerter:
             self._write_results()
             if not self._behind:
                 self._commit(force=True)
+            if self._turn is not None:
+                self._turn.release()
         except PASSING as error:
             _LOG.warning("the last deliveries could not be written: %s", one_line(error))
 
@@ -123,7 +129,13 @@ class Alerter:
         return self._outgoing.idle
 
     def look(self) -> list[Decided]:
-        """Look once; returns the decisions. Temporary failures are logged, and retried at the next look."""
+        """Look once; returns the decisions. Temporary failures are logged, and retried at the next look.
+
+        Raises:
+            LostTurnError: Another alerter has taken over.
+        """
+        if not self._works():
+            return []
         attempt = self._trouble.attempt
         attempt(self._write_results, None)
         attempt(self._see_rounds, None)
@@ -144,6 +156,19 @@ class Alerter:
         self._offer(explained)
         self._beat()
         return decided + self._send_directly()
+
+    def _works(self) -> bool:
+        """Whether it is this alerter's turn."""
+        if self._turn is None:
+            return True
+        try:
+            # (While the table cannot be read, whoever worked goes on: it must be able to say so. So does one that has
+            # never seen another.)
+            self._is_ours = self._beside.attempt(self._turn.look, self._is_ours or not self._turn.stands_by)
+        except LostTurnError:
+            self._behind, self._is_ours = True, False
+            raise
+        return self._is_ours
 
     def _settle(self) -> None:
         """Go on with a first start, and post what reports are due."""
@@ -173,11 +198,16 @@ class Alerter:
         """Look until asked to stop; at once again when a queue has an outcome to write.
 
         Returns:
-            False when the tables could not be judged for so long that everything must be opened again.
+            False when the tables could not be judged for so long that everything must be opened again, and when another
+            alerter has taken over.
         """
         while not stop.is_set():
             self.wake.clear()
-            self.look()
+            try:
+                self.look()
+            except LostTurnError as error:
+                _LOG.error("%s", error)
+                return False
             if self._trouble.lasts_s * 1000 > self._alerts.trouble_exit_ms:
                 _LOG.error(
                     "the tables could not be evaluated for %.0f s (%s): exiting, so that a restart opens them again",
@@ -196,7 +226,8 @@ class Alerter:
         if self._decisions is None or self._deliveries is None:
             self._decisions, self._deliveries = self._open()
         # A commit can report failure after it was made.
-        self._behind = self._behind or (self._unwritten_since is not None and self._decisions.have_moved())
+        is_in_doubt = self._unwritten_since is not None or (self._turn is not None and self._turn.took_over_lately)
+        self._behind = self._behind or (is_in_doubt and self._decisions.have_moved())
         if self._behind:
             self._evaluation.begin(self._decisions.remember(), self._ms())
             # The unwritten transitions follow from the tables once more, with the same ids.

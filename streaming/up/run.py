@@ -115,6 +115,11 @@ def _source_sentence(settings: Settings) -> str:
     Raises:
         SetupError: The source of the rounds so far cannot be used any more.
     """
+    if settings.rocketmq is not None:
+        return (
+            "groups are asked for, at every name server, broker and client of RocketMQ: how often offsets were "
+            "committed, and generations, are not known (docs/rocketmq.md)"
+        )
     try:
         source = source_of(settings)
     except RoundAbandonedError as error:

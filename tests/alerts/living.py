@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from streaming.alerts import Alerter
 from streaming.alerts.delivery.messages import Message
 from streaming.alerts.delivery.outcome import PEOPLE, Outcome
+from streaming.alerts.standby import Turn
 from streaming.config import AlertSettings, JobSettings, Owner, ServeSettings, Settings
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer, rules, time_of
@@ -58,6 +59,7 @@ class Living:
         owners: Sequence[Owner] = (),
         reads: Mapping[str, str] | None = None,
         public_url: str | None = None,
+        token: int | None = None,
         **alerts: Any,
     ) -> None:
         self.writer = Writer(folder)
@@ -73,6 +75,7 @@ class Living:
             serve=ServeSettings(public_url=public_url),
         )
         self.alerter: Alerter | None = None
+        self._token = token
         self.start()
 
     @property
@@ -83,9 +86,9 @@ class Living:
     def start(self) -> None:
         """End the alerter, if one runs, and start another one, as after a restart."""
         self.stop()
-        self.alerter = Alerter(
-            self.settings, self.rules, self.inboxes, lambda: self.wall_ms / 1000, lambda: self.wall_ms / 1000
-        )
+        steady: Callable[[], float] = lambda: self.wall_ms / 1000  # noqa: E731
+        turn = None if self._token is None else Turn(self.writer.root, "c", steady, self._token)
+        self.alerter = Alerter(self.settings, self.rules, self.inboxes, steady, steady, turn)
         self.alerter.__enter__()
 
     def stop(self) -> None:

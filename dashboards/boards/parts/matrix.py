@@ -24,7 +24,7 @@ class MatrixRow:
     """One partition.
 
     Attributes:
-        topic: Name of the topic.
+        topic: Name of the topic; with its broker where it is RocketMQ's ("orders@broker-a").
         partition: Its number.
         cells: Kind of cell by index of the member.
         kind: Kind of drift; None without drift.
@@ -91,14 +91,14 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
     for member in members:
         for given in member["partitions"] or ():
             for partition in given["partitions"]:
-                known.setdefault((given["topic"], partition), _Partition()).owners.append(member["member_id"])
+                known.setdefault((_place(given), partition), _Partition()).owners.append(member["member_id"])
     for row in partitions:
         place = (row["topic"], row["partition"])
         if place in known or row["subscribed"]:
             known.setdefault(place, _Partition()).lag = row
     drifted = verdict["drifted_partitions"] or () if verdict is not None and not why_not else ()
     for item in drifted:
-        known.setdefault((item["topic"], item["partition"]), _Partition()).drift = item
+        known.setdefault((_place(item), item["partition"]), _Partition()).drift = item
     shown_members = _columns(members, drifted)
     at = {member["member_id"]: column for column, member in enumerate(shown_members)}
     places = sorted(known)
@@ -118,9 +118,15 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
     )
 
 
+def _place(of: Row) -> str:
+    """A topic as partitions.sql names it: with its broker where it is RocketMQ's."""
+    broker = of.get("broker")
+    return str(of["topic"]) if broker is None else f"{of['topic']}@{broker}"
+
+
 def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
     if not members:
-        return "The log shows no members for this group."
+        return "This group has no members that are known."
     newest = max(members, key=lambda member: member["decision"])
     if verdict is None or (verdict["decision"] < newest["decision"] and not _same_decision(verdict, newest)):
         return "The newest decision has no verdict yet: this shows who owns each partition, not who should."

@@ -26,7 +26,9 @@ def strategies(rows: Sequence[Row], verdict: Row | None, clock: Clock) -> dict[s
     remark, sentence, best = "", "", None
     if ordered:
         of = ordered[0]
-        remark = f"at the decision of {clock.time(of['record_time'])}, generation {words.number(of['generation'])}"
+        remark = f"at the decision of {clock.time(of['record_time'])}"
+        if of["generation"] is not None:
+            remark += f", generation {words.number(of['generation'])}"
         # (With any other verdict the group's real assignment is not what its strategy gives.)
         if verdict is not None and (verdict["decision"], verdict["verdict"]) == (of["decision"], "identical"):
             sentence = better(ordered)

@@ -13,15 +13,22 @@ WITH decisions AS (
   WHERE cluster = :cluster AND group_id = :group_id
 ),
 verdicts AS (
-  SELECT *, row_number() OVER (ORDER BY round DESC) AS age
-  FROM drift
-  WHERE cluster = :cluster AND group_id = :group_id AND decision = :decision
+  -- (A group that decides topic by topic has a verdict for each: the worst is the decision's.)
+  SELECT *, row_number() OVER (ORDER BY CASE verdict WHEN 'drifted' THEN 3 WHEN 'unverified' THEN 2 WHEN 'identical' THEN 1 ELSE 0 END DESC, round DESC, topic NULLS FIRST) AS age,
+    CAST(sum(drifted_count) OVER () AS INT) AS drifted_in_all,
+    flatten(array_agg(drifted_partitions) OVER (ORDER BY topic NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS all_drifted
+  FROM (
+    SELECT *, row_number() OVER (PARTITION BY topic ORDER BY round DESC) AS turn
+    FROM drift
+    WHERE cluster = :cluster AND group_id = :group_id AND decision = :decision
+  ) AS each
+  WHERE turn = 1
 )
 SELECT c.cluster, c.group_id, c.decision, c.record_time, c.kind, c.incarnation, c.generation, c.previous_generation,
   c.generations_skipped, c.follows, c.protocol_type, c.strategy, c.leader, c.members, c.partitions, c.joined, c.left,
   c.replaced, c.partitions_moved, c.partitions_moved_optimal, c.partitions_pending_handover,
   c.unassigned_partition_seconds_min, c.unassigned_partition_seconds_max, c.causes, c.rebalance_protocol,
-  d.verdict, d.reason, d.expected_strategy, d.matching_library, d.drifted_count, d.drifted_partitions,
+  d.verdict, d.reason, d.expected_strategy, d.matching_library, d.drifted_in_all AS drifted_count, d.all_drifted AS drifted_partitions,
   (SELECT max(decision) FROM decisions WHERE decision < :decision) AS previous_decision,
   (SELECT min(decision) FROM decisions WHERE decision > :decision) AS next_decision
 FROM decisions AS c

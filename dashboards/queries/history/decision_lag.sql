@@ -7,10 +7,10 @@
 --   :group_id  STRING     the group
 --   :at        TIMESTAMP  the time
 -- Columns: one row per partition; the columns of the table lag keep their names.
-SELECT topic, partition, lag, lag_status, reason, committed_offset, high_watermark, ahead_by, subscribed, member_id,
+SELECT concat_ws('@', topic, broker) AS topic, partition, lag, lag_status, reason, committed_offset, high_watermark, ahead_by, subscribed, member_id,
   round_time
 FROM (
-  SELECT *, row_number() OVER (PARTITION BY topic, partition ORDER BY round DESC) AS age
+  SELECT *, row_number() OVER (PARTITION BY topic, broker, partition ORDER BY round DESC) AS age
   FROM lag
   WHERE event_date >= CAST(:at - INTERVAL 30 MINUTE AS DATE) AND event_date <= CAST(:at AS DATE)
     AND round_time > :at - INTERVAL 30 MINUTE AND round_time <= :at

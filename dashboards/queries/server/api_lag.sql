@@ -5,8 +5,9 @@
 --   :group_id  STRING  one group; NULL for all
 --   :topic     STRING  one topic; NULL for all
 --   :status    STRING  one lag_status; NULL for all
--- Columns: one row per partition of a group; the columns of the table lag keep their names.
-SELECT cluster, group_id, topic, partition, lag, lag_status, reason, committed_offset, high_watermark, log_start_offset,
+-- Columns: one row per partition of a group; the columns of the table lag keep their names, and
+--   topic  with its broker where it is RocketMQ's: orders@broker-a
+SELECT cluster, group_id, concat_ws('@', topic, broker) AS topic, partition, lag, lag_status, reason, committed_offset, high_watermark, log_start_offset,
   ahead_by, last_commit_time, subscribed, member_id, client_id, client_host, oldest_unread_time_min,
   oldest_unread_time_max, oldest_unread_reason, round, round_time
 FROM lag_current

@@ -14,8 +14,8 @@ FROM (
   SELECT topic, partition, committed_offset, last_commit_time, lag, round_time, round,
     row_number() OVER (PARTITION BY topic, partition ORDER BY round DESC) AS age
   FROM (
-    SELECT topic, partition, committed_offset, last_commit_time, lag, round_time, round,
-      row_number() OVER (PARTITION BY topic, partition, last_commit_time ORDER BY round) AS repeated
+    SELECT concat_ws('@', topic, broker) AS topic, partition, committed_offset, last_commit_time, lag, round_time, round,
+      row_number() OVER (PARTITION BY lag.topic, broker, partition, last_commit_time ORDER BY round) AS repeated
     FROM lag
     WHERE cluster = :cluster AND group_id = :group_id AND NOT ended AND committed_offset IS NOT NULL
       AND last_commit_time IS NOT NULL

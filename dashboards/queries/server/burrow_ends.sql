@@ -9,8 +9,8 @@
 --   high_watermark    its end
 SELECT topic, partition, high_watermark
 FROM (
-  SELECT topic, partition, high_watermark, round_time,
-    lead(round_time) OVER (PARTITION BY topic, partition ORDER BY round) AS replaced
+  SELECT concat_ws('@', topic, broker) AS topic, partition, high_watermark, round_time,
+    lead(round_time) OVER (PARTITION BY lag.topic, broker, partition ORDER BY round) AS replaced
   FROM lag
   WHERE cluster = :cluster AND group_id = :group_id AND NOT ended AND high_watermark IS NOT NULL
 ) AS seen

@@ -11,6 +11,8 @@ from streaming.exceptions import EvenkeelError
 from streaming.rocketmq import Answer, Client, Credentials, Frame, Question, read_text
 
 _ANSWER_S = 10.0
+_SYSTEM_BUSY = 2
+"""A broker on a machine with other work refuses messages that it could not store within 200 ms."""
 
 SEND_MESSAGE: Final = 10
 UPDATE_CONSUMER_OFFSET: Final = 15
@@ -141,12 +143,16 @@ class Commands:
             )
 
     def ask(self, address: str, code: int, fields: Mapping[str, str], body: bytes | None = None) -> Frame:
-        """One request that must succeed.
+        """One request that must succeed; a busy broker is asked again for a while.
 
         Raises:
             Refused: It did not, or was not answered.
         """
+        deadline = time.monotonic() + _ANSWER_S
         answer = self.answer(address, code, fields, body)
+        while isinstance(answer, Frame) and answer.code == _SYSTEM_BUSY and time.monotonic() < deadline:
+            time.sleep(0.2)
+            answer = self.answer(address, code, fields, body)
         if isinstance(answer, Frame) and answer.code == 0:
             return answer
         why = f"code {answer.code}: {answer.remark}" if isinstance(answer, Frame) else answer.reason

@@ -400,10 +400,13 @@ def _split(
     lasting = watch.longest((f"{DOUBLY_HELD} ", f"{HELD_BY_NOBODY} ")) >= owners.least
     flipping = now - since >= OWNERS_MS and mine.wrong.bit_count() >= _FLIPS
     if lasting or flipping:
-        wrong = [*(f"{_text(*of)} twice" for of in owners.doubly), *(f"{_text(*of)} by nobody" for of in owners.nobody)]
-        what = f"queues are held {some(wrong)}" if wrong else "queues change owners from one rebalance to the next"
+        wrong = [
+            *(f"{_text(*of)} is held twice" for of in owners.doubly),
+            *(f"{_text(*of)} is held by nobody" for of in owners.nobody),
+        ]
+        what = some(wrong) if wrong else "queues change owners from one rebalance to the next"
         why = "; ".join(f"{one.name} ({one.detail})" for one in differing)
-        yield Found(SPLIT_BRAIN, since, f"{what}, because members decide by different views: {why}"[:_LONGEST])
+        yield Found(SPLIT_BRAIN, since, f"{what}, because members see different groups: {why}"[:_LONGEST])
 
 
 def _text(topic: str, queue: Queue) -> str:

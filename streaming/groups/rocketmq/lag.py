@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -17,6 +18,7 @@ from streaming.groups.classic.membership import subscribed_topics
 from streaming.groups.context import Context
 from streaming.groups.lag import offset_events
 from streaming.groups.lag import partitions as lag
+from streaming.groups.lag.partitions import NO_COMMIT
 from streaming.groups.lag.rows import Totals, lag_rows
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.rocketmq.places import named, place_of, split
@@ -31,6 +33,9 @@ from streaming.records import (
     RocketMQObservation,
     TopicObservation,
 )
+
+KEPT_BY_MEMBERS: Final = "kept_by_members"
+"""Why the lag of a BROADCASTING group is not known."""
 
 
 def as_any_group(views: Views, members: int) -> GroupObservation:
@@ -110,7 +115,15 @@ def _take(state: GroupState, seen: RocketMQObservation, place: str, committed: t
         del state.partitions[place]
 
 
-def write_lag(state: GroupState, observation: GroupObservation, context: Context, passed: int, rounds: int) -> Totals:
+def write_lag(
+    state: GroupState,
+    observation: GroupObservation,
+    context: Context,
+    passed: int,
+    rounds: int,
+    *,
+    broadcasts: bool,
+) -> Totals:
     """Judge the lag of every queue at a round, and write rows of those that have changed.
 
     Args:
@@ -119,11 +132,17 @@ def write_lag(state: GroupState, observation: GroupObservation, context: Context
         context: Rows are written here.
         passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
+        broadcasts: Its members keep their offsets themselves (BROADCASTING).
     """
     begin = len(context.rows.lag)
     totals = lag_rows(state, observation, context, passed, rounds)
     offset_events.note(state, state.clock.now, context.rows.lag[begin:])
     context.rows.lag[begin:] = [as_queue(row) for row in context.rows.lag[begin:]]
+    if broadcasts:
+        context.rows.lag[begin:] = [
+            msgspec.structs.replace(row, reason=KEPT_BY_MEMBERS) if row.reason == NO_COMMIT else row
+            for row in context.rows.lag[begin:]
+        ]
     record = state.live_record()
     subscribed = subscribed_topics(record) if record is not None else None
     counted = state.partitions.keys() if subscribed is None else state.partitions.keys() & subscribed

@@ -20,7 +20,7 @@ from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
 
 _HOSTS = 3
-"""Addresses of one client in a row: one is usual, two are a client id that two processes use."""
+"""Hosts of one client in a row: one is usual, two may be a client id that two processes use."""
 
 
 def members_of(views: Views) -> tuple[Member, ...]:
@@ -34,7 +34,7 @@ def _member(views: Views, client: str) -> Member:
     for topic in topics or ():
         brokers = views.routes.get(topic)
         places.update((place_of(topic, broker) for broker in brokers) if brokers else (topic,))
-    hosts = views.addresses_of(client)
+    hosts = sorted({address.rpartition(":")[0] for address in views.addresses_of(client)})
     more = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
     return Member(
         member_id=client,

@@ -21,10 +21,10 @@ from streaming.groups.rocketmq.membership import member_rows, record_of
 from streaming.groups.rocketmq.places import named
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.verdicts import give_up, write_verdicts
-from streaming.groups.rocketmq.views import Views
+from streaming.groups.rocketmq.views import NO_MEMBERS, Views
 from streaming.groups.rows import ROCKETMQ, Finding, GroupHealthRow, MemberLoadRow
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import PENDING, StandingVerdict
+from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
 from streaming.records import BROADCASTING, GroupObservation, RocketMQObservation
 
 _WAITS = "a change reaches all members within a minute: it is judged then"
@@ -53,7 +53,7 @@ def judge_rocketmq_round(
     write_broker_members(mine, views, observation, context)
     take_commits(state, views)
     note_commits(state, observation)
-    totals = write_lag(state, observation, context, passed, rounds)
+    totals = write_lag(state, observation, context, passed, rounds, broadcasts=views.message_model == BROADCASTING)
     _write_health(state, mine, views, observation, context, totals)
     mine.seen_at = state.clock.now
 
@@ -134,6 +134,8 @@ def _membership(state: GroupState, mine: RocketMQState) -> Membership:
     current = state.classic.current
     record = current.record if current is not None else None
     verdict = mine.standing if mine.unjudged is None else None
+    if current is None and mine.settling is None:
+        verdict = StandingVerdict(NOT_APPLICABLE, NO_MEMBERS, 0)  # only its offsets were ever seen
     members = record.members if record is not None else ()
     return Membership(
         state="Stable" if members else "Empty",

@@ -26,7 +26,7 @@ from assignors.rocketmq import MessageQueue
 from streaming.groups.context import Context
 from streaming.groups.rocketmq.allocation import BY_CONFIGURATION, MOST_ENTRIES, Computed, Queue, Runs, options_of
 from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rocketmq.views import Views, queues_of
+from streaming.groups.rocketmq.views import NO_MEMBERS, Views, queues_of
 from streaming.groups.rocketmq.what_if import rocketmq_what_if_rows
 from streaming.groups.rows import ROCKETMQ, DriftedPartition, DriftRow
 from streaming.groups.state import GroupState
@@ -125,7 +125,7 @@ def standing_of(judged: Sequence[TopicVerdict]) -> StandingVerdict:
 
 
 def _nothing(views: Views) -> TopicVerdict:
-    reason = "the group has no members" if not views.clients else "it has no topics that the filters let pass"
+    reason = NO_MEMBERS if not views.clients else "it has no topics that the filters let pass"
     return TopicVerdict("", Verdict(NOT_APPLICABLE, reason))
 
 
@@ -189,8 +189,8 @@ class _Topic:
         return write_allocate_line(runs.name, listed, clients, options_of(self._views.allocation))
 
     def _library(self) -> str:
-        versions = sorted({f"{m.language or 'java'}:{m.version or '?'}".lower() for m in self._views.told.values()})
-        return ", ".join(versions[:_NAMED])
+        versions = {f"{(m.language or 'java').lower()}:{_release(m.version)}" for m in self._views.told.values()}
+        return ", ".join(sorted(versions)[:_NAMED])
 
     def _why_not(self) -> str | None:
         """Why owners cannot be computed; None if they can."""
@@ -319,6 +319,11 @@ class _Topic:
         if len({frozenset(clients) for clients in self._lists.values()}) > 1:
             reasons.append("brokers list different members")
         return f"each member follows a view of its own: {'; '.join(reasons) or 'and these differ'}"
+
+
+def _release(version: str | None) -> str:
+    """A client's version as other releases are written: "5.5.0" for "V5_5_0"."""
+    return "?" if version is None else version.removeprefix("V").replace("_", ".")
 
 
 def _row(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
+from typing import Final
 
 from streaming.groups.context import Allocation
 from streaming.groups.rocketmq.allocation import Queue, Runs, runs
@@ -34,6 +35,9 @@ from streaming.records import (
 
 _READ = 4
 """`PermName.PERM_READ`."""
+
+
+NO_MEMBERS: Final = "the group has no members"
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ class Views:
     def not_applicable(self, topic: str) -> str | None:
         """Why there is nothing to judge about the owners of a topic's queues; None if there is."""
         if not self.clients:
-            return "the group has no members"
+            return NO_MEMBERS
         if self.message_model == BROADCASTING:
             return "BROADCASTING: each member reads all queues"
         if self.is_pop(topic):

@@ -363,11 +363,15 @@ def request_modes(told: answers.RequestModes, group: str) -> tuple[RequestMode, 
 
 
 def offsets_by_group(told: answers.ConsumerOffsets) -> dict[str, dict[str, dict[int, int]]]:
-    """Committed offsets by group, topic and queue id."""
+    """Committed offsets by group, topic and queue id.
+
+    No group's name has an "@": what has one is a broker's own note of how far a BROADCASTING group has read, as
+    "topic@group@broadcast" (seen on 5.5.0).
+    """
     found: dict[str, dict[str, dict[int, int]]] = {}
     for key, offsets in told.offsetTable.items():
         topic, _, group = key.partition("@")
-        if topic and group:
+        if topic and group and "@" not in group:
             found.setdefault(group, {})[topic] = {int(queue): at for queue, at in offsets.items() if _is_id(queue)}
     return found
 
@@ -381,6 +385,8 @@ def consumed_by_group(told: answers.BrokerConsumeStats) -> dict[str, dict[str, d
     found: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
     for of_groups in told.consumeStatsList:
         for group, stats in of_groups.items():
+            if "@" in group:
+                continue
             for one in stats:
                 for key, value in one.offsetTable.items():
                     try:

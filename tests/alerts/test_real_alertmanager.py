@@ -1,0 +1,224 @@
+"""A real Alertmanager (Debian's) as the target: grouping, silences, inhibition, ends by resolution and by silence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.alerts.delivery.alertmanager import WATCHDOG, AlertmanagerTarget
+from tests.alerts.build import BEHIND, DRIFT, SILENCE
+from tests.alerts.living import Living, drifted
+
+_PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(_PROGRAM is None, reason="Alertmanager is not installed (python3 conf/setup.py alertmanager)"),
+]
+
+# Alerts are sent again this often, and end by themselves after four times as long.
+_RESEND_MS = 1_000
+
+_CONFIG = """\
+route:
+  receiver: team
+  group_by: [cluster, alertname]
+  group_wait: 1s
+  group_interval: 1s
+  repeat_interval: 1h
+  routes:
+    - matchers: [alertname="Watchdog"]
+      receiver: deadmansswitch
+      repeat_interval: 1s
+inhibit_rules:
+  - source_matchers: [alertname="silence"]
+    target_matchers: [alertname!="silence", alertname!="Watchdog"]
+    equal: [cluster]
+receivers:
+  - name: team
+    webhook_configs: [{{url: "http://127.0.0.1:{port}/team", send_resolved: true}}]
+  - name: deadmansswitch
+    webhook_configs: [{{url: "http://127.0.0.1:{port}/deadmansswitch", send_resolved: true}}]
+"""
+
+
+class Hooks:
+    """What Alertmanager tells its receivers: path, and status and group of each alert."""
+
+    def __init__(self) -> None:
+        self.came = threading.Condition()
+        self.told: list[tuple[str, str, list[tuple[str, str, str]]]] = []
+
+    def take(self, path: str, body: dict[str, Any]) -> None:
+        alerts = sorted(
+            (one["status"], one["labels"]["alertname"], one["labels"].get("group", "")) for one in body["alerts"]
+        )
+        with self.came:
+            self.told.append((path, body["status"], alerts))
+            self.came.notify_all()
+
+    def wait_for(self, done: Callable[[], bool]) -> None:
+        with self.came:
+            assert self.came.wait_for(done, 60), self.told
+
+    def of(self, path: str) -> list[tuple[str, list[tuple[str, str, str]]]]:
+        return [(status, alerts) for at, status, alerts in self.told if at == path]
+
+
+@contextmanager
+def _hooks() -> Iterator[tuple[int, Hooks]]:
+    hooks = Hooks()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            hooks.take(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield server.server_port, hooks
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Manager:
+    """A running Alertmanager."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/api/v2/{path}", data, {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def active(self) -> set[tuple[str, str, str]]:
+        """Alert, group and state of what it holds."""
+        return {
+            (one["labels"]["alertname"], one["labels"].get("group", ""), one["status"]["state"])
+            for one in self.ask("alerts")
+        }
+
+    def await_active(self, done: Callable[[set[tuple[str, str, str]]], bool]) -> None:
+        until = time.monotonic() + 60
+        while not done(found := self.active()):
+            assert time.monotonic() < until, found
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[tuple[Manager, Hooks]]:
+    assert _PROGRAM is not None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with _hooks() as (hook, hooks):
+        (tmp_path / "alertmanager.yml").write_text(_CONFIG.format(port=hook))
+        command = [
+            _PROGRAM,
+            f"--config.file={tmp_path / 'alertmanager.yml'}",
+            f"--storage.path={tmp_path / 'store'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--cluster.listen-address=",
+        ]
+        with (tmp_path / "alertmanager.log").open("wb") as log:
+            running = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            found = Manager(port)
+            until = time.monotonic() + 60
+            while True:
+                try:
+                    found.ask("status")
+                    break
+                except OSError:
+                    assert time.monotonic() < until, (tmp_path / "alertmanager.log").read_text()
+                    time.sleep(0.1)
+            yield found, hooks
+        finally:
+            running.terminate()
+            running.wait(30)
+
+
+def _living(folder: Path, found: Manager) -> Living:
+    living = Living(folder, DRIFT, BEHIND, SILENCE, public_url="https://keel.example.org")
+    # (The time of the rounds is next year's; an Alertmanager goes by its own clock.)
+    target = AlertmanagerTarget("am", f"alertmanager://127.0.0.1:{found.port}", 5_000, _RESEND_MS, "c")
+    living.inboxes = {"am": target}  # type: ignore[dict-item]
+    living.start()
+    return living
+
+
+def test_a_real_alertmanager_groups_silences_inhibits_and_ends_our_alerts(
+    manager: tuple[Manager, Hooks], tmp_path: Path
+) -> None:
+    found, hooks = manager
+    ends = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    found.ask(
+        "silences",
+        {
+            "matchers": [{"name": "group", "value": "quiet", "isRegex": False, "isEqual": True}],
+            "startsAt": datetime.now(UTC).isoformat(), "endsAt": ends, "createdBy": "a test", "comment": "a deploy",
+        },
+    )  # fmt: skip
+    living = _living(tmp_path, found)
+    row = {"group_id": "g", "topic": "t", "partition": 0, "lag": 500, "client_id": "w"}
+    living.round(0, drift=drifted("a", "b", "quiet"), lag=[row, row | {"partition": 1}])
+
+    # One message for the group of alerts of a rule, without what is silenced.
+    hooks.wait_for(lambda: len(hooks.of("/team")) >= 2)
+    told = sorted(alerts for _, alerts in hooks.of("/team"))
+    assert told == [
+        [("firing", "behind", "g"), ("firing", "behind", "g")],
+        [("firing", "drift", "a"), ("firing", "drift", "b")],
+    ]
+    assert ("drift", "quiet", "suppressed") in found.active()
+    assert (WATCHDOG, "", "active") in found.active()
+    links = [one.get("generatorURL", "") for one in found.ask("alerts")]
+    assert any(link.startswith("https://keel.example.org/groups/a?") for link in links)
+
+    # Sent again and again, they outlive their first end.
+    time.sleep(3 * 4 * _RESEND_MS / 1000)
+    assert {("drift", "a", "active"), ("drift", "b", "active"), ("behind", "g", "active")} <= found.active()
+    assert len(hooks.of("/team")) == 2
+
+    # An end is an end at once.
+    living.round(1, drift=drifted("b", verdict="identical"))
+    hooks.wait_for(lambda: any(("resolved", "drift", "b") in alerts for _, alerts in hooks.of("/team")))
+    assert ("drift", "b", "active") not in found.active()
+
+    # Silence of the cluster inhibits what else fires there.
+    for seconds in (10, 20, 31, 40):
+        living.look(living.wall_ms + seconds * 1_000)
+    found.await_active(lambda held: ("silence", "", "active") in held and ("drift", "a", "suppressed") in held)
+
+    # Nothing is judged any more: the watchdog ends, and what fires goes on, because nobody knows better.
+    found.await_active(lambda held: (WATCHDOG, "", "active") not in held)
+    assert ("drift", "a", "suppressed") in found.active()
+    hooks.wait_for(lambda: ("resolved", [("resolved", WATCHDOG, "")]) in hooks.of("/deadmansswitch"))
+
+    # The alerter dies: all of it ends by itself.
+    living.stop()
+    found.await_active(lambda held: not held)

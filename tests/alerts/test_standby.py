@@ -1,0 +1,224 @@
+"""Two alerters on one cluster, as on two machines that share a lake: one works, and each alert is sent once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streaming.alerts import Alerter
+from streaming.alerts.exceptions import LostTurnError
+from streaming.alerts.standby import ASK_EVERY_S, PATIENCE_S, Turn
+from streaming.tables import LakeReader
+from tests.alerts.build import DRIFT, UNEVEN, Writer, rules, time_of
+from tests.alerts.living import Living, drifted
+from tests.alerts.receiver import Receiver
+
+pytestmark = pytest.mark.turn(3)
+
+
+class Other:
+    """A second alerter on the lake of a `Living`, with the same targets and the same clock."""
+
+    def __init__(self, living: Living, token: int) -> None:
+        self._living = living
+        steady = lambda: living.wall_ms / 1000  # noqa: E731
+        turn = Turn(living.writer.root, "c", steady, token)
+        self.alerter = Alerter(living.settings, living.rules, living.inboxes, steady, steady, turn)
+        self.alerter.__enter__()
+
+    def look(self) -> None:
+        until = time.monotonic() + 60
+        for _ in range(3):
+            self.alerter.look()
+            while not self.alerter.idle:
+                assert time.monotonic() < until
+                self.alerter.wake.wait(0.01)
+                self.alerter.wake.clear()
+                self.alerter.look()
+
+    def stop(self) -> None:
+        self.alerter.__exit__(None, None, None)
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Iterator[Living]:
+    living = Living(tmp_path, DRIFT, UNEVEN, token=11)
+    yield living
+    living.stop()
+
+
+def _told(living: Living) -> list[str]:
+    return [title for _, title in living.inboxes["ops"].told]
+
+
+def _transitions(writer: Writer) -> list[tuple[str, str | None, str, int, str]]:
+    rows = writer.transitions()
+    return sorted((r["rule"], r["group_id"], r["state"], r["round"], r["transition_id"]) for r in rows)
+
+
+_STORY = [drifted("a"), drifted("b"), drifted("a", verdict="identical"), [], drifted("c")]
+
+
+def test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone(first: Living, tmp_path: Path) -> None:
+    (tmp_path / "alone").mkdir()
+    alone = Living(tmp_path / "alone", DRIFT, UNEVEN)
+    second: Other | None = None
+    for number, verdicts in enumerate(_STORY):
+        for living in (alone, first):
+            living.round(number, drift=verdicts)
+        second = second or Other(first, 12)
+        second.look()
+    assert second is not None
+    second.stop()
+    alone.stop()
+    assert _told(first) == _told(alone) != []
+    assert _transitions(first.writer) == _transitions(alone.writer)
+    assert first.deliveries("ops", "transition_id", "outcome") == alone.deliveries("ops", "transition_id", "outcome")
+
+
+def test_after_a_clean_end_the_second_goes_on_at_once(first: Living) -> None:
+    first.round(0, drift=drifted("a"))
+    second = Other(first, 12)
+    second.look()
+    first.stop()
+    first.writer.write(1, {"drift": drifted("a", verdict="identical")})
+    first.wall_ms = time_of(1) + 1_000
+    second.look()
+    second.stop()
+    assert _told(first) == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
+
+
+def test_one_that_dies_is_succeeded_after_it_was_asked_in_vain_and_what_it_owed_is_sent(first: Living) -> None:
+    first.round(0)
+    second = Other(first, 12)
+    first.inboxes["ops"].fails = ["the target answered HTTP 500"]
+    first.writer.write(1, {"drift": drifted("a")})
+    first.wall_ms = time_of(1) + 1_000
+    assert first.alerter is not None
+    first.alerter.look()
+    for queue in first.alerter._outgoing.queues:
+        queue.stop()
+        queue.join(10)
+    first.alerter = None  # killed between its decision and its delivery
+    second.look()
+    assert _told(first) == []
+    first.wall_ms += (PATIENCE_S - 5) * 1_000
+    second.look()
+    assert _told(first) == []
+    first.writer.write(2, {})
+    first.wall_ms += 10_000
+    second.look()
+    assert _told(first) == ["[firing] drift: a (critical)"]
+    second.stop()
+
+
+def test_a_worker_that_is_asked_answers_and_is_left_in_peace(first: Living) -> None:
+    first.round(0)
+    second = Other(first, 12)
+    for number in range(1, 60):
+        first.round(number)
+        second.look()
+    first.round(60, drift=drifted("a"))
+    second.look()
+    second.stop()
+    assert _told(first) == ["[firing] drift: a (critical)"]
+    asked = LakeReader(first.writer.root).transaction("alerts", "alerts/c/worker/asked")
+    assert asked is not None
+    assert asked <= 600 / ASK_EVERY_S + 1
+
+
+def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living) -> None:
+    first.round(0)
+    second = Other(first, 12)
+    second.look()
+    first.wall_ms += (PATIENCE_S + 1) * 1_000
+    first.writer.write(1, {"drift": drifted("a")})
+    second.look()
+    assert _told(first) == ["[firing] drift: a (critical)"]
+    assert first.alerter is not None
+    with pytest.raises(LostTurnError, match="Another alerter has taken over the cluster c"):
+        first.alerter.look()
+    first.stop()
+    assert _told(first) == ["[firing] drift: a (critical)"]
+    second.stop()
+    assert [row["state"] for row in first.writer.transitions()] == ["firing"]
+
+
+def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successor(first: Living) -> None:
+    first.round(0)
+    second = Other(first, 12)
+    second.look()
+    first.wall_ms += (PATIENCE_S + 1) * 1_000
+    second.look()
+    # The predecessor wakes in the middle of its look: it decides once more.
+    late = Alerter(first.settings, first.rules, {}, lambda: first.wall_ms / 1000, lambda: first.wall_ms / 1000)
+    first.writer.write(1, {"drift": drifted("a")})
+    late.look()
+    second.look()
+    second.stop()
+    assert _told(first) == ["[firing] drift: a (critical)"]
+    assert [row["state"] for row in first.writer.transitions()] == ["firing"]
+
+
+def test_two_processes_of_which_the_one_that_works_is_killed(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    rules(tmp_path, DRIFT)
+    writer.write(0, {"drift": drifted("a", verdict="identical")})
+    with Receiver() as receiver:
+        first = _started(writer, tmp_path, "a", receiver.url)
+        writer.write(1, {"drift": drifted("a")})
+        receiver.wait()
+        second = _started(writer, tmp_path, "b", receiver.url)
+        _stands_by(tmp_path / "b.log", second)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        writer.write(2, {"drift": drifted("b")})
+        receiver.wait()
+        third = _started(writer, tmp_path, "c", receiver.url)
+        _stands_by(tmp_path / "c.log", third)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(60) == 0
+        writer.write(3, {"drift": drifted("b", verdict="identical")})
+        receiver.wait()
+        third.send_signal(signal.SIGTERM)
+        assert third.wait(60) == 0
+    assert receiver.told() == [("firing", "a"), ("firing", "b"), ("resolved", "b")]
+    assert [(row["group_id"], row["state"]) for row in writer.transitions()] == [
+        ("a", "firing"), ("b", "firing"), ("b", "resolved"),
+    ]  # fmt: skip
+
+
+def _started(writer: Writer, folder: Path, name: str, url: str) -> subprocess.Popen[bytes]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_")}
+    environment |= {
+        "EVENKEEL_CLUSTER": "c",
+        "EVENKEEL_LAKE": writer.root,
+        "EVENKEEL_ALERTS__RULES": str(folder / "alerts.yaml"),
+        "EVENKEEL_ALERTS__TARGETS__OPS": url,
+        "EVENKEEL_ALERTS__LOOK_MS": "100",
+        "EVENKEEL_ALERTS__FIRST_START": "deliver",
+        "EVENKEEL_ALERTS__LATE_AFTER_MS": str(10**13),  # the rounds of this lake are next year's
+    }
+    with (folder / f"{name}.log").open("wb") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.alerts.elsewhere", name, "15"],
+            env=environment,
+            stdout=out,
+            stderr=out,
+            cwd=Path(__file__).resolve().parents[2],
+        )
+
+
+def _stands_by(log: Path, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 60
+    while "standing by" not in log.read_text():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.05)

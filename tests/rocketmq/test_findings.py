@@ -1,0 +1,249 @@
+"""What goes wrong in real groups is found, by its own name and cause, and nothing else is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
+from streaming.demo.rocketmq.member import Member
+from streaming.probe.rocketmq.look import GroupParts
+from tests.rocketmq.followed import Followed
+from tests.rocketmq.look import holders
+
+pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
+
+_C1, _C2, _C3, _C4 = "10.0.0.1@1", "10.0.0.2@2", "10.0.0.3@3", "10.0.0.4@4"
+
+_EVEN = {
+    "a0": [_C1],
+    "a1": [_C1],
+    "a2": [_C1],
+    "a3": [_C2],
+    "b0": [_C2],
+    "b1": [_C2],
+    "b2": [_C3],
+    "b3": [_C3],
+}
+"""4 + 4 queues dealt by AVG to three."""
+
+_LASTING = 18
+"""Rounds of ten seconds: beyond the longest that any finding waits for."""
+
+
+@pytest.fixture
+def topic(rocketmq: EmbeddedRocketMQ, unique: str) -> str:
+    """A topic of its own, with four queues on each broker."""
+    with rocketmq.commands() as commands:
+        commands.create_topic(unique, 4)
+    return unique
+
+
+def is_even(seen: GroupParts, topic: str) -> bool:
+    """Whether three members hold what AVG gives them, of the topic and of its topic of retries."""
+    retries = holders(seen, f"%RETRY%{topic}")
+    return holders(seen, topic) == _EVEN and [len(of) for of in retries.values()] == [1, 1]
+
+
+def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+    with recipes.steady(first, topic, [topic]), Followed(first, topic) as group:
+        group.round(group.look_until(lambda seen: is_even(seen, topic)), _LASTING)
+    assert group.said == set()
+    assert [row.verdict for row in group.rows.drift] == ["identical", "identical"]
+    [created] = group.rows.rebalance_churn
+    assert (created.kind, created.members, created.partitions) == ("created", 3, 10)
+
+
+def test_a_members_with_different_strategies(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+    split = {"a0": [_C1], "a1": [_C1], "a2": [_C1, _C3], "a3": [_C2], "b0": [_C2], "b1": [_C2, _C3]}
+    with recipes.strategies_that_differ(first, topic, topic), Followed(first, topic) as group:
+        group.round(group.look_until(lambda seen: holders(seen, topic) == split), _LASTING)
+    assert set(group.findings) == {"mixed_strategies", "doubly_held", "held_by_nobody", "split_brain"}
+    assert "AVG (10.0.0.1@1, 10.0.0.2@2), AVG_BY_CIRCLE (10.0.0.3@3)" in group.findings["mixed_strategies"].detail
+    verdict = group.verdict(topic)
+    assert (verdict.verdict, verdict.drifted_count) == ("drifted", 4)
+    assert [(one.broker, one.partition, one.kind) for one in verdict.drifted_partitions] == [
+        ("broker-a", 2, "doubly_assigned"),
+        ("broker-b", 1, "doubly_assigned"),
+        ("broker-b", 2, "unassigned"),
+        ("broker-b", 3, "unassigned"),
+    ]
+
+
+def test_b_a_name_server_that_knows_less(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    with (
+        recipes.a_name_server_that_knows_less(rocketmq.addresses, topic, topic),
+        Followed(rocketmq.addresses, topic) as group,
+    ):
+        # Three see 8 queues for four or three members, the fourth sees 4 for four: whoever asks which broker, queues
+        # of broker-a are held by two.
+        look = group.look_until(lambda seen: any(len(of) > 1 for of in holders(seen, topic).values()))
+        group.round(look, _LASTING)
+    assert {"route_differs", "split_brain", "doubly_held"} <= set(group.findings)
+    assert group.said <= {
+        "route_differs",
+        "split_brain",
+        "doubly_held",
+        "held_by_nobody",
+        "member_lists_differ",
+        "idle_members",
+    }
+    assert f"{rocketmq.addresses[1]} lacks brokers broker-b" in group.findings["route_differs"].detail
+    # The member that does not know broker-b is not on its list either.
+    assert f"{_C4} is not on the list of broker-b" in group.findings["member_lists_differ"].detail
+
+
+def test_c_a_heartbeat_to_one_broker_only(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+    with (
+        recipes.a_heartbeat_to_one_broker_only(first, topic, topic, "broker-b"),
+        Followed(first, topic) as group,
+    ):
+        group.look_until(lambda seen: [len(broker.clients) for broker in seen.brokers] == [3, 2])
+        for _ in range(12):
+            group.round(group.look(), 2)
+    assert "member_lists_differ" in group.findings
+    assert group.said <= {"member_lists_differ", "split_brain", "doubly_held", "held_by_nobody", "idle_members"}
+    assert f"{_C3} is not on the list of broker-b" in group.findings["member_lists_differ"].detail
+
+
+def test_d_a_way_that_is_lost_is_told_before_an_owner_is_wrong(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+    with recipes.steady(first, topic, [topic]) as members, Followed(first, topic) as group:
+        group.round(group.look_until(lambda seen: is_even(seen, topic)), _LASTING)
+        assert group.said == set()
+        members[-1].keep_away("broker-b")
+        group.round(group.look_until(lambda seen: [len(broker.clients) for broker in seen.brokers] == [3, 2]), 2)
+        assert set(group.findings) == {"member_lists_differ"}
+        members[-1].come_back("broker-b")
+        whole = group.look_until(
+            lambda seen: [len(broker.clients) for broker in seen.brokers] == [3, 3] and is_even(seen, topic)
+        )
+        group.round(whole, 2)
+        assert set(group.findings) == set()
+
+
+def test_e_a_client_id_used_twice(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+    with recipes.one_client_id_twice(first, topic, topic), Followed(first, topic) as group:
+        look = group.look_until(lambda seen: set(holders(seen, topic)) == {"a0", "a1", "a2", "b2", "b3"})
+        group.round(look, 10)
+        assert set(group.findings) == {"held_by_nobody"}
+        group.round(look, 8)
+    assert set(group.findings) == {"duplicate_client_id", "held_by_nobody", "split_brain"}
+    assert _C1 in group.findings["duplicate_client_id"].detail
+    assert group.verdict(topic).verdict == "drifted"
+
+
+def test_a_group_that_broadcasts_is_no_split_brain(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+    with recipes.a_group_that_broadcasts(first, topic, topic), Followed(first, topic) as group:
+        look = group.look_until(lambda seen: [len(of) for of in holders(seen, topic).values()] == [2] * 8)
+        group.round(look, _LASTING)
+    assert group.said == set()
+    assert {row.verdict for row in group.rows.drift} == {"not_applicable"}
+    assert {(row.lag, row.reason) for row in group.rows.lag} == {(None, "kept_by_members")}
+
+
+def test_members_that_subscribe_to_different_topics(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first, other = rocketmq.addresses[:1], f"{topic}-other"
+    with rocketmq.commands() as commands:
+        commands.create_topic(other, 4)
+    with (
+        Member(first, topic, _C1, [topic], rebalance_s=recipes.FAST_S),
+        Member(first, topic, _C2, [topic, other], rebalance_s=recipes.FAST_S),
+        Followed(first, topic) as group,
+    ):
+        # The list of members is the group's, so half of `other` falls to the member that does not want it.
+        look = group.look_until(
+            lambda seen: len(holders(seen, topic)) == 8 and set(holders(seen, other)) == {"b0", "b1", "b2", "b3"}
+        )
+        group.round(look, _LASTING)
+    assert set(group.findings) == {"subscriptions_differ", "held_by_nobody"}
+    assert f"{other} (1 of 2, not {_C1})" in group.findings["subscriptions_differ"].detail
+    assert group.verdict(topic).verdict == "identical"
+    assert group.verdict(other).verdict == "drifted"
+
+
+def test_a_frozen_member_does_not_answer_and_is_the_cause_when_it_is_gone(
+    rocketmq: EmbeddedRocketMQ, topic: str
+) -> None:
+    first = rocketmq.addresses[:1]
+    with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
+        group.round(
+            group.look_until(
+                lambda seen: (
+                    [len(of) for of in holders(seen, topic).values()] == [1] * 8
+                    and [len(of) for of in holders(seen, f"%RETRY%{topic}").values()] == [1, 1]
+                )
+            ),
+            4,
+        )
+        members[0].freeze()
+        frozen = group.look_until(lambda seen: seen.members[0].answer == "timeout")
+        group.round(frozen, 6)
+        assert set(group.findings) == {"not_answering"}
+        # As after 120 s without a heartbeat: the brokers take it off, the other one takes over.
+        members[0].vanish()
+        left = group.look_until(
+            lambda seen: (
+                [member.client_id for member in seen.members] == [_C2]
+                and list(holders(seen, topic).values()) == [[_C2]] * 8
+            )
+        )
+        group.round(left, 4)
+    assert set(group.findings) == set()
+    assert [cause.cause for cause in group.causes()] == ["member_frozen"]
+
+
+def test_more_members_than_queues(rocketmq: EmbeddedRocketMQ, unique: str) -> None:
+    first = rocketmq.addresses[:1]
+    with rocketmq.commands() as commands:
+        commands.create_topic(unique, 1)
+    with recipes.steady(first, unique, [unique], count=3), Followed(first, unique) as group:
+        look = group.look_until(
+            lambda seen: (
+                len(seen.members) == 3
+                and sorted(holders(seen, unique).values()) == [[_C1], [_C2]]
+                and sorted(holders(seen, f"%RETRY%{unique}").values()) == [[_C1], [_C2]]
+            )
+        )
+        group.round(look, _LASTING)
+    assert set(group.findings) == {"idle_members"}
+    assert "1 of 3 members hold no queue" in group.findings["idle_members"].detail
+
+
+def test_causes_of_joining_leaving_growing_and_another_strategy(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+
+    def settled(seen: GroupParts, members: int, queues: int) -> bool:
+        held = holders(seen, topic)
+        retries = holders(seen, f"%RETRY%{topic}")
+        return (
+            len(seen.members) == members
+            and [len(of) for of in held.values()] == [1] * queues
+            and len({client for [client] in held.values()}) == members
+            and [len(of) for of in retries.values()] == [1, 1]
+            and all(broker.clients == seen.brokers[0].clients for broker in seen.brokers)
+        )
+
+    with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
+        group.round(group.look_until(lambda seen: settled(seen, 2, 8)), _LASTING)
+        joining = Member(first, topic, _C3, [topic], rebalance_s=recipes.FAST_S)
+        with joining:
+            group.round(group.look_until(lambda seen: settled(seen, 3, 8)), _LASTING)
+            assert [cause.cause for cause in group.causes()] == ["member_joined"]
+        group.round(group.look_until(lambda seen: settled(seen, 2, 8)), _LASTING)
+        assert [cause.cause for cause in group.causes()] == ["member_gone"]
+        for member in members:
+            member.use("AVG_BY_CIRCLE")
+        group.round(
+            group.look_until(lambda seen: settled(seen, 2, 8) and holders(seen, topic)["a1"] == [_C2]), _LASTING
+        )
+        assert [cause.cause for cause in group.causes()] == ["strategy_changed"]
+    assert group.said == set()
+    assert {row.verdict for row in group.rows.drift} == {"identical"}
+    moves = [(row.partitions_moved, row.partitions_moved_optimal) for row in group.rows.rebalance_churn]
+    assert moves[0] == (None, None)
+    assert all(moved is not None and least is not None and moved >= least for moved, least in moves[1:])
