@@ -14,7 +14,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel shows about them (Ctrl-C stops it)"
-	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables"
+	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables;"
+	@echo "              ROCKETMQ=1 SECONDS=260 a RocketMQ cluster in place of Kafka's groups"
 	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests;"
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
 	@echo "              WORKERS=8 sets the number of processes (default 4)"
@@ -30,7 +31,7 @@ setup:
 	@$(PYTHON) conf/setup.py
 
 demo: setup
-	@$(BIN)/evenkeel demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE))
+	@$(BIN)/evenkeel demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE)) $(if $(ROCKETMQ),--rocketmq)
 
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 lint: setup

@@ -148,7 +148,7 @@ ROOMS = {
         "confluent_kafka kafka rich",
         "assignors streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log "
         "streaming.process streaming.rocketmq streaming.tables streaming.up",
-        "streaming.demo.run",
+        "streaming.demo.run streaming.demo.rocketmq.run",
     ),
     "streaming.cli": room(
         "msgspec rich typer",

@@ -34,6 +34,8 @@ _CAUSES: Final[Mapping[str, str]] = {
     "rejoined": "the same members joined anew",
     "unfinished_generations": "generations before it left no record",
     "coordinator_moved": "the coordinator was elected anew",
+    "broker_down": "a broker went down",
+    "broker_up": "a broker came back",
     "unknown": "not known",
     "eager": "everything stops",
     "cooperative": "what stays goes on",

@@ -24,6 +24,8 @@ WITH words AS (
   UNION ALL SELECT 'cause', 'rejoined'
   UNION ALL SELECT 'cause', 'unfinished_generations'
   UNION ALL SELECT 'cause', 'coordinator_moved'
+  UNION ALL SELECT 'cause', 'broker_down'
+  UNION ALL SELECT 'cause', 'broker_up'
   UNION ALL SELECT 'cause', 'unknown'
   UNION ALL SELECT 'protocol', 'eager'
   UNION ALL SELECT 'protocol', 'cooperative'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.events.brokers import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
 from streaming.events.rocketmq import (
     LONGEST_CLIENT,
     LONGEST_EXPRESSION,
@@ -63,6 +64,7 @@ __all__ = [
     "LOG",
     "LONGEST_CLIENT",
     "LONGEST_EXPRESSION",
+    "LONGEST_HOST",
     "LONGEST_NAME",
     "LONGEST_READER",
     "LONGEST_REASON",
@@ -75,13 +77,17 @@ __all__ = [
     "MOST_READERS",
     "MOST_TOLD",
     "MOST_TOPICS",
+    "MOVES_PER_PARTITION",
     "ROCKETMQ",
+    "Broker",
+    "Brokers",
     "ClassicMemberSeen",
     "ClassicSeen",
     "ClusterTopicEvent",
     "CommitsSeen",
     "ConsumerMemberSeen",
     "ConsumerSeen",
+    "CoordinatorMove",
     "Event",
     "GroupEvent",
     "GroupGone",

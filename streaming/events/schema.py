@@ -35,6 +35,7 @@ from typing import Final
 
 import msgspec
 
+from streaming.events.brokers import Brokers, possible_brokers
 from streaming.events.rocketmq import RocketMQGroupEvent, wrong_rocketmq_group
 from streaming.events.seen import SEEN_TYPES, ClassicSeen, CommitsSeen, ConsumerSeen, SeenEvent, wrong_seen
 from streaming.terminal import visible
@@ -128,6 +129,7 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
             are no such events.
         offsets_retention_minutes: `offsets.retention.minutes` of all brokers; None when the probe may not ask
             (DescribeConfigs on the cluster), got no answer, or brokers differ.
+        brokers: The brokers, and who coordinates the groups; None from a probe that does not report them.
     """
 
     v: int
@@ -148,6 +150,7 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     size: int = 0
     topics_since: int | None = None
     offsets_retention_minutes: int | None = None
+    brokers: Brokers | None = None
 
     @property
     def source(self) -> str:
@@ -497,7 +500,7 @@ def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
             return Rejected("a round without a log that has log positions")
         if not _SOURCE.fullmatch(record.seen_by) or record.seen_by == LOG:
             return Rejected(f"{visible(record.seen_by, _LONGEST_NAME)} is not a source of groups")
-        return Rejected(reason) if (reason := _wrong_positions(record)) else record
+        return Rejected(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
     if isinstance(record, RoundClosed):
         if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):
             return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
@@ -510,10 +513,15 @@ def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
                 return Rejected(f"a hold of log partition {hold.partition}, which nothing holds back")
             if hold.producer_id is not None and not 0 <= hold.producer_id <= _MAX_OFFSET:
                 return Rejected(f"a hold by producer {hold.producer_id}")
-        return Rejected(reason) if (reason := _wrong_positions(record)) else record
+        return Rejected(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
     if isinstance(record, RoundOpened | UnknownType | Rejected):
         return record
     return Rejected("not a round")
+
+
+def _with_possible_brokers(record: RoundClosed) -> RoundClosed:
+    possible = possible_brokers(record.brokers, len(record.log))
+    return record if possible is record.brokers else msgspec.structs.replace(record, brokers=None)
 
 
 def _wrong_positions(record: RoundClosed) -> str | None:

@@ -12,13 +12,14 @@ from rich.console import Console
 from assignors import Strategy
 from assignors.explain import Place
 from streaming.exceptions import SetupError
-from streaming.explain.told import tell
+from streaming.explain.told import Told, tell
 from streaming.tables import LakeReader
 from streaming.terminal import printable, visible
 
-# The newest verdict in each cluster, or the newest on the requested generation.
+# The newest verdict in each cluster and topic, or the newest on the requested generation; the worst topic first, and
+# topics of retries behind the others. (Kafka's groups decide on all topics at once.)
 _VERDICT = """
-SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
+SELECT cluster, group_id, topic, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
   matching_library, drifted_count, drifted_partitions, inputs
 FROM (
   SELECT *, row_number() OVER (PARTITION BY cluster, topic ORDER BY round DESC, decision DESC) AS age
@@ -27,7 +28,9 @@ FROM (
     AND ($generation IS NULL OR generation = $generation)
 ) AS known
 WHERE age = 1
-ORDER BY cluster
+ORDER BY cluster, decision DESC,
+  CASE verdict WHEN 'drifted' THEN 0 WHEN 'unverified' THEN 1 WHEN 'identical' THEN 2 ELSE 3 END,
+  CASE WHEN substring(topic, 1, 7) = '%RETRY%' THEN 1 ELSE 0 END, topic
 """
 
 _NEWEST = """
@@ -59,7 +62,8 @@ def print_explanation(
         place: Only this partition.
         cluster: The cluster, by its name in the tables; None if only one has such a group.
         custom: Users' own strategies by name.
-        as_json: Print one line of JSON: the verdict's inputs as a line of `evenkeel assign`, with `explanation`.
+        as_json: Print one line of JSON, or one a topic where a group decides topic by topic: the verdict's inputs as a
+            line of `evenkeel assign`, with `explanation`.
 
     Raises:
         SetupError: There is no such verdict, or several clusters have such a group.
@@ -75,13 +79,30 @@ def print_explanation(
         listed = ", ".join(map(visible, clusters))
         message = f"Several clusters have a group {visible(group)}: name one with --cluster ({listed})."
         raise SetupError(message)
-    row = found[0]
-    told = tell(row, place, custom)
-    if as_json:
-        console.out(json.dumps(told.json(row, place), default=_iso), highlight=False)
-        return
+    # A topic that the group has left has an older verdict.
+    found = [row for row in found if row["decision"] == found[0]["decision"]]
+    if place is not None:
+        found = [row for row in found if row["topic"] in {None, place[0]}] or found[:1]
+    for row in found:
+        told = tell(row, place, custom)
+        if as_json:
+            console.out(json.dumps(told.json(row, place), default=_iso), highlight=False)
+        else:
+            _print(console, row, told)
+    newest = reader.rows(_NEWEST, {"group": group, "cluster": found[0]["cluster"]})[0]
+    is_old = newest["decision"] is not None and newest["decision"] > found[0]["decision"]
+    if generation is None and is_old and not as_json:
+        console.print(
+            f"  A newer decision, {_generation(newest['generation'])}number {newest['decision']}, has no verdict yet.",
+            highlight=False,
+            markup=False,
+        )
+
+
+def _print(console: Console, row: Mapping[str, Any], told: Told) -> None:
+    topic = "" if row["topic"] is None else f"topic {visible(row['topic'])}, "
     console.print(
-        f"{visible(row['group_id'])} ({visible(row['cluster'])}), {_generation(row['generation'])}decision "
+        f"{visible(row['group_id'])} ({visible(row['cluster'])}), {topic}{_generation(row['generation'])}decision "
         f"{row['decision']} of {row['record_time']:%Y-%m-%d %H:%M:%S} UTC",
         style="bold",
         highlight=False,
@@ -93,13 +114,6 @@ def print_explanation(
         console.print("What is different", style="bold", highlight=False, markup=False)
         for sentence in told.drift:
             console.print(f"  {printable(sentence)}", highlight=False, markup=False, soft_wrap=True)
-    newest = reader.rows(_NEWEST, {"group": group, "cluster": row["cluster"]})[0]
-    if generation is None and newest["decision"] is not None and newest["decision"] > row["decision"]:
-        console.print(
-            f"  A newer decision, {_generation(newest['generation'])}number {newest['decision']}, has no verdict yet.",
-            highlight=False,
-            markup=False,
-        )
 
 
 def _generation(generation: int | None) -> str:

@@ -131,7 +131,8 @@ def _drifted(row: Mapping[str, Any], place: Place | None) -> list[str]:
         listed = [one for one in listed if (one["topic"], one["partition"]) == place]
     said = []
     for one in listed[:_MOST_DRIFTED]:
-        what = f"{one['topic']} {one['partition']}"
+        broker = one.get("broker")
+        what = f"{one['topic']}{'' if broker is None else f'@{broker}'} {one['partition']}"
         actual = ", ".join(one["actual"] or ()) or "nobody"
         match one["kind"]:
             case "doubly_assigned":

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from streaming.groups.advance import advance
 from streaming.groups.context import Allocation, GroupConfig, Incarnations, custom_of, queue_list
-from streaming.groups.rows import GapRow, OpenTransactionRow, QuarantineRow, RoundRow, Rows, TopicRow, encode_rows
+from streaming.groups.rows import (
+    GapRow,
+    OpenTransactionRow,
+    QuarantineRow,
+    RoundBroker,
+    RoundRow,
+    Rows,
+    TopicRow,
+    encode_rows,
+)
 from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
 from streaming.groups.verdicts import unpack_inputs
 
@@ -18,6 +27,7 @@ __all__ = [
     "Incarnations",
     "OpenTransactionRow",
     "QuarantineRow",
+    "RoundBroker",
     "RoundRow",
     "Rows",
     "TopicRow",

@@ -82,7 +82,7 @@ class Stopped(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     Attributes:
         row: Its churn row as last written.
-        stops: Partitions that it stopped, by topic.
+        stops: Partitions that it stopped, by topic; empty if it only waits for the reason why its coordinator moved.
     """
 
     row: ChurnRow

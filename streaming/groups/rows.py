@@ -63,6 +63,15 @@ class ReplacedMember(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     new_member_id: str
 
 
+class RoundBroker(msgspec.Struct, frozen=True, array_like=True):
+    """A broker that came or went, with the time of the first round that showed it so, ms."""
+
+    broker: int
+    host: str
+    rack: str | None
+    since: int
+
+
 class Cause(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A cause of a rebalance, with its evidence (`streaming.groups.causes`).
 
@@ -354,6 +363,9 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     opened_offset: int
     offsets_retention_minutes: int | None
     source: str | None = None
+    brokers: int | None = None
+    brokers_gone: tuple[RoundBroker, ...] | None = None
+    brokers_joined: tuple[RoundBroker, ...] | None = None
 
 
 class OpenTransactionRow(msgspec.Struct, frozen=True, array_like=True):

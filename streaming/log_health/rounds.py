@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from streaming.groups import GapRow, OpenTransactionRow, RoundRow, Rows
-from streaming.records import SILENT_INTERVALS, ClosedRound, HeldPartition
+from streaming.groups import GapRow, OpenTransactionRow, RoundBroker, RoundRow, Rows
+from streaming.records import SILENT_INTERVALS, ClosedRound, HeldPartition, SeenBroker
 from streaming.times import RoundClock, day_of, read_clock
 
 
@@ -67,10 +67,17 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
                 opened_offset=item.opened_offset,
                 offsets_retention_minutes=item.offsets_retention_minutes,
                 source=item.source,
+                brokers=item.brokers,
+                brokers_gone=_brokers(item.brokers_gone),
+                brokers_joined=_brokers(item.brokers_joined),
             )
         )
     state.holds = holds
     return state, rows
+
+
+def _brokers(seen: tuple[SeenBroker, ...] | None) -> tuple[RoundBroker, ...] | None:
+    return None if seen is None else tuple([RoundBroker(one.node, one.host, one.rack, one.since) for one in seen])
 
 
 def _open_transactions(

@@ -70,10 +70,12 @@ class OffsetsLog:
     Attributes:
         leaders: Node id per partition; every partition has one. Empty where the log is not read.
         metadata: The answer that they come from.
+        coordinators: Leader and leader epoch per partition; empty where the brokers do not tell epochs.
     """
 
     leaders: tuple[int, ...]
     metadata: Metadata
+    coordinators: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,9 @@ class KafkaCluster:
         if len(leaders) < len(places.leaders):
             message = f"partition {places.leaders.index(None)} of {self._offsets_topic} has no leader"
             raise RoundAbandonedError(message)
-        return OffsetsLog(leaders, metadata)
+        epochs = places.leader_epochs
+        known = len(epochs) == len(leaders) and all(epoch >= 0 for epoch in epochs)
+        return OffsetsLog(leaders, metadata, tuple(zip(leaders, epochs, strict=True)) if known else ())
 
     def log_positions(self, log: OffsetsLog, deadline: Deadline) -> LogPositions:
         """Read the end of the log; the high watermark first.

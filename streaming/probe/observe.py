@@ -16,6 +16,7 @@ from streaming.events import (
     EVENTS_VERSION,
     LONGEST_READER,
     MOST_READERS,
+    Brokers,
     ClusterTopicEvent,
     Event,
     GroupEvent,
@@ -115,6 +116,7 @@ class Memory:
         turns: The topics of the cluster.
         told: What was told last of groups whose log is not read.
         source: Source of the round that this is the memory of; None before the first.
+        brokers: The brokers; None before the first, and from the round of a probe that did not report them.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -124,6 +126,7 @@ class Memory:
     turns: Turns = field(default_factory=Turns)
     told: Mapping[str, Told] = field(default_factory=dict)
     source: str | None = None
+    brokers: Brokers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,7 +511,9 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
         elif isinstance(event, GroupGone):
             topics.pop(event.group, None)
     recalled = {group: frozenset(names) for group, names in topics.items()}
-    return Memory(recalled, recalled_holds(closed, since), turns=Turns(told=told), source=closed.source)
+    return Memory(
+        recalled, recalled_holds(closed, since), turns=Turns(told=told), source=closed.source, brokers=closed.brokers
+    )
 
 
 def _recall_topic(told: dict[str, int], event: ClusterTopicEvent) -> None:

@@ -21,6 +21,7 @@ from dataclasses import replace
 from streaming.config import Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
+from streaming.probe.brokers import brokers_after
 from streaming.probe.deadline import Deadline
 from streaming.probe.holds import advance_holds, reported_holds
 from streaming.probe.kafka import KafkaCluster, LogPositions
@@ -64,11 +65,12 @@ def one_round(
         log=positions.stable,
         holds=cluster.name_holders(log, holds, deadline),
     )
+    brokers = brokers_after(memory.brokers, log.metadata.hosts, log.coordinators, opened.number, opened.time)
     look = cluster.look(log, memory, opened.time, deadline)
     asked = cluster.ask_topics(log, look, memory.turns, opened.time, deadline)
     ended = gone(memory.turns, asked, settings.watches_cluster_topic)
     turns = turns_after(memory.turns, asked, ended, opened.time)
-    after = memory_after(head, look, memory, turns)
+    after = replace(memory_after(head, look, memory, turns), brokers=brokers)
     seen = None if cluster.reads_log else seen_round(head, look, memory, after, settings.job.heartbeat_ms)
     if seen is not None:
         after = replace(after, told=seen.told)
@@ -85,6 +87,7 @@ def one_round(
         untold=len(look.groups.keys() - {group for group, _ in events}),
         topics_since=turns.since,
         offsets_retention_minutes=cluster.offsets_retention(log, deadline),
+        brokers=brokers,
     )
     cluster.ask_timestamps(deadline)
     return closed, after

@@ -15,6 +15,7 @@ from streaming.config import KafkaSettings, ProbeSettings
 from streaming.events import (
     ADMIN,
     EVENTS_VERSION,
+    Brokers,
     ClusterTopicEvent,
     Event,
     GroupGone,
@@ -166,6 +167,7 @@ class RoundWriter:
         topics_since: int | None = None,
         offsets_retention_minutes: int | None = None,
         seen_by: str = ADMIN,
+        brokers: Brokers | None = None,
     ) -> RoundClosed:
         """Write the closing record.
 
@@ -180,6 +182,7 @@ class RoundWriter:
             topics_since: Time of the oldest event of a topic of the cluster that a new probe must find.
             offsets_retention_minutes: What the brokers say; None if that is not known.
             seen_by: Source of the groups, in a round that does not read a log.
+            brokers: The brokers that are up, and what was seen of the others.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
@@ -204,6 +207,7 @@ class RoundWriter:
             size=written.size,
             topics_since=topics_since,
             offsets_retention_minutes=offsets_retention_minutes,
+            brokers=brokers,
         )
         self._send_round(encode_round(record), opened.time, deadline)
         return record

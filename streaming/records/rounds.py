@@ -40,6 +40,44 @@ class HeldPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
     transactional_id: str | None = None
 
 
+class SeenBroker(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A broker that rounds have seen come or go.
+
+    Attributes:
+        node: Its node id.
+        host: Its host.
+        rack: Its rack; None without one.
+        since: Time of the first round with it again, or of the first without it, ms.
+    """
+
+    node: int
+    host: str
+    rack: str | None
+    since: int
+
+
+class CoordinatorMove(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The coordinator of a group was elected anew, and rounds saw who it was before and after.
+
+    Attributes:
+        before: Node id of the earlier coordinator.
+        after: Node id of the later one.
+        epoch_before: Leader epoch of the group's log partition under the earlier one.
+        epoch_after: Under the later one.
+        gone_round: Number of the first round that missed the earlier one, if it went as it lost the partition; else
+            None.
+        back_since: Time of the first round that had the later one again, ms, if it got the partition because it was
+            back; else None.
+    """
+
+    before: int
+    after: int
+    epoch_before: int
+    epoch_after: int
+    gone_round: int | None = None
+    back_since: int | None = None
+
+
 class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     """A closed round that a batch contains.
 
@@ -61,6 +99,9 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
         opened_offset: Offset of the opening record; less than `round` after the rounds topic was recreated.
         offsets_retention_minutes: As in `RoundClosed`.
         source: Where groups were read from: "log", or how they were seen.
+        brokers: Brokers that were up; None from a probe that does not report them.
+        brokers_gone: Those that rounds had and this one has not, for a day; None likewise.
+        brokers_joined: Those that this round has and the one before had not; None likewise.
     """
 
     round: int
@@ -79,6 +120,9 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     opened_offset: int = -1
     offsets_retention_minutes: int | None = None
     source: str = "log"
+    brokers: int | None = None
+    brokers_gone: tuple[SeenBroker, ...] | None = None
+    brokers_joined: tuple[SeenBroker, ...] | None = None
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -240,6 +284,8 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         rested_until: Time of the last of them, the round before this one, ms; -1 likewise.
         seen: What the round saw of the group where its log is not read; then `log_partition` is -1 and `log_position`
             the round's number. None where the log is read.
+        coordinator_moves: How the group's coordinator moved in the last hour, the oldest first.
+        coordinator_epoch: Leader epoch of the group's log partition when the round asked who leads it; -1 when unknown.
     """
 
     round: int
@@ -261,6 +307,8 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     rested_since: int = -1
     rested_until: int = -1
     seen: Seen | None = None
+    coordinator_moves: tuple[CoordinatorMove, ...] = ()
+    coordinator_epoch: int = -1
 
     @property
     def elapsed_time(self) -> int:

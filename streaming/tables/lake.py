@@ -26,6 +26,7 @@ from streaming.tables.schema import TABLES, Column, Table, table_named
 from streaming.tables.schema.table import (
     ASSIGNED,
     BROKER_CLIENTS,
+    BROKERS,
     CAUSES,
     DATE,
     DRIFTED,
@@ -81,6 +82,11 @@ def _array(column: Column, cells: list[Any]) -> pa.Array:
         return pa.array([_day(day) for day in cells], pa.int32()).cast(kind.arrow)
     if kind is FINDINGS:
         cells = [[(name, _micros(since), detail) for name, since, detail in cell] for cell in cells]
+    elif kind is BROKERS:
+        cells = [
+            cell if cell is None else [(node, host, rack, _micros(since)) for node, host, rack, since in cell]
+            for cell in cells
+        ]
     elif kind in (DRIFTED, REPLACED, CAUSES, ASSIGNED, LABELS, HOT_PARTITIONS, BROKER_CLIENTS):
         cells = [cell if cell is None else [tuple(item) for item in cell] for cell in cells]
     try:

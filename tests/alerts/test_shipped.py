@@ -51,6 +51,8 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("drift", {"verdict": "not_applicable"}, False),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced", "doubly_assigned")}, True),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced")}, False),
+        # (split_brain is the rule of those.)
+        ("doubly_assigned", {"drifted_partitions": _drifted("doubly_assigned"), "source": "rocketmq"}, False),
         ("doubly_assigned", {"drifted_partitions": None}, None),
         ("unassigned", {"findings": _finding("unassigned")}, True),
         ("unassigned", {"findings": _finding("stale_metadata")}, False),

@@ -9,7 +9,10 @@ import pytest
 
 from streaming.events import (
     MAX_RECORD_BYTES,
+    Broker,
+    Brokers,
     ClusterTopicEvent,
+    CoordinatorMove,
     GroupEvent,
     LogHold,
     Rejected,
@@ -21,6 +24,7 @@ from streaming.events import (
     UnreadTimestamp,
     decode_event,
     decode_round,
+    encode_round,
 )
 
 CLOSED: dict[str, object] = {
@@ -43,6 +47,52 @@ CLOSED: dict[str, object] = {
 
 def record(**changes: object) -> bytes:
     return json.dumps(CLOSED | changes).encode()
+
+
+BROKERS: dict[str, object] = {
+    "up": [[1, "kafka-1", "a", None], [3, "kafka-3", None, 1_767_225_500_000]],
+    "gone": [[2, "kafka-2", "b", 1_767_225_400_000]],
+    "coordinators": [[1, 8], [3, 2]],
+    "moves": [[0, 2, 1, 7, 8, 1_767_225_400_000, 4, None]],
+}
+
+
+def test_the_brokers_of_a_closing_record_are_read_and_may_be_missing() -> None:
+    old = decode_round(record())
+    assert isinstance(old, RoundClosed)
+    assert old.brokers is None
+    closed = decode_round(record(brokers=BROKERS))
+    assert isinstance(closed, RoundClosed)
+    assert closed.brokers == Brokers(
+        (Broker(1, "kafka-1", "a"), Broker(3, "kafka-3", None, 1_767_225_500_000)),
+        (Broker(2, "kafka-2", "b", 1_767_225_400_000),),
+        ((1, 8), (3, 2)),
+        (CoordinatorMove(0, 2, 1, 7, 8, 1_767_225_400_000, gone_round=4),),
+    )
+    assert decode_round(encode_round(closed)) == closed
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"up": [[-1, "h", None, None]]},
+        {"up": [[1, "h" * 300, None, None]]},
+        {"up": [[1, "h", "r" * 300, None]]},
+        {"gone": [[2, "h", None, -5]]},
+        {"gone": [[2, "h", None, 10**17]]},
+        {"coordinators": [[1, 8]]},
+        {"coordinators": [[1, 8], [3, -2]]},
+        {"moves": [[2, 2, 1, 7, 8, 5, None, None]]},
+        {"moves": [[0, 2, 1, 8, 7, 5, None, None]]},
+        {"moves": [[0, 2, 1, 7, 8, 5, -1, None]]},
+        {"moves": [[0, 2, 1, 7, 8, 5, None, -1]]},
+        {"moves": [[0, 2, 1, 7, 8, 5, None, None]] * 7},
+    ],
+)
+def test_impossible_brokers_are_not_known_and_the_round_counts(changes: dict[str, object]) -> None:
+    closed = decode_round(record(brokers=BROKERS | changes))
+    assert isinstance(closed, RoundClosed)
+    assert (closed.brokers, closed.round) == (None, 6)
 
 
 SEEN: dict[str, object] = CLOSED | {"type": "closed_seen", "log": [], "log_end": [], "holds": None, "seen_by": "admin"}

@@ -10,6 +10,7 @@ from streaming.tables.schema.table import (
     BINARY,
     BOOLEAN,
     BROKER_CLIENTS,
+    BROKERS,
     CAUSES,
     DATE,
     DOUBLE,
@@ -49,6 +50,7 @@ _VALUES: dict[Type, list[Any]] = {
     CAUSES: [[["c", "e", 2, ["m", ""], None, "1", None], ["", "", None, [], "t", None, "x"]], [], None],
     ASSIGNED: [[["t", [0, 1], None], ["u", [], "b"]], [], None],
     LABELS: [[["n", "v"]], [], None],
+    BROKERS: [[[1, "h", "r", 5_000], [2**31 - 1, "", None, _LAST_MS + 1]], [], None],
     BROKER_CLIENTS: [[["c", "10.0.0.1:5", "JAVA", "V5_5_0"], ["", None, None, None]], [], None],
 }
 

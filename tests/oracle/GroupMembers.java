@@ -8,6 +8,8 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -26,6 +28,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * was not requested. The end of the input ends the program and every member with it, as in a crash.
  */
 public final class GroupMembers {
+    private static final long SLOW_MS = 2_000;
     private static final Duration POLL = Duration.ofMillis(200);
     private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     private static final Map<String, Member> MEMBERS = new ConcurrentHashMap<>();
@@ -55,6 +58,19 @@ public final class GroupMembers {
             }
         }
         Runtime.getRuntime().halt(0);
+    }
+
+    /** Range, by a leader that takes its time: meanwhile another member can join, and its assignment comes too late. */
+    public static final class SlowRange extends RangeAssignor {
+        @Override
+        public GroupAssignment assign(Cluster metadata, GroupSubscription subscriptions) {
+            try {
+                Thread.sleep(SLOW_MS);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            }
+            return super.assign(metadata, subscriptions);
+        }
     }
 
     private static final class Member implements Runnable {

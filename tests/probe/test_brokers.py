@@ -122,11 +122,30 @@ def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(
             close(1)
             assert time.monotonic() < deadline
         close(10)
+    assert_brokers_are_told(rounds)
     for closed in rounds:
         round_ = read_round(pair_settings, closed)
         assert round_.gone == {}
         assert groups <= set(round_.groups)
         assert {round_.topics(group)[topic].partitions for group in groups} == {2}
+
+
+def assert_brokers_are_told(rounds: list[RoundClosed]) -> None:
+    """The rounds tell that broker 2 was there, was gone, and came back, and who coordinated meanwhile."""
+    told = [closed.brokers for closed in rounds if closed.brokers is not None]
+    assert len(told) == len(rounds)
+    assert [broker.node for broker in told[0].up] == [1, 2]
+    assert {broker.rack for broker in told[0].up} == {"a", "b"}
+    missed = next(place for place, brokers in enumerate(told) if brokers.gone)
+    assert [(broker.node, broker.since) for broker in told[missed].gone] == [(2, rounds[missed].time)]
+    led = {partition for partition, (node, _) in enumerate(told[missed - 1].coordinators) if node == 2}
+    gone = {move.partition for move in told[missed].moves if move.before == 2 and move.gone_round is not None}
+    assert gone == led != set()
+    back = next(place for place in range(missed, len(told)) if not told[place].gone)
+    assert told[back].up[1].since == rounds[back].time
+    returned = [move for brokers in told[back:] for move in brokers.moves if move.after == 2]
+    assert returned
+    assert all((move.gone_round, move.back_since) == (None, rounds[back].time) for move in returned)
 
 
 def leaders_of_the_log(cluster: Cluster) -> set[int]:

@@ -1,4 +1,4 @@
-"""A group of a real cluster, followed through the probe's events and the core, with rounds as far apart as a test says.
+"""Groups of a real cluster, followed through the probe's events and the core, with rounds as far apart as a test says.
 
 What a round sees is real; when it was is the test's. A look that shows a settled group can stand for many rounds, so a
 test need not wait until something has lasted for a minute.
@@ -24,7 +24,7 @@ from streaming.probe.rocketmq.observe import RocketMQMemory, round_of_groups
 from streaming.records import decode_inputs, encode_inputs
 from streaming.rocketmq import Client
 
-__all__ = ["INTERVAL_MS", "Followed"]
+__all__ = ["INTERVAL_MS", "Followed", "FollowedGroups"]
 
 INTERVAL_MS: Final = 10_000
 """The probe's default."""
@@ -35,32 +35,32 @@ _PAUSE_S = 0.1
 _HEARTBEAT_MS = 600_000
 
 
-class Followed:
-    """One group. A context manager: it holds the client that asks.
+class FollowedGroups:
+    """Some groups. A context manager: it holds the client that asks.
 
     Attributes:
-        rows: Rows of all rounds.
-        findings: The findings that hold after the newest round, by name.
-        said: Names of all findings that any round has shown.
+        rows_of: Rows of all rounds, by group.
+        findings_of: The findings that hold after the newest round, by group and name.
+        said_of: Names of all findings that any round has shown, by group.
     """
 
-    def __init__(self, name_servers: Sequence[str], group: str) -> None:
-        """Follow a group, from before its first round.
+    def __init__(self, name_servers: Sequence[str], groups: Sequence[str]) -> None:
+        """Follow groups, from before their first round.
 
         Args:
             name_servers: Addresses that are asked.
-            group: The group.
+            groups: The groups.
         """
-        self._name_servers, self._group = tuple(name_servers), group
-        self._filters = Filters(groups=(group,))
+        self._name_servers, self._groups = tuple(name_servers), tuple(groups)
+        self._filters = Filters(groups=self._groups)
         self._client = Client()
         self._cluster = RocketMQCluster(self._client, self._name_servers, self._filters)
         self._memory = RocketMQMemory()
         self._number, self._time = 0, _START
-        self._state: GroupState | None = None
-        self.rows = Rows()
-        self.findings: dict[str, Finding] = {}
-        self.said: set[str] = set()
+        self._states: dict[str, GroupState | None] = {}
+        self.rows_of: dict[str, Rows] = {group: Rows() for group in groups}
+        self.findings_of: dict[str, dict[str, Finding]] = {group: {} for group in groups}
+        self.said_of: dict[str, set[str]] = {group: set() for group in groups}
 
     def __enter__(self) -> Self:
         return self
@@ -72,17 +72,7 @@ class Followed:
 
     def look(self) -> Look:
         """Ask the cluster; no round yet."""
-        return self._cluster.look([self._group], frozenset(), self._time, Deadline.after(30))
-
-    def look_until(self, holds: Callable[[GroupParts], bool]) -> Look:
-        """Ask again and again until the group is as wanted, for a minute at most."""
-        limit = time.monotonic() + _LIMIT_S
-        while True:
-            look = self.look()
-            if self._group in look.groups and holds(look.groups[self._group]):
-                return look
-            assert time.monotonic() < limit, look.groups.get(self._group)
-            time.sleep(_PAUSE_S)
+        return self._cluster.look(self._groups, frozenset(), self._time, Deadline.after(30))
 
     def round(self, look: Look | None = None, times: int = 1, step_ms: int = INTERVAL_MS) -> None:
         """Let rounds see the same, or ask for what one sees."""
@@ -99,17 +89,52 @@ class Followed:
                 self._take(decoded)
 
     def _take(self, event: RocketMQGroupEvent) -> None:
+        group = event.group
         current = EventRound(
             event.round, event.round, event.time, 0, 1, (), elapsed=event.time - _START, closed=event.time + 500
         )
         seen = rocketmq_observation(event, current, lambda _: True)
         inputs = decode_inputs(encode_inputs([seen]))
-        self._state, rows = advance(self._state, self._group, inputs, GroupConfig("test"))
+        self._states[group], rows = advance(self._states.get(group), group, inputs, GroupConfig("test"))
         for table in rows.__struct_fields__:
-            getattr(self.rows, table).extend(getattr(rows, table))
+            getattr(self.rows_of[group], table).extend(getattr(rows, table))
         if rows.group_health:
-            self.findings = {found.finding: found for found in rows.group_health[-1].findings}
-            self.said |= self.findings.keys()
+            self.findings_of[group] = {found.finding: found for found in rows.group_health[-1].findings}
+            self.said_of[group] |= self.findings_of[group].keys()
+
+
+class Followed(FollowedGroups):
+    """One group."""
+
+    def __init__(self, name_servers: Sequence[str], group: str) -> None:
+        """Follow a group, from before its first round."""
+        super().__init__(name_servers, [group])
+        self._group = group
+
+    @property
+    def rows(self) -> Rows:
+        """Rows of all rounds."""
+        return self.rows_of[self._group]
+
+    @property
+    def findings(self) -> dict[str, Finding]:
+        """The findings that hold after the newest round, by name."""
+        return self.findings_of[self._group]
+
+    @property
+    def said(self) -> set[str]:
+        """Names of all findings that any round has shown."""
+        return self.said_of[self._group]
+
+    def look_until(self, holds: Callable[[GroupParts], bool]) -> Look:
+        """Ask again and again until the group is as wanted, for a minute at most."""
+        limit = time.monotonic() + _LIMIT_S
+        while True:
+            look = self.look()
+            if self._group in look.groups and holds(look.groups[self._group]):
+                return look
+            assert time.monotonic() < limit, look.groups.get(self._group)
+            time.sleep(_PAUSE_S)
 
     def causes(self) -> list[Cause]:
         """The causes of the newest decision."""

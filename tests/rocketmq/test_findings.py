@@ -38,10 +38,15 @@ def topic(rocketmq: EmbeddedRocketMQ, unique: str) -> str:
     return unique
 
 
+def agree(seen: GroupParts) -> bool:
+    """Whether all brokers list the same clients: a heartbeat reaches one after the other."""
+    return len({broker.clients for broker in seen.brokers}) == 1
+
+
 def is_even(seen: GroupParts, topic: str) -> bool:
     """Whether three members hold what AVG gives them, of the topic and of its topic of retries."""
     retries = holders(seen, f"%RETRY%{topic}")
-    return holders(seen, topic) == _EVEN and [len(of) for of in retries.values()] == [1, 1]
+    return agree(seen) and holders(seen, topic) == _EVEN and [len(of) for of in retries.values()] == [1, 1]
 
 
 def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
@@ -58,7 +63,7 @@ def test_a_members_with_different_strategies(rocketmq: EmbeddedRocketMQ, topic: 
     first = rocketmq.addresses[:1]
     split = {"a0": [_C1], "a1": [_C1], "a2": [_C1, _C3], "a3": [_C2], "b0": [_C2], "b1": [_C2, _C3]}
     with recipes.strategies_that_differ(first, topic, topic), Followed(first, topic) as group:
-        group.round(group.look_until(lambda seen: holders(seen, topic) == split), _LASTING)
+        group.round(group.look_until(lambda seen: agree(seen) and holders(seen, topic) == split), _LASTING)
     assert set(group.findings) == {"mixed_strategies", "doubly_held", "held_by_nobody", "split_brain"}
     assert "AVG (10.0.0.1@1, 10.0.0.2@2), AVG_BY_CIRCLE (10.0.0.3@3)" in group.findings["mixed_strategies"].detail
     verdict = group.verdict(topic)
@@ -127,7 +132,9 @@ def test_d_a_way_that_is_lost_is_told_before_an_owner_is_wrong(rocketmq: Embedde
 def test_e_a_client_id_used_twice(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.one_client_id_twice(first, topic, topic), Followed(first, topic) as group:
-        look = group.look_until(lambda seen: set(holders(seen, topic)) == {"a0", "a1", "a2", "b2", "b3"})
+        look = group.look_until(
+            lambda seen: agree(seen) and set(holders(seen, topic)) == {"a0", "a1", "a2", "b2", "b3"}
+        )
         group.round(look, 10)
         assert set(group.findings) == {"held_by_nobody"}
         group.round(look, 8)
@@ -139,7 +146,9 @@ def test_e_a_client_id_used_twice(rocketmq: EmbeddedRocketMQ, topic: str) -> Non
 def test_a_group_that_broadcasts_is_no_split_brain(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.a_group_that_broadcasts(first, topic, topic), Followed(first, topic) as group:
-        look = group.look_until(lambda seen: [len(of) for of in holders(seen, topic).values()] == [2] * 8)
+        look = group.look_until(
+            lambda seen: agree(seen) and [len(of) for of in holders(seen, topic).values()] == [2] * 8
+        )
         group.round(look, _LASTING)
     assert group.said == set()
     assert {row.verdict for row in group.rows.drift} == {"not_applicable"}
@@ -157,7 +166,9 @@ def test_members_that_subscribe_to_different_topics(rocketmq: EmbeddedRocketMQ, 
     ):
         # The list of members is the group's, so half of `other` falls to the member that does not want it.
         look = group.look_until(
-            lambda seen: len(holders(seen, topic)) == 8 and set(holders(seen, other)) == {"b0", "b1", "b2", "b3"}
+            lambda seen: (
+                agree(seen) and len(holders(seen, topic)) == 8 and set(holders(seen, other)) == {"b0", "b1", "b2", "b3"}
+            )
         )
         group.round(look, _LASTING)
     assert set(group.findings) == {"subscriptions_differ", "held_by_nobody"}
@@ -174,7 +185,8 @@ def test_a_frozen_member_does_not_answer_and_is_the_cause_when_it_is_gone(
         group.round(
             group.look_until(
                 lambda seen: (
-                    [len(of) for of in holders(seen, topic).values()] == [1] * 8
+                    agree(seen)
+                    and [len(of) for of in holders(seen, topic).values()] == [1] * 8
                     and [len(of) for of in holders(seen, f"%RETRY%{topic}").values()] == [1, 1]
                 )
             ),
@@ -188,7 +200,8 @@ def test_a_frozen_member_does_not_answer_and_is_the_cause_when_it_is_gone(
         members[0].vanish()
         left = group.look_until(
             lambda seen: (
-                [member.client_id for member in seen.members] == [_C2]
+                agree(seen)
+                and [member.client_id for member in seen.members] == [_C2]
                 and list(holders(seen, topic).values()) == [[_C2]] * 8
             )
         )
@@ -204,7 +217,8 @@ def test_more_members_than_queues(rocketmq: EmbeddedRocketMQ, unique: str) -> No
     with recipes.steady(first, unique, [unique], count=3), Followed(first, unique) as group:
         look = group.look_until(
             lambda seen: (
-                len(seen.members) == 3
+                agree(seen)
+                and len(seen.members) == 3
                 and sorted(holders(seen, unique).values()) == [[_C1], [_C2]]
                 and sorted(holders(seen, f"%RETRY%{unique}").values()) == [[_C1], [_C2]]
             )
@@ -225,7 +239,7 @@ def test_causes_of_joining_leaving_growing_and_another_strategy(rocketmq: Embedd
             and [len(of) for of in held.values()] == [1] * queues
             and len({client for [client] in held.values()}) == members
             and [len(of) for of in retries.values()] == [1, 1]
-            and all(broker.clients == seen.brokers[0].clients for broker in seen.brokers)
+            and agree(seen)
         )
 
     with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:

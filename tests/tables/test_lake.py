@@ -14,7 +14,26 @@ from deltalake import DeltaTable, write_deltalake
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named, to_arrow
 
 _TIMES = [1_700_000_000_000, 19_675, 1_700_000_000_500]
-_ROUND: list[Any] = ["c", None, 7, *_TIMES, 2000, "p", 3, 9, 50, 0, 120, 4000, 7, 10_080, "log"]
+_ROUND: list[Any] = [
+    "c",
+    None,
+    7,
+    *_TIMES,
+    2000,
+    "p",
+    3,
+    9,
+    50,
+    0,
+    120,
+    4000,
+    7,
+    10_080,
+    "log",
+    2,
+    [(3, "kafka-3", "a", _TIMES[0])],
+    [],
+]
 
 
 @pytest.fixture
@@ -47,6 +66,8 @@ def test_rows_appended_are_rows_read(lake: DeltaLake) -> None:
     assert row["closed_time"] == datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)
     assert row["event_date"] == date(2023, 11, 14)
     assert (row["cluster"], row["cluster_id"], row["round"], row["log_records"]) == ("c", None, 7, 120)
+    gone = {"broker": 3, "host": "kafka-3", "rack": "a", "since": row["round_time"]}
+    assert (row["brokers"], row["brokers_gone"], row["brokers_joined"]) == (2, [gone], [])
 
 
 def test_a_batch_that_runs_again_is_written_once(lake: DeltaLake) -> None:

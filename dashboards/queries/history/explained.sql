@@ -5,7 +5,8 @@
 --   :group_id    STRING  the group
 --   :generation  INT     its generation or epoch; NULL for any
 --   :decision    BIGINT  number of the decision; NULL for any
--- Columns: one row per cluster and topic (NULL for Kafka); the columns of drift keep their names.
+-- Columns: one row per cluster and topic (NULL for Kafka), the worst topic first and topics of retries last; the columns
+-- of drift keep their names.
 SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
   matching_library, drifted_count, drifted_partitions, inputs
 FROM (
@@ -15,4 +16,6 @@ FROM (
     AND (:generation IS NULL OR generation = :generation) AND (:decision IS NULL OR decision = :decision)
 ) AS known
 WHERE age = 1
-ORDER BY cluster
+ORDER BY cluster, decision DESC,
+  CASE verdict WHEN 'drifted' THEN 0 WHEN 'unverified' THEN 1 WHEN 'identical' THEN 2 ELSE 3 END,
+  CASE WHEN substring(topic, 1, 7) = '%RETRY%' THEN 1 ELSE 0 END, topic

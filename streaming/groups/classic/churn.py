@@ -16,7 +16,7 @@ import msgspec
 from assignors import AssignorError, optimal_moves
 from streaming.groups.budget import of_record
 from streaming.groups.classic.causes import Decided, classic_causes, topics_shown
-from streaming.groups.classic.cost import EAGER, open_cost, rebalance_protocol, stopped_unmoved
+from streaming.groups.classic.cost import EAGER, await_reason, open_cost, rebalance_protocol, stopped_unmoved
 from streaming.groups.classic.membership import (
     Owners,
     balance_of,
@@ -99,6 +99,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
     # In a compacted stretch, the record of a group with static members may be a member's return, not a rebalance.
     if not past.compacted or before is not None or not any(m.group_instance_id is not None for m in record.members):
         context.rows.rebalance_churn.append(row)
+        await_reason(state, row)
     write_members(state, record, past.incarnation, context)
 
     unseen = before is None or bool(past.skipped)

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from streaming.groups.causes import moved_by_brokers, newest_epoch
 from streaming.groups.classic.membership import Owners
 from streaming.groups.classic.state import OpenCost
 from streaming.groups.delayed import (
@@ -182,6 +183,13 @@ def await_round(state: GroupState, stopped: Stopped) -> None:
     del state.stopped[:-WAITING_MAX]
 
 
+def await_reason(state: GroupState, row: ChurnRow) -> None:
+    """Let a decision whose coordinator has moved wait for the group's next round, which may know why."""
+    waits = any(stopped.row.decision == row.decision for stopped in state.stopped)
+    if not waits and newest_epoch(row.causes or ()) >= 0:
+        await_round(state, Stopped(row, {}))
+
+
 def close_cost(state: GroupState, rows: Rows, observation: GroupObservation | None = None) -> None:
     """Write a further revision of each rebalance of which more is known now.
 
@@ -202,13 +210,7 @@ def close_cost(state: GroupState, rows: Rows, observation: GroupObservation | No
         told[cost.row.decision] = _with_upper_bound(cost)
         cost = state.classic.cost = None
     if observation is not None and state.stopped:
-        newest = Newest(state.round_opened, state.round_closed)
-        for stopped in state.stopped:
-            row = told.get(stopped.row.decision)
-            if row is None:
-                row = msgspec.structs.replace(stopped.row, revision=stopped.row.revision + 1)
-            told[row.decision] = with_delayed(row, bounds(stopped, state.partitions, newest, observation))
-        state.stopped = []
+        state.stopped = _told_by_round(state, observation, told)
     if not told:
         return
     rows.rebalance_churn.extend(told.values())
@@ -216,6 +218,29 @@ def close_cost(state: GroupState, rows: Rows, observation: GroupObservation | No
     for waiting in (cost, pauses, *state.stopped):
         if waiting is not None and waiting.row is not None:
             waiting.row = told.get(waiting.row.decision, waiting.row)
+
+
+def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[int, ChurnRow]) -> list[Stopped]:
+    """Put the rows of which a round tells more into `told`.
+
+    Returns:
+        What goes on waiting: decisions whose coordinator had moved after the round looked who it was.
+    """
+    newest = Newest(state.round_opened, state.round_closed)
+    waiting: list[Stopped] = []
+    for stopped in state.stopped:
+        causes = stopped.row.causes or ()
+        reasons = moved_by_brokers(causes, observation.coordinator_moves)
+        row = told.get(stopped.row.decision)
+        if stopped.stops or reasons != causes:
+            row = row or msgspec.structs.replace(stopped.row, revision=stopped.row.revision + 1)
+            row = msgspec.structs.replace(row, causes=reasons)
+            if stopped.stops:
+                row = with_delayed(row, bounds(stopped, state.partitions, newest, observation))
+            told[row.decision] = row
+        if 0 <= observation.coordinator_epoch < newest_epoch(causes):
+            waiting.append(Stopped(row or stopped.row, {}))
+    return waiting
 
 
 def _with_upper_bound(cost: OpenCost) -> ChurnRow:

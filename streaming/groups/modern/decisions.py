@@ -13,7 +13,7 @@ import msgspec
 
 from assignors import from_topics, moves
 from streaming.groups.budget import of_record
-from streaming.groups.classic.cost import await_round
+from streaming.groups.classic.cost import await_reason, await_round
 from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
@@ -103,6 +103,9 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         told = shift(state.modern.pauses, item, owned, now, _arrived(state))
         if told is not None:
             context.rows.rebalance_churn.append(told)
+            for stopped in state.stopped:
+                if stopped.row.decision == told.decision:
+                    stopped.row = told
             _await_round(state, state.modern.pauses, told)
     if upgraded and state.modern.group is not None and classic is not None:
         state.modern.group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
@@ -165,6 +168,7 @@ def _decide(
         else:
             row = _open_pauses(state, decision, row)
         context.rows.rebalance_churn.append(row)
+        await_reason(state, row)
     else:
         state.modern.pauses = None
     state.modern.epoch, state.modern.leader_epoch = decision.epoch, leader_epoch

@@ -159,7 +159,13 @@ def _lists(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
             texts.append(f"{client[:200]} is not on the list of {some(brokers)}")
     if views.missing:
         has = {client: [b for b, listed in views.lists.items() if client in listed] for client in views.missing}
-        lists = "; ".join(f"{broker} has {len(set(clients))}" for broker, clients in views.lists.items())
+        left_out = {broker for brokers in views.missing.values() for broker in brokers}
+        # (A broker that has none of the group's topics has no list of it, either.)
+        lists = "; ".join(
+            f"{broker} has {len(set(clients))}"
+            for broker, clients in views.lists.items()
+            if clients or broker in left_out
+        )
         detail = f"{some(texts)}. Clients that ask there leave it out. Members: {lists[:300]}" if has else ""
         yield _found(MEMBER_LISTS_DIFFER, lasted, SEEN_TWICE_MS, detail, now)
 

@@ -32,12 +32,14 @@ from streaming.events import (
     UnknownType,
     decode_event,
 )
+from streaming.job.source.brokers import epochs_of, moves_of
 from streaming.job.source.plan import LATEST_MS, TakenRound
 from streaming.job.source.seen import SeenParts, size_of
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
 from streaming.record_batches import Record
 from streaming.records import (
     ClusterTopicObservation,
+    CoordinatorMove,
     GroupObservation,
     RocketMQObservation,
     Seen,
@@ -83,6 +85,8 @@ class EventRound:
         size: Bytes of the round's events in all partitions, from its closing record; 0 when it does not give them.
         closed: Append time of its closing record, ms; -1 when unknown.
         source: Where its groups were read from. Without the log, `log` is empty.
+        moves: How coordinators moved lately, by partition of the offsets log.
+        epochs: Leader epoch of each partition of the offsets log; empty when unknown.
     """
 
     round: int
@@ -95,6 +99,8 @@ class EventRound:
     size: int = 0
     closed: int = -1
     source: str = LOG
+    moves: Mapping[int, tuple[CoordinatorMove, ...]] = field(default_factory=dict)
+    epochs: tuple[int, ...] = ()
 
 
 def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
@@ -111,6 +117,8 @@ def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRoun
             t.closed.size,
             t.summary.closed_time,
             t.closed.source,
+            moves_of(t.closed.brokers),
+            epochs_of(t.closed.brokers),
         )
         for t in taken
         for name, (first, end) in t.closed.events.items()
@@ -408,6 +416,8 @@ class ObservationAssembler:
             rested_since=rested[0],
             rested_until=rested[1],
             seen=seen,
+            coordinator_moves=current.moves.get(event.log_partition, ()),
+            coordinator_epoch=current.epochs[event.log_partition] if current.epochs else -1,
         )
         self._observations.setdefault(event.group, []).append(observation)
         self.made += size

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from streaming.events import LOG, Rejected, Round, RoundClosed, UnknownType
+from streaming.job.source.brokers import broker_columns
 from streaming.job.source.positions import Positions
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, HeldPartition
 
@@ -362,6 +363,7 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
         opened_offset=closed.round,
         offsets_retention_minutes=closed.offsets_retention_minutes,
         source=closed.source,
+        **broker_columns(closed),
     )
     running.taken.append(TakenRound(closed, summary, record.offset))
     running.records += distance + _events(running, closed)

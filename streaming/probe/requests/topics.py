@@ -7,7 +7,7 @@ leaders, ListTransactions and DescribeConfigs of brokers to all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.events import Retention
 from streaming.offsets_log import printed
+from streaming.probe.brokers import Host
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
@@ -50,11 +51,13 @@ class TopicPlaces:
         topic_id: Kafka's printed id; None when the broker gives none.
         leaders: Per partition.
         racks: Racks of the replicas per partition, without replicas whose broker has no rack or is down.
+        leader_epochs: Leader epoch per partition; -1 from brokers before 2.1.
     """
 
     topic_id: str | None
     leaders: tuple[Leader, ...]
     racks: tuple[tuple[str, ...], ...]
+    leader_epochs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,14 @@ class Metadata:
         brokers: Node ids of the brokers that are up.
         racks: Whether any broker has a rack.
         topics: Per topic asked for.
+        hosts: Host and rack of the brokers, by node id.
     """
 
     cluster_id: str | None
     brokers: tuple[int, ...]
     racks: bool
     topics: Mapping[str, TopicPlaces | Refused]
+    hosts: Mapping[int, Host] = field(default_factory=dict)
 
 
 class MetadataRequests:
@@ -97,6 +102,7 @@ class MetadataRequests:
             tuple(sorted(racks)),
             any(rack is not None for rack in racks.values()),
             {topic.name: _places(topic, racks) for topic in answer.topics},
+            {broker.node_id: Host(broker.host, broker.rack) for broker in answer.brokers},
         )
 
     def places(self, topics: Sequence[str] | None, deadline: Deadline) -> dict[str, TopicPlaces | Refused]:
@@ -225,6 +231,7 @@ def _places(topic: Any, racks: Mapping[int, str | None]) -> TopicPlaces | Refuse
             tuple([rack for replica in partition.replica_nodes if (rack := racks.get(replica)) is not None])
             for partition in partitions
         ),
+        tuple([-1 if partition.leader_epoch is None else partition.leader_epoch for partition in partitions]),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from streaming.tables.schema.table import (
     BOOLEAN,
     BROKER,
+    BROKERS,
     CLUSTER,
     DOUBLE,
     FINDINGS,
@@ -328,6 +329,21 @@ ROUNDS: Final = Table(
             "source",
             STRING,
             "Where the round's groups were read from: log, admin (admin-mode.md). NULL in rows of older releases: log",
+        ),
+        Column(
+            "brokers",
+            INT,
+            "Brokers that were up, as the one that answered knew them; NULL for RocketMQ, and in rows of older releases",
+        ),
+        Column(
+            "brokers_gone",
+            BROKERS,
+            "Brokers that earlier rounds had and this one has not, for a day after they went: node id, host, rack, time of the first round without it. NULL likewise",
+        ),
+        Column(
+            "brokers_joined",
+            BROKERS,
+            "Brokers that this round has and the one before had not (since: this round's time). NULL likewise",
         ),
     ),
     key=("cluster",),

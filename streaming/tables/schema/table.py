@@ -73,6 +73,19 @@ CAUSES: Final = Type(
         )
     ),
 )
+BROKERS: Final = Type(
+    "ARRAY<STRUCT<broker: INT, host: STRING, rack: STRING, since: TIMESTAMP>>",
+    pa.list_(
+        pa.struct(
+            [
+                ("broker", pa.int32()),
+                ("host", pa.string()),
+                ("rack", pa.string()),
+                ("since", pa.timestamp("us", "UTC")),
+            ]
+        )
+    ),
+)
 ASSIGNED: Final = Type(
     "ARRAY<STRUCT<topic: STRING, partitions: ARRAY<INT>, broker: STRING>>",
     pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32())), ("broker", pa.string())])),

@@ -75,7 +75,7 @@ def test_what_a_closing_record_says_of_the_cluster_reaches_the_row_of_its_round(
     assert {name: getattr(taken.summary, name) for name in said} == said
     # A field that both have must not get lost on the way: `rounds` has it in its own form, or here as it is.
     shared = set(RoundClosed.__struct_fields__) & set(ClosedRound.__struct_fields__)
-    assert shared == set(said) | {"round", "time", "events", "holds"}
+    assert shared == set(said) | {"round", "time", "events", "holds", "brokers"}
 
 
 def test_a_round_with_held_partitions_tells_how_many() -> None:

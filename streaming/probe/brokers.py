@@ -1,0 +1,116 @@
+"""Brokers from round to round: which are up, which have gone, and where coordinators moved.
+
+Pure: the answer to one Metadata request and what the round before knew go in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from streaming.events import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
+
+GONE_MS: Final = 86_400_000
+"""For how long a broker that is gone is told: somebody who comes to work sees the outage of the night, and one that was
+taken out for good is forgotten."""
+
+MOVES_MS: Final = 3_600_000
+"""For how long a move of a coordinator is told: a group that decides later has other causes. It bounds the closing
+records after the restart of a large cluster."""
+
+STOPS_MS: Final = 60_000
+"""A broker that shuts down hands its partitions to others first, and is gone some seconds later. One that is missing
+this soon after it lost a partition has lost it by going."""
+
+RETURNS_MS: Final = 600_000
+"""A broker that is back gets its partitions back when the controller next looks for an imbalance: every 5 minutes by
+default (`leader.imbalance.check.interval.seconds`)."""
+
+
+class Host(NamedTuple):
+    """Where a broker is: the host that it advertises, and its rack; None without one."""
+
+    host: str
+    rack: str | None
+
+
+def brokers_after(
+    before: Brokers | None,
+    hosts: Mapping[int, Host],
+    coordinators: Sequence[tuple[int, int]],
+    number: int,
+    time: int,
+) -> Brokers:
+    """What a round knows of the brokers.
+
+    Args:
+        before: What the closed round before knew; None if nothing.
+        hosts: The brokers that are up, by node id.
+        coordinators: Leader and leader epoch per partition of the offsets log; () where they are not known.
+        number: Number of the round.
+        time: Its time, ms.
+    """
+    if before is None:
+        return Brokers(tuple(_named(node, host, None) for node, host in sorted(hosts.items())), (), tuple(coordinators))
+    led = before.coordinators if len(before.coordinators) == len(coordinators) else ()
+    if any(epoch < known for (_, epoch), (_, known) in zip(coordinators, led, strict=False)):
+        # The broker that answered had not heard yet of what another one told the round before.
+        return msgspec.structs.replace(before, moves=_recent(before.moves, time))
+    known = {broker.node: broker for broker in before.up}
+    up = {
+        node: _named(node, host, known[node].since if node in known else time) for node, host in sorted(hosts.items())
+    }
+    gone = {broker.node: broker for broker in before.gone if 0 <= time - (broker.since or 0) < GONE_MS}
+    gone |= {node: msgspec.structs.replace(broker, since=time) for node, broker in known.items()}
+    moves = [_seen_gone(move, up, number, time) for move in _recent(before.moves, time)]
+    for partition, ((was, earlier), (now, later)) in enumerate(zip(led, coordinators, strict=False)):
+        if earlier < later and was != now:
+            move = CoordinatorMove(
+                partition, was, now, earlier, later, time,
+                gone_round=None if was in up else number,
+                # (If the earlier leader went down, the return of the later one explains nothing.)
+                back_since=_back_since(up.get(now), time) if was in up else None,
+            )  # fmt: skip
+            moves.append(move)
+    return Brokers(
+        tuple(up.values()),
+        tuple(broker for node, broker in sorted(gone.items()) if node not in up),
+        tuple(coordinators),
+        _newest(moves),
+    )
+
+
+def _named(node: int, host: Host, since: int | None) -> Broker:
+    rack = None if host.rack is None else host.rack[:LONGEST_HOST]
+    return Broker(node, host.host[:LONGEST_HOST], rack, since)
+
+
+def _recent(moves: Sequence[CoordinatorMove], time: int) -> tuple[CoordinatorMove, ...]:
+    return tuple(move for move in moves if 0 <= time - move.time < MOVES_MS)
+
+
+def _seen_gone(move: CoordinatorMove, up: Mapping[int, Broker], number: int, time: int) -> CoordinatorMove:
+    """The move, with this round as the one that misses its earlier leader."""
+    is_explained = move.gone_round is not None or move.back_since is not None
+    if is_explained or move.before in up or time - move.time > STOPS_MS:
+        return move
+    return msgspec.structs.replace(move, gone_round=number)
+
+
+def _back_since(broker: Broker | None, time: int) -> int | None:
+    if broker is None or broker.since is None or not 0 <= time - broker.since <= RETURNS_MS:
+        return None
+    return broker.since
+
+
+def _newest(moves: Sequence[CoordinatorMove]) -> tuple[CoordinatorMove, ...]:
+    """The newest moves of each partition, in order."""
+    kept: list[CoordinatorMove] = []
+    counted: dict[int, int] = {}
+    for move in reversed(moves):
+        counted[move.partition] = counted.get(move.partition, 0) + 1
+        if counted[move.partition] <= MOVES_PER_PARTITION:
+            kept.append(move)
+    return tuple(reversed(kept))

@@ -1,0 +1,148 @@
+"""Brokers from round to round, as values: who is up, who has gone, and why coordinators moved."""
+
+from __future__ import annotations
+
+from streaming.events import Broker, Brokers, CoordinatorMove
+from streaming.probe.brokers import GONE_MS, MOVES_MS, RETURNS_MS, STOPS_MS, Host, brokers_after
+
+START = 1_767_225_600_000
+ROUND_MS = 10_000
+
+HOSTS = {1: Host("kafka-1", "a"), 2: Host("kafka-2", "b"), 3: Host("kafka-3", None)}
+
+
+class Seen:
+    """Rounds every ten seconds, numbered from 0 in steps of 2."""
+
+    def __init__(self) -> None:
+        self.now: Brokers | None = None
+        self.number = -2
+        self.time = START
+
+    def round(self, up: str, *coordinators: tuple[int, int], after_ms: int = ROUND_MS) -> Brokers:
+        """A round that sees these brokers, and these leaders with their epochs."""
+        self.number += 2
+        self.time += after_ms
+        hosts = {int(node): HOSTS[int(node)] for node in up}
+        self.now = brokers_after(self.now, hosts, coordinators, self.number, self.time)
+        return self.now
+
+
+def test_brokers_of_the_first_round_have_no_beginning() -> None:
+    found = Seen().round("12", (1, 4), (2, 7))
+    assert found == Brokers((Broker(1, "kafka-1", "a"), Broker(2, "kafka-2", "b")), (), ((1, 4), (2, 7)))
+
+
+def test_a_broker_is_gone_since_the_first_round_without_it_and_up_since_the_first_with_it_again() -> None:
+    seen = Seen()
+    seen.round("123")
+    missed = seen.round("13")
+    assert missed.gone == (Broker(2, "kafka-2", "b", since=START + 2 * ROUND_MS),)
+    assert seen.round("13").gone == missed.gone
+    back = seen.round("123")
+    assert back.gone == ()
+    assert back.up[1] == Broker(2, "kafka-2", "b", since=START + 4 * ROUND_MS)
+
+
+def test_a_broker_that_was_taken_out_is_forgotten_after_a_day() -> None:
+    seen = Seen()
+    seen.round("12")
+    seen.round("1")
+    assert [broker.node for broker in seen.round("1", after_ms=GONE_MS - 1).gone] == [2]
+    assert seen.round("1", after_ms=1).gone == ()
+
+
+def test_a_coordinator_that_moved_from_a_broker_which_the_same_answer_misses_went_with_it() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    found = seen.round("1", (1, 8))
+    assert found.moves == (CoordinatorMove(0, 2, 1, 7, 8, seen.time, gone_round=2),)
+
+
+def test_a_broker_that_hands_over_before_it_stops_is_missed_by_a_round_soon_after() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    assert [move.gone_round for move in seen.round("12", (1, 8)).moves] == [None]
+    assert [move.gone_round for move in seen.round("1", (1, 8)).moves] == [4]
+
+
+def test_a_broker_that_goes_long_after_it_lost_a_partition_did_not_lose_it_by_going() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    seen.round("12", (1, 8))
+    assert [move.gone_round for move in seen.round("1", (1, 8), after_ms=STOPS_MS + 1).moves] == [None]
+
+
+def test_a_broker_that_is_back_gets_its_partition_back() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    seen.round("1", (1, 8))
+    seen.round("12", (1, 8))
+    back = seen.time
+    found = seen.round("12", (2, 9), after_ms=RETURNS_MS)
+    assert [(move.gone_round, move.back_since) for move in found.moves] == [(2, None), (None, back)]
+
+
+def test_a_partition_that_moves_to_a_broker_long_after_its_return_has_another_reason() -> None:
+    seen = Seen()
+    seen.round("12", (1, 8))
+    seen.round("1", (1, 8))
+    seen.round("12", (1, 8))
+    found = seen.round("12", (2, 9), after_ms=RETURNS_MS + 1)
+    assert [(move.gone_round, move.back_since) for move in found.moves] == [(None, None)]
+
+
+def test_a_return_explains_no_move_from_a_broker_that_goes_or_has_just_gone() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    seen.round("2", (2, 7))
+    seen.round("12", (2, 7))
+    assert [(move.gone_round, move.back_since) for move in seen.round("1", (1, 8)).moves] == [(6, None)]
+
+
+def test_a_broker_that_goes_after_it_gave_a_partition_back_did_not_lose_it_by_going() -> None:
+    seen = Seen()
+    seen.round("12", (1, 6))
+    seen.round("1", (1, 6))
+    seen.round("12", (1, 6))
+    given_back = seen.round("12", (2, 7))
+    assert [move.back_since is not None for move in given_back.moves] == [True]
+    assert [move.gone_round for move in seen.round("2", (2, 7)).moves] == [None]
+
+
+def test_a_broker_that_restarts_between_two_rounds_gives_no_evidence() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    found = seen.round("12", (2, 9))
+    assert (found.moves, found.gone, found.coordinators) == ((), (), ((2, 9),))
+
+
+def test_an_answer_that_is_older_than_the_round_before_changes_nothing() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    known = seen.round("1", (1, 8))
+    assert seen.round("12", (2, 7)) == known
+    assert [broker.node for broker in seen.round("1", (1, 8)).gone] == [2]
+
+
+def test_the_newest_moves_of_a_partition_are_kept_for_an_hour() -> None:
+    seen = Seen()
+    seen.round("12", (1, 0), (1, 0))
+    for epoch in range(1, 6):
+        seen.round("12", (1 + epoch % 2, epoch), (1, 0))
+    found = seen.round("12", (2, 5), (2, 1))
+    assert [(move.partition, move.epoch_after) for move in found.moves] == [(0, 3), (0, 4), (0, 5), (1, 1)]
+    assert seen.round("12", (2, 5), (2, 1), after_ms=MOVES_MS).moves == ()
+
+
+def test_without_leader_epochs_brokers_are_told_and_no_moves() -> None:
+    seen = Seen()
+    seen.round("12")
+    found = seen.round("1")
+    assert ([broker.node for broker in found.gone], found.moves) == ([2], ())
+    assert seen.round("12", (1, 3)).moves == ()
+
+
+def test_a_hostile_broker_name_is_cut() -> None:
+    (found,) = brokers_after(None, {1: Host("h" * 5_000, "r" * 5_000)}, (), 0, START).up
+    assert (len(found.host), len(found.rack or "")) == (255, 255)

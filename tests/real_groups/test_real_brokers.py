@@ -1,0 +1,122 @@
+"""Real groups whose coordinator is killed and comes back, on two real brokers: the rows name the broker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from kafka import KafkaAdminClient
+
+from streaming.offsets_log import partition_for
+from streaming.probe import RoundAbandonedError
+from tests.oracle.java_members import JavaMembers
+from tests.oracle.members_process import MembersProcess
+from tests.pair_of_brokers import Pair, pair_of_brokers
+from tests.probe.witness import Cluster
+from tests.real_groups.followed import Followed, until
+from tests.real_groups.real_members import LibrdkafkaMembers
+
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
+
+LOG_PARTITIONS = 8
+PREFERRED = 0  # election type on the wire (KIP-460)
+GROUPS = int(os.environ.get("CAUSE_GROUPS", "28"))
+"""Of each library and protocol; half of them are coordinated by the broker that is killed."""
+
+
+@pytest.fixture
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    shared = {
+        "offsets.topic.num.partitions": str(LOG_PARTITIONS),
+        "offsets.topic.replication.factor": "2",
+        "default.replication.factor": "2",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    with pair_of_brokers(tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second"), shared) as running:
+        yield running
+
+
+def test_a_coordinator_that_dies_and_comes_back_is_told_by_its_node_id(pair: Pair, unique: str) -> None:
+    topic = f"{unique}-orders"
+    admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)
+    admin.create_topics({topic: {"assignments": {number: [1, 2] for number in range(6)}}}, wait_for_metadata=True)
+    Cluster(pair.first.bootstrap, unique, admin).commit("seed", topic, [0] * 6)  # (The offsets log exists from now on.)
+
+    def led_by(node: int) -> set[int]:
+        [log] = admin.describe_topics(["__consumer_offsets"])
+        return {part["partition_index"] for part in log["partitions"] if part["leader_id"] == node}
+
+    second = led_by(2)
+    assert 0 < len(second) < LOG_PARTITIONS
+    with ExitStack() as stack:
+        followed = stack.enter_context(Followed(pair.bootstrap, unique, interval_ms=1_000))
+        java: MembersProcess = stack.enter_context(JavaMembers("4.3.1"))
+        librdkafka: MembersProcess = stack.enter_context(LibrdkafkaMembers())
+        kinds = (("java", java, "classic"), ("java", java, "consumer"), ("rd", librdkafka, "classic"))
+        groups: dict[str, tuple[MembersProcess, str]] = {}
+        for kind, process, protocol in kinds:
+            names = (f"{unique}-{kind}-{protocol}-{number}" for number in range(1_000))
+            of_kind = {True: 0, False: 0}
+            for name in names:
+                of_second = partition_for(name, LOG_PARTITIONS) in second
+                if of_kind[of_second] < GROUPS // 2:
+                    of_kind[of_second] += 1
+                    groups[name] = process, protocol
+        size = 0
+
+        def join() -> None:
+            nonlocal size
+            size += 1
+            for name, (process, protocol) in groups.items():
+                config = {"bootstrap.servers": pair.bootstrap, "group.id": name, "group.protocol": protocol}
+                if process is librdkafka:
+                    config["log_level"] = "0"
+                process.start((topic,), config | {"enable.auto.commit": "false"})
+
+        def all_decided() -> bool:
+            newest = {name: followed.churn(name)[-1:] for name in groups}
+            return all(rows and rows[0].members == size for rows in newest.values())
+
+        def try_round() -> None:
+            try:
+                followed.round()
+            except RoundAbandonedError:
+                return
+
+        def settle() -> dict[str, set[tuple[str, str | None]]]:
+            """The causes of all decisions since the last call, with what came after, by group."""
+            until(all_decided, try_round)
+            for _ in range(3):  # (The reason comes with a round behind the decision.)
+                try_round()
+            found = {}
+            for name in groups:
+                rows = followed.churn(name)
+                found[name] = {
+                    (cause.cause, cause.after) for row in rows[told.get(name, 0) :] for cause in row.causes or ()
+                }
+                told[name] = len(rows)
+            return found
+
+        told: dict[str, int] = {}
+        join()
+        settle()
+        pair.second.kill()
+        until(lambda: not led_by(2), try_round)
+        join()
+        went = settle()
+        pair.second.start()
+        until(lambda: led_by(2) == second, lambda: admin.elect_leaders(PREFERRED, raise_errors=False), try_round)
+        join()
+        came = settle()
+        assert [java.failures, librdkafka.failures] == [[], []]
+    admin.close()
+    brokers = {"broker_down", "broker_up", "coordinator_moved"}
+    for name in groups:
+        of_second = partition_for(name, LOG_PARTITIONS) in second
+        down = {cause for cause in went[name] if cause[0] in brokers}
+        up = {cause for cause in came[name] if cause[0] in brokers}
+        assert down == ({("broker_down", "1")} if of_second else set()), (name, went[name])
+        assert up == ({("broker_up", "2")} if of_second else set()), (name, came[name])
+    print(f"{len(groups)} groups, {sum(partition_for(name, LOG_PARTITIONS) in second for name in groups)} of broker 2")
