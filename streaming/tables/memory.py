@@ -51,6 +51,8 @@ def holding() -> duckdb.DuckDBPyConnection:
     """
     connection = duckdb.connect(config=_GIVES_BACK)
     connection.execute("SET TimeZone = 'UTC'")
+    # (DuckDB draws a bar, even into a file, for what takes longer than two seconds.)
+    connection.execute("SET enable_progress_bar = false")
     return connection
 
 
