@@ -28,7 +28,8 @@ _TIMES = 7
 _ALL = (
     "groups", "search", "since", "rebalances", "rebalance_steps", "alerts", "rounds", "unseen",
     # alerts, cost, clients, clusters, Evenkeel itself
-    "alert_states", "alert_history", "deliveries", "targets", "owed", "cost", "cost_causes", "clients", "libraries",
+    "alert_states", "alert_history", "deliveries", "targets", "owed", "marks", "mutes", "cost", "cost_causes",
+    "clients", "libraries",
     "clusters", "open_transactions", "rounds_past", "undecoded", "gaps",
     # drift, load, topics
     "verdict_steps", "verdict_groups", "verdicts", "load", "topics",
