@@ -129,6 +129,7 @@
     const { ctx } = u;
     const px = window.devicePixelRatio || 1;
     ctx.save();
+    ctx.setLineDash([]);
     ctx.fillStyle = ctx.strokeStyle = ink.text;
     ctx.lineWidth = px;
     for (const [time] of noted) {

@@ -21,18 +21,21 @@ from streaming.terminal import visible
 _DAYS: Final = 1
 _COORDINATORS_WITHIN: Final = timedelta(minutes=30)
 
-# A record is written before its round, by another clock.
-_SLACK: Final = timedelta(minutes=2)
+# A record is written before its round, by the clock of another broker.
+_SLACK: Final = timedelta(seconds=5)
 
 _MOST_CAUSES: Final = 4
 _EVIDENCE_LENGTH: Final = 80
 
 _NEWEST: Final = """
-SELECT group_id, max(decision) AS decision, arg_max(record_time, decision) AS record_time,
-  arg_max(causes, decision) AS causes
-FROM churn
-WHERE cluster = $cluster AND group_id IN (SELECT unnest($groups::VARCHAR[])) AND record_time <= $until
-GROUP BY group_id
+SELECT a.place, max(c.decision) AS decision, arg_max(c.record_time, c.decision) AS record_time,
+  arg_max(c.causes, c.decision) AS causes
+FROM (
+  SELECT unnest(range(len($groups))) AS place, unnest($groups::VARCHAR[]) AS group_id,
+    unnest($untils::BIGINT[]) AS until
+) AS a
+JOIN churn AS c ON c.group_id = a.group_id AND c.cluster = $cluster AND epoch_ms(c.record_time) <= a.until
+GROUP BY a.place
 """
 
 _MOVED: Final = """
@@ -60,23 +63,23 @@ class Happened:
         firing = [one for one in decided if one.state == FIRING]
         if not firing:
             return list(decided)
-        until = max(one.since if one.time is None else one.time for one in firing)
-        newest, moved = self._rebalances({one.group_id for one in firing if one.group_id is not None}, until)
-        return [
-            one
-            if one.state != FIRING
-            else replace(one, circumstances=Circumstances(newest.get(one.group_id or ""), moved, _of(one, marks)))
-            for one in decided
-        ]
+        newest, moved = self._rebalances([one.group_id or "" for one in firing], [_at(one) for one in firing])
+        found = {
+            one.transition_id: Circumstances(newest.get(place), moved, _of(one, marks))
+            for place, one in enumerate(firing)
+        }
+        return [replace(one, circumstances=found[one.transition_id]) if one.state == FIRING else one for one in decided]
 
-    def _rebalances(self, groups: set[str], until: int) -> tuple[Mapping[str, Rebalance], int]:
+    def _rebalances(self, groups: Sequence[str], times: Sequence[int]) -> tuple[Mapping[int, Rebalance], int]:
+        """The newest rebalance of each group at a time (ms), by its place; and how many coordinators moved."""
         if self._churn is None:
             try:
                 self._churn = DeltaTable(self._lake.path("rebalance_churn"))
             except TableNotFoundError:
                 return {}, 0
         self._churn.update_incremental()
-        end = datetime.fromtimestamp(until / 1000, UTC) + _SLACK
+        slack = round(_SLACK.total_seconds() * 1000)
+        end = datetime.fromtimestamp(max(times) / 1000, UTC) + _SLACK
         first = (end - timedelta(days=_DAYS)).date()
 
         def wanted(file: Mapping[str, Any]) -> bool:
@@ -86,12 +89,13 @@ class Happened:
         table = table_named("rebalance_churn")
         with in_memory() as connection:
             connection.register("churn", all_rows(table, self._churn, self._lake.path(table.name), wanted))
-            asked = {"cluster": self._cluster, "until": end}
-            rows = connection.execute(_NEWEST, {**asked, "groups": sorted(groups)}).fetchall() if groups else []
-            counted = connection.execute(_MOVED, {**asked, "since": end - _COORDINATORS_WITHIN}).fetchone()
+            asked = {"cluster": self._cluster, "groups": [*groups], "untils": [time + slack for time in times]}
+            rows = connection.execute(_NEWEST, asked).fetchall()
+            span = {"cluster": self._cluster, "until": end, "since": end - _COORDINATORS_WITHIN}
+            counted = connection.execute(_MOVED, span).fetchone()
         newest = {
-            group: Rebalance(decision, round(time.timestamp() * 1000), _causes(causes))
-            for group, decision, time, causes in rows
+            place: Rebalance(decision, round(time.timestamp() * 1000), _causes(causes))
+            for place, decision, time, causes in rows
             if decision is not None and time is not None
         }
         return newest, int(counted[0]) if counted else 0
@@ -105,8 +109,12 @@ def _causes(causes: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
     return tuple(named)
 
 
+def _at(decided: Decided) -> int:
+    return decided.since if decided.time is None else decided.time
+
+
 def _of(decided: Decided, marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    at = decided.since if decided.time is None else decided.time
+    at = _at(decided)
     return tuple(
         mark
         for mark in marks

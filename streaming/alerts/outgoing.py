@@ -101,6 +101,7 @@ class Outgoing:
         self._marks: tuple[Mark, ...] = ()
         self._present = Present(always=self.always)
         self._posted: dict[str, set[str]] = {name: set() for name in targets}
+        self._added: dict[str, int] = {}
         self._first_start = FirstStart()
 
     def start(self) -> None:
@@ -126,6 +127,7 @@ class Outgoing:
         for queue in self.queues:
             queue.remember(known[queue.name].sent, known[queue.name].told_of(decided))
             self._posted[queue.name] |= known[queue.name].notices
+            self._added[queue.name] = known[queue.name].added
 
     def begin(self, decisions: Decisions, *, is_first: bool) -> None:
         """Begin a first start, or go on with one.
@@ -197,7 +199,9 @@ class Outgoing:
         """Post the reports whose time has come."""
         now = round(self._clock() * 1000)
         for one in due(self._settings.alerts.reports, self._settings.cluster, now):
-            missing = [name for name in one.report.targets if one.key not in self._posted[name]]
+            # (A target that is new gets no report of a time before it was one.)
+            known = [name for name in one.report.targets if self._added.get(name, now) < one.end]
+            missing = [name for name in known if one.key not in self._posted[name]]
             if missing:
                 decided = decisions.between(one.begin, one.end)
                 message = report_of(one, self._settings.cluster, decided, self._marks, self._wording)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, field_validator, model_validator
+from pydantic import AwareDatetime, ConfigDict, Field, field_serializer, field_validator, model_validator
 
 from streaming.config.kafka import Section
 from streaming.config.patterns import compile_all
-from streaming.config.spans import Days, Minute, Span, Zone
+from streaming.config.spans import Days, Minute, Span, Zone, clock_text
 
 Severity = Literal["info", "warning", "critical"]
 
@@ -124,6 +124,10 @@ class Maintenance(Matchers):
     days: Days = _EVERY_DAY
     time_zone: Zone = "UTC"
     passes: tuple[Severity, ...] = ()
+
+    @field_serializer("begin", "end")
+    def _as_written(self, moment: datetime | int) -> str:
+        return moment.isoformat() if isinstance(moment, datetime) else clock_text(moment)
 
     @model_validator(mode="after")
     def _one_kind(self) -> Maintenance:

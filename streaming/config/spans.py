@@ -7,7 +7,7 @@ from datetime import time
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainSerializer
 
 from streaming.times import DAY_MS
 
@@ -91,13 +91,24 @@ def _zone(given: Any) -> str:
         raise ValueError(message) from None
 
 
-Span = Annotated[int, BeforeValidator(_span)]
+def clock_text(minute: int) -> str:
+    """A minute of the day as it is written: "07:30"."""
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _days_text(days: frozenset[int]) -> list[str]:
+    return [DAYS[day] for day in sorted(days)]
+
+
+# (Settings are passed on to other processes as they are written.)
+
+Span = Annotated[int, BeforeValidator(_span), PlainSerializer(span_text)]
 """A duration in ms, written as `span_ms` reads it."""
 
-Minute = Annotated[int, BeforeValidator(_minute)]
+Minute = Annotated[int, BeforeValidator(_minute), PlainSerializer(clock_text)]
 """Minutes since midnight, written "HH:MM"; "24:00" is midnight."""
 
-Days = Annotated[frozenset[int], BeforeValidator(_days)]
+Days = Annotated[frozenset[int], BeforeValidator(_days), PlainSerializer(_days_text)]
 """Days of the week, Monday is 0; written as names and spans of names."""
 
 Zone = Annotated[str, BeforeValidator(_zone)]

@@ -19,6 +19,8 @@ from streaming.config import ServeSettings, Settings, environment_of, load_setti
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.expectations import Evidence, check_stories
 from streaming.demo.frame import INTERVAL_MS, LOOK_MS, catch_up, empty_folder, free_port, look, play, wait
+from streaming.demo.inbox import Inbox
+from streaming.demo.people import act, alert_settings, check_people
 from streaming.demo.stories import FIRST_PASS_S
 from streaming.exceptions import SetupError
 from streaming.process import Program, Programs
@@ -46,23 +48,22 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
     notices: deque[str] = deque(maxlen=1)
     port = free_port()
 
-    def environment(bootstrap: str) -> dict[str, str]:
-        return environment_of(_settings(bootstrap, tables, port))
-
     with (
+        Inbox(folder / "inbox.jsonl") as inbox,
         stop_signals() as stop,
         console.status("starting a Kafka broker …") as status,
         EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES) as broker,
         Programs(
-            folder / "logs", environment_of(_settings(broker.bootstrap, tables, port)), notices.append
+            folder / "logs", environment_of(_settings(broker.bootstrap, tables, port, inbox.url)), notices.append
         ) as programs,
     ):
         status.stop()
         for program in (JOB, PROBE, ALERTER, _traffic(broker.bootstrap, folder, seconds)):
             programs.start(program)
+        threading.Thread(target=act, args=(str(tables), "demo", stop), daemon=True, name="people").start()
         if seconds is None:
             programs.start(SERVER)
-            settings = _settings(broker.bootstrap, tables, port)
+            settings = _settings(broker.bootstrap, tables, port, inbox.url)
             page = f"page at {page_url(settings)}"
             console.print(lines(page), soft_wrap=True)
 
@@ -78,7 +79,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
             catch_up(stop, str(tables))
             _fall_silent(console, stop, programs, str(tables))
         programs.stop(["probe", "job", "alerter"])
-        missing = _judge(console, tables, folder / "journal.jsonl") if quiet else ["it was stopped"]
+        missing = _judge(console, tables, folder) if quiet else ["it was stopped"]
     for sentence in missing:
         console.print(lines(f"missing: {sentence}", style="red"), soft_wrap=True)
     if not missing:
@@ -86,7 +87,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
     return 1 if missing else 0
 
 
-def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
+def _settings(bootstrap: str, tables: Path, port: int, inbox: str) -> Settings:
     settings = load_settings(cluster="demo", lake=str(tables))
     if settings.rocketmq is not None:
         message = (
@@ -106,7 +107,7 @@ def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
             "probe": settings.probe.model_copy(update={"interval_ms": INTERVAL_MS}),
             "job": settings.job.model_copy(update={"trigger_ms": INTERVAL_MS}),
             # (Default rules, without the user's targets: a demo must not page anyone.)
-            "alerts": type(settings.alerts)(look_ms=LOOK_MS),
+            "alerts": alert_settings(inbox, LOOK_MS),
             "serve": ServeSettings(listen=f"127.0.0.1:{port}", refresh_ms=1_000),
         }
     )
@@ -129,7 +130,8 @@ def _fall_silent(console: Console, stop: threading.Event, programs: Programs, la
     wait(stop, lake, sql, ["resolved"], "no end of the silence")
 
 
-def _judge(console: Console, tables: Path, journal: Path) -> list[str]:
+def _judge(console: Console, tables: Path, folder: Path) -> list[str]:
     reader = LakeReader(tables)
     print_summary(console, reader)
-    return check_stories(Evidence(reader, journal))
+    evidence = Evidence(reader, folder / "journal.jsonl")
+    return check_stories(evidence) + check_people(evidence, folder / "inbox.jsonl")

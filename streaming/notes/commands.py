@@ -170,9 +170,8 @@ def _kind_of(lake: str, cluster: str, name: str, known: Known) -> str:
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
-        message = (
-            f"{visible(name)} is the name of a {' and of a '.join(kinds)}: add --kind {' or --kind '.join(kinds)}."
-        )
+        words = " and of a ".join({OWNER: "team"}.get(one, one) for one in kinds)
+        message = f"{visible(name)} is the name of a {words}: add --kind {' or --kind '.join(kinds)}."
         raise SetupError(message)
     close = difflib.get_close_matches(name, [*known.rules, *teams, *groups], n=3)
     hint = f" Did you mean {' or '.join(visible(one, 80) for one in close)}?" if close else ""

@@ -40,8 +40,8 @@ from streaming.up.live import Quiet, lines, live_rows, render
 # Each program gets only the secrets that it needs.
 _ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS)
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS) + _ROCKETMQ
-_TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
-_LOGIN = ("EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD")
+_TARGETS = ("EVENKEEL_ALERTS__TARGETS", "EVENKEEL_ALERTS__HEARTBEAT_URL")
+_LOGIN = ("EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD", "EVENKEEL_SERVE__MARKS_TOKEN")
 _STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES + _LOGIN)

@@ -26,6 +26,17 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
         ),
         owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
         strategies=({"groups": "/^a/", "strategy": "range"},),
+        alerts={
+            "heartbeat_url": "https://hc.example.org/s3cret",
+            "targets": {"ops": "json://a:1", "am": "alertmanager://b:2"},
+            "routes": [{"targets": ["ops"], "labels": {"a": "/b/"}, "repeat_after": "1h30m", "continue": True}],
+            "quiet_hours": [{"from": "22:00", "to": "24:00", "days": ["fri-mon"], "time_zone": "Europe/Berlin"}],
+            "maintenance": [
+                {"from": "2026-12-01T22:00:00+01:00", "to": "2026-12-02T02:00:00+01:00", "owners": ["others"]},
+                {"from": "03:00", "to": "04:15", "days": "sun"},
+            ],
+            "reports": [{"targets": ["ops"], "team": "others", "every": "week", "day": "tue", "at": "07:30"}],
+        },
     )
     for name, value in environment_of(loaded).items():
         monkeypatch.setenv(name, value)
@@ -40,7 +51,13 @@ def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
 
 
 def test_the_login_of_the_server_goes_to_the_server_alone() -> None:
-    login = {"EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD"}
-    assert login <= set(environment_of(load_settings(serve={"token": "t", "password": "p"})))
+    login = {"EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD", "EVENKEEL_SERVE__MARKS_TOKEN"}
+    assert login <= set(environment_of(load_settings(serve={"token": "t", "password": "p", "marks_token": "m"})))
     assert all(login <= set(program.without) for program in (PROBE, JOB, ALERTER))
     assert not login & set(SERVER.without)
+
+
+def test_targets_and_the_heartbeat_url_go_to_the_alerter_alone() -> None:
+    secrets = {"EVENKEEL_ALERTS__TARGETS", "EVENKEEL_ALERTS__HEARTBEAT_URL"}
+    assert all(secrets <= set(program.without) for program in (PROBE, JOB, SERVER))
+    assert not secrets & set(ALERTER.without)

@@ -17,6 +17,7 @@ from dashboards.export.sqlfiles import SECTIONS
 from dashboards.format import Clock, reasons
 from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, history_queries, queries, server_queries
+from streaming.groups.causes import CAUSES
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
@@ -199,6 +200,11 @@ def test_a_query_reads_columns_that_the_tables_have_and_never_all_of_them() -> N
         assert query.tables, query.name
         for name in query.tables:
             table_named(name.removesuffix("_current"))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("cost_causes*.sql")), ids=lambda path: path.stem)
+def test_every_cause_is_counted(path: Path) -> None:
+    assert sorted(re.findall(r"'cause'(?: AS kind)?, '(\w+)'", path.read_text("utf-8"))) == sorted(CAUSES)
 
 
 def test_the_worst_groups_come_first_and_say_why(memory: PageLake) -> None:

@@ -1,0 +1,131 @@
+"""Stories 17 to 20: what people do beside the groups, and what becomes of it.
+
+17. A colleague mutes `reports-stuck-rebalance` for an hour. Its alerts fire and resolve in the table, and the inbox
+    gets none of them.
+18. A deploy of `clicks-pile-up` is marked. The message about its drift says so.
+19. The alert `offsets_blocked` is expected: a maintenance window names it. It fires and resolves, and nothing is sent.
+20. The drift of `clicks-pile-up` is explained: what `evenkeel assign` makes of the explanation's line differs from what
+    the members had in exactly the partitions that drifted.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from assignors.jsonl import assign_line
+from streaming.config import AlertSettings
+from streaming.demo.expectations import Evidence
+from streaming.exceptions import SetupError
+from streaming.explain import tell
+from streaming.notes import Known, mark, mute
+
+MUTED = "reports-stuck-rebalance"
+MARKED = "clicks-pile-up"
+ANNOUNCED = "offsets_blocked"
+
+_MARK = "deploy of the clicks' consumers 2.0"
+_WINDOW = "the brokers' disks are changed"
+
+# The job creates the tables some seconds after its start, and the first alert needs a batch more.
+_PATIENCE_S = 120.0
+
+
+def alert_settings(url: str, look_ms: int) -> AlertSettings:
+    """The alerter's settings: one target, and a maintenance window around the demo."""
+    now = datetime.now(UTC)
+    window = {
+        "from": (now - timedelta(minutes=1)).isoformat(),
+        "to": (now + timedelta(days=7)).isoformat(),
+        "rules": [ANNOUNCED],
+        "reason": _WINDOW,
+    }
+    return AlertSettings.model_validate(
+        {"look_ms": look_ms, "targets": {"inbox": url}, "first_start": "deliver", "maintenance": [window]}
+    )
+
+
+def act(lake: str, cluster: str, stop: threading.Event) -> None:
+    """Mute and mark as soon as the lake is there; in a thread of its own."""
+    until = time.monotonic() + _PATIENCE_S
+    while not stop.is_set() and time.monotonic() < until:
+        try:
+            mark(lake, cluster, _MARK, MARKED)
+            mute(lake, cluster, MUTED, "1h", "its consumers are being rebuilt", Known((), ()), "group")
+        except (SetupError, OSError):
+            stop.wait(0.5)
+        else:
+            return
+
+
+def check_people(evidence: Evidence, inbox: Path) -> list[str]:
+    """One sentence for everything that is missing."""
+    sent = [json.loads(line) for line in inbox.read_text("utf-8").splitlines()]
+    checks = ((17, _muted), (18, _marked), (19, _announced))
+    missing = [f"story {number}: {sentence}" for number, check in checks for sentence in check(evidence, sent)]
+    return [*missing, *(f"story 20: {sentence}" for sentence in _explained(evidence))]
+
+
+def _muted(evidence: Evidence, sent: list[dict[str, Any]]) -> Iterator[str]:
+    yield from _held(evidence, "group_id", MUTED, f"group {MUTED} is muted by ")
+    if told := [one["title"] for one in sent if one.get("group_id") == MUTED]:
+        yield f"{MUTED} is muted, and yet was sent: {told}"
+    if not evidence.one("SELECT count(*) FROM mutes_current WHERE name = ?", MUTED):
+        yield f"the table mutes should have a mute of {MUTED}"
+
+
+def _marked(evidence: Evidence, sent: list[dict[str, Any]]) -> Iterator[str]:
+    if not evidence.one("SELECT count(*) FROM marks WHERE group_id = ?", MARKED):
+        yield f"the table marks should have a mark of {MARKED}"
+    told = [one for one in sent if (one.get("rule"), one.get("group_id")) == ("drift", MARKED)]
+    firing = [one for one in told if one["state"] == "firing"]
+    if len(firing) != 1 or _MARK not in firing[0].get("before", ""):
+        yield f"one message about the drift of {MARKED} should name the deploy, there are {firing or 'none'}"
+    elif "kafka-consumer-groups --bootstrap-server" not in firing[0].get("next", ""):
+        yield f"the message about the drift of {MARKED} should name a command, it has {firing[0].get('next')}"
+    if [one["state"] for one in told[1:]] != ["resolved"]:
+        yield f"the drift of {MARKED} should have been sent with its end, it was {[one['state'] for one in told]}"
+
+
+def _announced(evidence: Evidence, sent: list[dict[str, Any]]) -> Iterator[str]:
+    yield from _held(evidence, "rule", ANNOUNCED, f"maintenance: {_WINDOW}")
+    if told := [one["title"] for one in sent if one.get("rule") == ANNOUNCED]:
+        yield f"{ANNOUNCED} was announced, and yet was sent: {told}"
+
+
+def _held(evidence: Evidence, column: str, name: str, why: str) -> Iterator[str]:
+    fired = evidence.rows(f"SELECT transition_id FROM alerts WHERE {column} = ? AND state = 'firing'", name)  # noqa: S608
+    if not fired:
+        yield f"an alert of {name} should have fired"
+    sql = "SELECT outcome, reason FROM alert_deliveries WHERE transition_id = ?"
+    for one in fired:
+        rows = evidence.rows(sql, one["transition_id"])
+        if not any(row["outcome"] == "held" and row["reason"].startswith(why) for row in rows):
+            yield f"a message about {name} should have been held back because of {why!r}, it has {rows}"
+
+
+def _explained(evidence: Evidence) -> Iterator[str]:
+    sql = (
+        "SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason, "
+        "matching_library, drifted_count, drifted_partitions, inputs FROM drift "
+        "WHERE group_id = ? AND verdict = 'drifted' ORDER BY decision DESC LIMIT 1"
+    )
+    found = evidence.rows(sql, MARKED)
+    if not found:
+        yield f"{MARKED} should have drifted"
+        return
+    row = found[0]
+    told = tell(row, None)
+    line = told.json(row, None)
+    answer = assign_line({name: value for name, value in line.items() if name != "explanation"})
+    owners = {(topic, p): member for member, of in answer.get("assignment", {}).items() for topic, p in of}
+    wrong = [
+        one for one in row["drifted_partitions"] if owners.get((one["topic"], one["partition"])) != one["expected"]
+    ]
+    if wrong or not told.sentences:
+        yield f"the drift of {MARKED} should be explained by its own inputs, {wrong or answer} is not"

@@ -1,0 +1,112 @@
+"""What preceded an alert: the group's newest rebalance at that time, moved coordinators, marks; and the command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from streaming.alerts.circumstances import Happened
+from streaming.alerts.decisions import Decided
+from streaming.alerts.delivery.wording import Wording, quoted
+from streaming.notes import Mark
+from streaming.tables import DeltaLake, table_named
+from tests.alerts.build import START
+
+MINUTE = 60_000
+
+_FIRING = Decided(
+    "t", "a", "c", "drift", "critical", "g", None, None, (), "firing", None, START, START, 7, False, None, "", START
+)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = str(tmp_path_factory.mktemp("before") / "lake")
+    lake = DeltaLake(root)
+    lake.create()
+
+    def decided(group: str, decision: int, minutes: float, *causes: tuple[str, str]) -> list[object]:
+        time = round(START + minutes * MINUTE)
+        named = {
+            "cluster": "c", "group_id": group, "decision": decision, "record_time": time, "revision": 1,
+            "event_date": time // 86_400_000,
+            "causes": [(cause, evidence, None, [], None, None, None) for cause, evidence in causes],
+        }  # fmt: skip
+        return [named.get(column.name) for column in table_named("rebalance_churn").columns]
+
+    rows = [
+        decided("g", 1, -30, ("member_joined", "x")),
+        decided("g", 2, -4, ("member_gone", "worker-2 on 10.0.0.7")),
+        decided("g", 3, 6, ("member_joined", "y")),
+        decided("h", 4, -20, ("coordinator_moved", "")),
+        decided("i", 5, -10, ("coordinator_moved", ""), ("member_joined", "")),
+        decided("j", 6, -45, ("coordinator_moved", "")),
+    ]
+    lake.append("rebalance_churn", rows, "made", 0)
+    return root
+
+
+def _before(lake: str, alert: Decided, *marks: Mark) -> str | None:
+    (found,) = Happened(lake, "c").with_circumstances([alert], marks)
+    return Wording().before(found)
+
+
+def test_the_newest_rebalance_before_the_alert_is_named_with_its_cause_and_no_later_one(lake: str) -> None:
+    said = _before(lake, _FIRING)
+    assert said == (
+        "rebalance 4 min earlier (member_gone: worker-2 on 10.0.0.7); "
+        "the coordinator of 2 groups moved in the half hour before: a broker restarted or went away"
+    )
+
+
+def test_two_alerts_of_one_look_each_get_what_preceded_them(lake: str) -> None:
+    later = replace(_FIRING, transition_id="u", since=START + 10 * MINUTE, time=START + 10 * MINUTE)
+    first, second = Happened(lake, "c").with_circumstances([_FIRING, later], ())
+    assert [one.circumstances.rebalance and one.circumstances.rebalance.decision for one in (first, second)] == [2, 3]
+
+
+def test_marks_of_the_hour_before_that_concern_the_group_are_named(lake: str) -> None:
+    def mark(minutes: float, group: str | None, text: str) -> Mark:
+        return Mark(text, "c", text, group, "ann@host", round(START + minutes * MINUTE))
+
+    alert = replace(_FIRING, group_id="other")
+    said = _before(
+        lake,
+        alert,
+        mark(-90, None, "old"),
+        mark(-30, "g", "another's"),
+        mark(-20, None, "all"),
+        mark(-3, "other", "own"),
+    )
+    assert said is not None
+    assert "mark 20 min earlier: all (ann@host); mark 3 min earlier: own (ann@host)" in said
+    assert "old" not in said
+    assert "another's" not in said
+
+
+@pytest.mark.parametrize(
+    ("group", "word"),
+    [
+        ("billing", "billing"),
+        ("it's; rm -rf /", "'it'\"'\"'s; rm -rf /'"),
+        ("two\nlines", "$'two\\x0alines'"),
+        ("$(reboot)`reboot`", "'$(reboot)`reboot`'"),
+        ("\u202eevil", "$'\\xe2\\x80\\xaeevil'"),
+    ],
+)
+def test_a_name_in_a_command_is_one_word_of_a_shell(group: str, word: str) -> None:
+    assert quoted(group) == word
+    command = Wording(bootstrap="kafka-1:9092").command(replace(_FIRING, group_id=group))
+    assert command == f"kafka-consumer-groups --bootstrap-server kafka-1:9092 --describe --group {word}"
+
+
+def test_a_link_leads_to_the_page_as_of_then() -> None:
+    wording = Wording(public_url="https://keel.example.org/x", tables={"drift": "drift"})
+    assert wording.link(replace(_FIRING, rule="lag", group_id="a/b c")) == (
+        "https://keel.example.org/x/groups/a%2Fb%20c?cluster=c&from=2027-01-15T07%3A15Z&to=2027-01-15T08%3A15Z"
+    )
+    assert wording.link(replace(_FIRING, rule="silence", group_id=None)) == (
+        "https://keel.example.org/x/alerts/silence?cluster=c&from=2027-01-15T07%3A15Z&to=2027-01-15T08%3A15Z"
+    )
+    assert Wording().link(_FIRING) is None

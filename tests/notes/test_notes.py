@@ -1,0 +1,130 @@
+"""Mutes and marks: the commands, what they refuse, and the tables under concurrent writers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from streaming.config import Owner
+from streaming.exceptions import SetupError
+from streaming.notes import Known, Mark, NoteBook, mark, mute, print_mutes, unmute, write_mark
+from streaming.tables import DeltaLake, LakeReader, table_named
+
+KNOWN = Known(("drift", "lag"), (Owner(team="payments", groups=("/^pay/",)), Owner(team="lag", groups=("x",))))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    """A lake with the groups pay-1 and drift."""
+    root = str(tmp_path / "lake")
+    made = DeltaLake(root)
+    made.create()
+    columns = table_named("group_health").columns
+    rows = [
+        {
+            "cluster": "c",
+            "group_id": group,
+            "round": 1,
+            "round_time": 0,
+            "event_date": 0,
+            "ended": False,
+            "findings": [],
+        }
+        for group in ("pay-1", "drift")
+    ]
+    made.append("group_health", [[row.get(column.name) for column in columns] for row in rows], "made", 0)
+    return root
+
+
+@pytest.mark.parametrize(("name", "kind"), [("pay-1", "group"), ("/^pay/", "group"), ("payments", "owner")])
+def test_what_a_name_means_is_found_out(lake: str, name: str, kind: str) -> None:
+    said = mute(lake, "c", name, "2h", "a deploy", KNOWN)
+    assert said.startswith(f"Muted {kind} {name} on c until ")
+    (found,) = NoteBook(lake, "c").mutes()
+    assert (found.kind, found.name, found.reason, found.until - found.since) == (kind, name, "a deploy", 7_200_000)
+    assert NoteBook(lake, "other").mutes() == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "span", "reason", "kind", "said"),
+    [
+        ("drift", "2h", "x", None, "drift is the name of a rule and of a group: add --kind rule or --kind group."),
+        ("lag", "2h", "x", None, "lag is the name of a rule and of a team: add --kind rule or --kind owner."),
+        ("pay-2", "2h", "x", None, r"There is no rule, team or living group pay-2 on c\. Did you mean pay-1"),
+        ("/(/", "2h", "x", None, r"The regular expression /\(/ does not compile\."),
+        ("pay-1", "soon", "x", None, "--for is wrong: 'soon' is no duration"),
+        ("pay-1", "400d", "x", None, "A mute lasts a year at most"),
+        ("pay-1", "2h", "  ", None, "Say why with --reason"),
+    ],
+)
+def test_what_cannot_be_muted_is_one_sentence(
+    lake: str, name: str, span: str, reason: str, kind: str | None, said: str
+) -> None:
+    with pytest.raises(SetupError, match=said):
+        mute(lake, "c", name, span, reason, KNOWN, kind)
+    assert NoteBook(lake, "c").mutes() == ()
+
+
+def test_a_mute_of_a_group_that_is_yet_to_come_says_its_kind(lake: str) -> None:
+    assert mute(lake, "c", "tomorrow", "1d", "x", KNOWN, "group").startswith("Muted group tomorrow")
+
+
+def test_mutes_are_listed_ended_by_name_or_id_and_then_gone(lake: str) -> None:
+    mute(lake, "c", "pay-1", "2h", "[bold]a\x1b[31m deploy", KNOWN)
+    mute(lake, "c", "payments", "1h", "x", KNOWN)
+    out = StringIO()
+    print_mutes(lake, "c", Console(file=out, width=200))
+    assert "[bold]a\\x1b[31m deploy" in out.getvalue()
+    out = StringIO()
+    print_mutes(lake, "c", Console(file=out, width=200), as_json=True)
+    first, second = map(json.loads, out.getvalue().splitlines())
+    assert (first["name"], second["name"]) == ("payments", "pay-1")
+    assert unmute(lake, "c", "pay-1") == "Ended: group pay-1. What still fires is delivered now."
+    assert unmute(lake, "c", first["mute_id"]).startswith("Ended: owner payments.")
+    with pytest.raises(SetupError, match="No mute of pay-1 holds on c; none does"):
+        unmute(lake, "c", "pay-1")
+    assert LakeReader(lake).count("mutes_current") == 0
+
+
+def test_a_mark_has_its_time_and_its_group(lake: str) -> None:
+    mark(lake, "c", " deploy of\npay ", "pay-1", "2026-11-25T10:00+01:00")
+    mark(lake, "c", "rack 2 moved")
+    first, second = NoteBook(lake, "c").marks()
+    assert (first.text, first.group_id, first.time) == ("deploy of\\npay", "pay-1", 1_764_061_200_000 + 31_536_000_000)
+    assert second.group_id is None
+    for text, at in (("", None), ("x" * 201, None), ("x", "yesterday"), ("x", "2026-11-25T10:00")):
+        with pytest.raises(SetupError):
+            mark(lake, "c", text, None, at)
+
+
+def test_a_folder_that_is_no_lake_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="There is no lake in"):
+        mark(str(tmp_path / "typo"), "c", "deploy")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_write_at_once_and_none_is_lost(lake: str) -> None:
+    def write(number: int) -> None:
+        for n in range(5):
+            write_mark(lake, Mark(f"{number}-{n}", "c", "deploy", None, "api", n), n)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(NoteBook(lake, "c").marks()) == 20
+
+
+def test_a_book_sees_what_others_write_and_reads_again_only_then(lake: str) -> None:
+    book = NoteBook(lake, "c")
+    assert book.marks() == ()
+    mark(lake, "c", "one")
+    assert [one.text for one in book.marks()] == ["one"]
+    mark(lake, "c", "two")
+    assert sorted(one.text for one in book.marks()) == ["one", "two"]
