@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dashboards.boards.broker_lists import broker_lists
+from dashboards.boards.parts.broker_lists import broker_lists
 from dashboards.format import DASH, Clock
 
 NOW = datetime(2026, 11, 25, 10, 40, tzinfo=UTC)
