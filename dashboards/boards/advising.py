@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.board import Board, Row, View
-from dashboards.boards.chips import chips, cluster_chips
+from dashboards.boards.parts.chips import chips, cluster_chips
 
 __all__ = ["BOARD", "saving"]
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.address import RANGES
-from dashboards.boards.alert_rows import attempts, history, owed, severity_of, states, targets
 from dashboards.boards.board import Board, NotThereError, Row, View
-from dashboards.boards.chips import chips, cluster_chips
-from dashboards.boards.notes import muted_rows, mutes
-from dashboards.boards.past import ranges, within
+from dashboards.boards.parts.alert_rows import attempts, history, owed, severity_of, states, targets
+from dashboards.boards.parts.chips import chips, cluster_chips
+from dashboards.boards.parts.notes import muted_rows, mutes
+from dashboards.boards.parts.past import ranges, within
 from dashboards.boards.rules import RuleText
 
 __all__ = ["ALERTS", "RULE"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dashboards.boards.board import View
-from dashboards.boards.notes import muted_rows
+from dashboards.boards.parts.notes import muted_rows
 
 __all__ = ["firing"]
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dashboards.query import history_queries, queries
 from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
-from streaming.tables import LakeReader, Written, alerter_place
+from streaming.tables import LakeReader, Stretch, StretchReader, Written, alerter_place, table_named
 
 __all__ = ["Archive", "Signs"]
 
@@ -41,6 +41,10 @@ _MOST_ANSWERS = 64
 # Questions that wait. More than a handful of people at once ask for different months only in an attack.
 _MOST_WAITING: Final = 16
 
+
+# Queries over raw rows of one group in a stretch of time, with the only table that each reads: all others read tables
+# with far fewer rows. Only files that can hold any of it are opened, or a day that nobody compacted would take minutes.
+_STRETCHES: Final[Mapping[str, str]] = {"lag_map": "lag", "load_steps": "group_health"}
 
 # Files of `rounds` that are looked at: some ten minutes of batches.
 _NEWEST_FILES: Final = 60
@@ -73,6 +77,9 @@ class Archive:
         self._reader: LakeReader | None = None
         self._refreshed = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
+        # (Of their own, so that no chart of the last hour waits until a large lake is open.)
+        self._stretches = {name: StretchReader(root, table_named(name), "round_time") for name in _STRETCHES.values()}
+        self._stretching = ThreadPoolExecutor(1, thread_name_prefix="stretch")
         self._answers: OrderedDict[tuple[Any, ...], _Answer] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -83,7 +90,11 @@ class Archive:
             EvenkeelError: The lake cannot be read.
         """
         key = _key(name, parameters)
-        rows: list[dict[str, Any]] | None = self._found(key, _GOOD_S, lambda reader: _rows(reader, name, parameters))
+        rows: list[dict[str, Any]] | None
+        if name in _STRETCHES:
+            rows = self._found(key, _GOOD_S, lambda: self._stretch(name, parameters), self._stretching)
+        else:
+            rows = self._found(key, _GOOD_S, lambda: _rows(self._whole(), name, parameters))
         return rows
 
     def known(self, name: str, **parameters: Any) -> list[dict[str, Any]] | None:
@@ -101,7 +112,7 @@ class Archive:
         Raises:
             EvenkeelError: The lake cannot be read.
         """
-        found: list[Contents] | None = self._found(("",), _TABLES_GOOD_S, lambda _: contents(self._root))
+        found: list[Contents] | None = self._found(("",), _TABLES_GOOD_S, lambda: contents(self._root))
         return found
 
     def signs(self, clusters: Sequence[str]) -> Signs | None:
@@ -113,17 +124,19 @@ class Archive:
         Raises:
             EvenkeelError: The lake cannot be read.
         """
-        found: Signs | None = self._found(("signs", *clusters), _GOOD_S, lambda reader: _signs(reader, clusters))
+        found: Signs | None = self._found(("signs", *clusters), _GOOD_S, lambda: _signs(self._whole(), clusters))
         return found
 
-    def _found(self, key: tuple[Any, ...], good_s: float, read: Callable[[LakeReader], Any]) -> Any:
+    def _found(
+        self, key: tuple[Any, ...], good_s: float, read: Callable[[], Any], thread: ThreadPoolExecutor | None = None
+    ) -> Any:
         with self._lock:
             known = self._answers.get(key)
             if known is None or (known.found.done() and time.monotonic() - known.asked_at > good_s):
                 waiting = sum(not answer.found.done() for answer in self._answers.values())
                 if waiting >= _MOST_WAITING:
                     return None
-                known = _Answer(self._thread.submit(self._read, read), time.monotonic())
+                known = _Answer((thread or self._thread).submit(read), time.monotonic())
                 self._answers[key] = known
                 while len(self._answers) > _MOST_ANSWERS:
                     self._answers.popitem(last=False)
@@ -143,14 +156,23 @@ class Archive:
     def stop(self) -> None:
         """Take no more questions."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self._stretching.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, read: Callable[[LakeReader], Any]) -> Any:
+    def _whole(self) -> LakeReader:
+        """All tables, at most a minute old; for the archive's own thread."""
         if self._reader is None:
             self._reader = LakeReader(self._root)
         elif time.monotonic() - self._refreshed > _GOOD_S:
             self._reader.refresh()
         self._refreshed = time.monotonic()
-        return read(self._reader)
+        return self._reader
+
+    def _stretch(self, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Rows of a query over one stretch; for the thread of stretches."""
+        since, until = parameters["since"], parameters["until"]
+        stretch = Stretch(since, until, parameters["cluster"], parameters["group_id"])
+        reader = self._stretches[_STRETCHES[name]]
+        return reader.rows(history_queries()[name].duckdb, parameters, stretch)
 
 
 def _signs(reader: LakeReader, clusters: Sequence[str]) -> Signs:

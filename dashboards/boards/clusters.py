@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.board import HEALTH, Board, Row, View
-from dashboards.boards.status import silent
+from dashboards.boards.parts.status import silent
 from streaming.terminal import age
 
 __all__ = ["BOARD", "missing"]

@@ -8,10 +8,10 @@ from typing import Any
 from dashboards import format as words
 from dashboards.boards.address import WrongAddressError
 from dashboards.boards.board import Board, NotThereError, Row, View
-from dashboards.boards.decisions import decision_rows, unassigned
 from dashboards.boards.group import members_of, topic_link
-from dashboards.boards.owners import owners
-from dashboards.boards.strategies import strategies
+from dashboards.boards.parts.decisions import decision_rows, unassigned
+from dashboards.boards.parts.owners import owners
+from dashboards.boards.parts.strategies import strategies
 from streaming.explain import tell
 
 __all__ = ["BOARD"]

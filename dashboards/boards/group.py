@@ -10,12 +10,14 @@ from dashboards import format as words
 from dashboards.boards.address import LIVE, RANGES, Range
 from dashboards.boards.alerts import firing
 from dashboards.boards.board import Board, NotThereError, Row, View
-from dashboards.boards.decisions import decision_rows
 from dashboards.boards.overview import behind
-from dashboards.boards.owners import owners
-from dashboards.boards.past import decisions_within, in_memory, left_out, ranges
-from dashboards.boards.plots import Heard, history_plot, lag_plot, rebalance_plot
-from dashboards.boards.strategies import strategies
+from dashboards.boards.parts.broker_lists import broker_lists
+from dashboards.boards.parts.decisions import decision_rows
+from dashboards.boards.parts.owners import owners
+from dashboards.boards.parts.past import in_memory, ranges
+from dashboards.boards.parts.strategies import strategies
+from dashboards.boards.parts.timeline import decided, timeline
+from dashboards.charts.plots import Heard, history_plot, lag_plot
 from dashboards.lake import since
 
 __all__ = ["BOARD", "found_group", "members_of", "topic_link"]
@@ -43,22 +45,27 @@ def _fill(view: View) -> Mapping[str, Any]:
     members, partitions = view.ask("members", **name), view.ask("partitions", **name)
     verdict = next(iter(view.ask("verdict", **name)), None)
     span = view.address.range(view.now)
-    decisions = decisions_within(view, span, group["cluster"], group["group_id"])
-    plot = _lag(view, group, decisions or (), span)
+    of_rocketmq = group["source"] == "rocketmq"
+    found = decided(view, span, group["cluster"], group["group_id"])
+    decisions = found.rows if found is not None else ()
+    moves = timeline(found, span)
+    # (A line for each of very many decisions would hide the lag.)
+    plot = _lag(view, group, decisions if found is not None and found.steps is None else (), span)
     return {
         "group": _head(group, verdict, view),
         "alerts": firing(view, group["cluster"], group["group_id"]),
         "owners": owners(members, verdict, partitions, view.clock, topic_link(view, group["cluster"])),
+        "broker_lists": broker_lists(view.ask("broker_members", **name), view.clock) if of_rocketmq else [],
         "ranges": ranges(view, span, RANGES),
-        "reading": decisions is None or plot is None,
+        "reading": found is None or plot is None,
         "lag": plot,
         "by_partition": view.address.link(
             "groups", group["group_id"], "lag", cluster=view.cluster, range=span.name if span.name != LIVE else None
         ),
-        "moves": rebalance_plot(decisions or (), span),
-        "decisions": decision_rows((decisions or ())[:_SHOWN_DECISIONS], view, with_group=False),
-        "decided": len(decisions or ()),
-        "left_out": left_out(view, span, group["cluster"], group["group_id"]),
+        "moves": moves,
+        "decisions": decision_rows(decisions[:_SHOWN_DECISIONS], view, with_group=False),
+        "decided": len(decisions),
+        "left_out": found.left_out if found is not None else "",
         "all_decisions": view.address.link("rebalances", cluster=group["cluster"], range=span.name),
         "strategies": strategies(view.ask("what_if", **name), verdict, view.clock),
         "members": members_of(members, partitions, view, group["cluster"]),

@@ -11,9 +11,10 @@ from dashboards.boards.address import LIVE, RANGES, Range
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.group import found_group
 from dashboards.boards.load import could_be, headroom, hot, judged, whole_hours
-from dashboards.boards.measures import held, measure_plot
-from dashboards.boards.past import in_memory, ranges
-from dashboards.boards.plots import Heard
+from dashboards.boards.parts.past import in_memory, ranges
+from dashboards.charts.measures import held, measure_plot
+from dashboards.charts.plots import Heard
+from dashboards.charts.steps import floor
 
 __all__ = ["BOARD", "by_member", "by_partition", "by_topic", "history_series"]
 
@@ -176,7 +177,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         if compared:
             before = view.archive.ask("load_topics", **name, since=whole.before.begin, until=whole.before.end)
     partitions, members = view.ask("load_partitions", **name), view.ask("load_members", **name)
-    plots = _plots(view, group, span)
+    plots = _plots(view, group, row, span)
     topics = by_topic(partitions, told or (), before or ())
     named = {"cluster": group["cluster"] if view.cluster else None}
     return {
@@ -233,34 +234,31 @@ def _facts(row: Row, view: View) -> list[dict[str, str]]:
     return [{"word": word, "value": value, "title": title} for word, value, title in facts]
 
 
-def _plots(view: View, group: Row, span: Range) -> dict[str, Any] | None:
-    """The two charts; None while their rows are still being read."""
+def _plots(view: View, group: Row, row: Row, span: Range) -> dict[str, Any] | None:
+    """The two charts; None while their rows are still being read. `row` is the group's of load.sql."""
     name = {"cluster": group["cluster"], "group_id": group["group_id"]}
     rated = ("produced", "consumed")
     if in_memory(view, span):
         minutes = next((m for m in (1, 2, 5, 10) if span.length <= m * timedelta(minutes=_MOST_STEPS)), 10)
-        since = span.begin - view.lake.reach
-        until = span.end.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        rows = view.archive.ask(
-            "load_steps", **name, since=since.replace(second=0, microsecond=0), until=until, minutes=minutes
-        )
+        width = timedelta(minutes=minutes)
+        live = view.now - span.end < width
+        # (Whole steps, so that the same question is asked for as long as a step; the present is known without one.)
+        since, until = floor(span.begin - view.lake.reach, width), floor(span.end, width) + (not live) * width
+        rows = view.archive.ask("load_steps", **name, since=since, until=until, minutes=minutes)
         if rows is None:
-            # (The chart of a moment ago is better than none while the next minute is read.)
-            earlier = {"since": since.replace(second=0, microsecond=0) - timedelta(minutes=1)}
-            rows = view.archive.known(
-                "load_steps", **name, **earlier, until=until - timedelta(minutes=1), minutes=minutes
-            )
+            # (The chart of a moment ago is better than none while the next step is read.)
+            rows = view.archive.known("load_steps", **name, since=since - width, until=until - width, minutes=minutes)
         if rows is None:
             return None
+        points: list[tuple[datetime, Row]] = [(one["hour"] + one["step"] * width, one) for one in rows]
+        if live and row["round_time"] >= until:
+            points.append((row["round_time"], row))
         newest = next((r["round_time"] for r in view.ask("rounds") if r["cluster"] == group["cluster"]), view.now)
         heard = Heard(min(newest, view.now), view.lake.reach)
 
         def drawn(*columns: str) -> list[list[Any]]:
             return held(
-                (
-                    (row["hour"] + row["step"] * timedelta(minutes=minutes), [row[column] for column in columns])
-                    for row in rows
-                ),
+                ((time, [one[column] for column in columns]) for time, one in points),
                 span,
                 heard,
             )

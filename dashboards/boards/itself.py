@@ -12,8 +12,8 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.boards.archive import Signs
 from dashboards.boards.board import Board, Row, View
-from dashboards.boards.chips import cluster_chips
-from dashboards.boards.status import silent
+from dashboards.boards.parts.chips import cluster_chips
+from dashboards.boards.parts.status import silent
 from streaming.catalog import Contents
 from streaming.tables import Written
 from streaming.terminal import age

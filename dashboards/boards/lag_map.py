@@ -10,20 +10,15 @@ from typing import Any, Final
 from dashboards.boards.address import RANGES, Range
 from dashboards.boards.board import Board, Row, View
 from dashboards.boards.group import found_group
-from dashboards.boards.heat import LEVELS, Line, Steps, lines_of_hours, lines_of_rows, map_plot, valued
-from dashboards.boards.past import in_memory, ranges
+from dashboards.boards.parts.past import in_memory, ranges
+from dashboards.charts.heat import LEVELS, Line, lines_of_hours, lines_of_rows, map_plot, valued
+from dashboards.charts.steps import Steps, floor, hours_of, minutes_of
 
-__all__ = ["BOARD", "hours_of", "minutes_of"]
+__all__ = ["BOARD"]
 
 # As many lines as a screen holds at a readable height; the table below names the worst of them.
 _MOST: Final = 60
 _TOLD: Final = 15
-
-# Columns: more are narrower than a finger, and a reader of a table has no use for them.
-_MOST_COLUMNS: Final = 100
-
-_MINUTES: Final = (1, 2, 5, 10, 15, 20, 30, 60)
-_HOURS: Final = (1, 2, 3, 4, 6, 8, 12, 24)
 
 # Longer spans are judged by the day: whether a group was observed is looked up in as many rows as there are days.
 _BY_HOUR: Final = RANGES["30d"]
@@ -37,17 +32,6 @@ class _Found:
     steps: Steps
     of_all: int
     rest: int | None
-
-
-def minutes_of(length: timedelta) -> int:
-    """Length of a column for a span whose raw rows are read, min."""
-    return next((m for m in _MINUTES if length <= m * timedelta(minutes=_MOST_COLUMNS)), _MINUTES[-1])
-
-
-def hours_of(length: timedelta) -> int:
-    """Length of a column for a longer span, h: a part of a day, or several days."""
-    needed = length / timedelta(hours=_MOST_COLUMNS)
-    return next((h for h in _HOURS if needed <= h), 24 * -(-int(needed + 1) // 24))
 
 
 def _fill(view: View) -> Mapping[str, Any]:
@@ -84,7 +68,7 @@ def _of_rows(view: View, group: Row, span: Range, by: str) -> _Found | None:
     minutes = minutes_of(span.length)
     width = timedelta(minutes=minutes)
     live = view.now - span.end < width
-    end = _floor(span.end, width)
+    end = floor(span.end, width)
     number = max(1, -(-span.length // width))
     steps = Steps(end - (number - live) * width, width, number)
 
@@ -92,7 +76,7 @@ def _of_rows(view: View, group: Row, span: Range, by: str) -> _Found | None:
         return {
             "cluster": group["cluster"],
             "group_id": group["group_id"],
-            "since": _floor(steps.begin - view.lake.reach, timedelta(hours=1)),
+            "since": floor(steps.begin - view.lake.reach, timedelta(hours=1)),
             "until": until,
             "minutes": minutes,
             "by": by,
@@ -135,7 +119,7 @@ def _now(view: View, group: Row, rows: Sequence[Row], minutes: int) -> list[dict
                 "topic": topic,
                 "broker": row["broker"],
                 "partition": row["partition"],
-                "hour": _floor(time, timedelta(hours=1)),
+                "hour": floor(time, timedelta(hours=1)),
                 "step": time.minute // minutes,
                 "lag_max": row["lag"],
                 "behind_max": None,
@@ -153,7 +137,7 @@ def _of_hours(view: View, group: Row, span: Range) -> _Found | None:
     hours = hours_of(span.length)
     width = timedelta(hours=hours)
     day = timedelta(days=1)
-    begin = _floor(span.begin, min(width, day))
+    begin = floor(span.begin, min(width, day))
     steps = Steps(begin, width, max(1, -(-(span.end - begin) // width)))
     given = {
         "cluster": group["cluster"],
@@ -176,11 +160,6 @@ def _of_hours(view: View, group: Row, span: Range) -> _Found | None:
             columns.update(steps.at(midnight + part * width) for part in range(-(-day // width)))
     lines = lines_of_hours(rows, steps, within_day, columns)
     return _Found(lines, steps, rows[0]["of_all"] if rows else 0, rows[0]["rest_lag_max"] if rows else None)
-
-
-def _floor(moment: datetime, width: timedelta) -> datetime:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return moment - (moment - epoch) % width
 
 
 def _told(line: Line, steps: Steps, by: str, view: View) -> dict[str, Any]:

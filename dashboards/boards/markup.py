@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from dashboards import format as words
 from dashboards.boards.board import HEALTH
+from dashboards.charts.tables import table_of
 from streaming.terminal import age
 
 __all__ = ["plain", "render", "said"]
@@ -88,6 +89,7 @@ def _environment() -> Environment:
         title=_title,
         lines=_long,
         said=said,
+        table=table_of,
         json=lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),
     )
     made.globals.update(health_words=HEALTH, DASH=words.DASH)

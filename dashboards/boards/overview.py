@@ -10,7 +10,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.boards.alerts import firing
 from dashboards.boards.board import HEALTH, Board, Row, View
-from dashboards.boards.decisions import decision_rows
+from dashboards.boards.parts.decisions import decision_rows
 
 __all__ = ["BOARD", "pattern_of"]
 

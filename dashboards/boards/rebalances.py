@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, Row, View
-from dashboards.boards.chips import cluster_chips, owner_chips
-from dashboards.boards.decisions import decision_rows
-from dashboards.boards.past import decisions_within, left_out, ranges
-from dashboards.boards.plots import rebalance_plot
+from dashboards.boards.parts.chips import cluster_chips, owner_chips
+from dashboards.boards.parts.decisions import decision_rows
+from dashboards.boards.parts.past import ranges
+from dashboards.boards.parts.timeline import Decided, decided, of_owner, of_verdict, timeline
 
 __all__ = ["BOARD"]
 
@@ -22,22 +22,21 @@ _SHOWN: Final = 100
 def _fill(view: View) -> Mapping[str, Any]:
     span = view.address.range(view.now, default="24h")
     verdict = view.address.one_of("verdict", ("drifted", "identical", "unverified", "not_applicable", "pending"))
-    found = decisions_within(view, span, view.cluster, None)
+    found = decided(view, span, view.cluster, None)
     compared = view.address.one_of("compare", ("before",)) == "before"
-    before = decisions_within(view, span.before, view.cluster, None) if compared else None
+    before = decided(view, span.before, view.cluster, None) if compared else None
+    owners = owner_chips(view, {row["group_id"] for row in found.rows} if found is not None else ())
     owner = view.address.text("owner")
-    owners = owner_chips(view, {row["group_id"] for row in found or ()})
     if owner:
-        found = None if found is None else [row for row in found if view.owner(row["group_id"]) == owner]
-        before = None if before is None else [row for row in before if view.owner(row["group_id"]) == owner]
-    shown = [row for row in found or () if not verdict or (row["verdict"] or "pending") == verdict]
+        found, before = of_owner(found, view, owner), of_owner(before, view, owner)
+    shown = of_verdict(found.rows, verdict) if found is not None else []
+    plot = timeline(found, span, verdict)
     return {
         "ranges": ranges(view, span, RANGES),
         "owners": owners,
         "reading": found is None or (compared and before is None),
-        "left_out": left_out(view, span, view.cluster, None)
-        or (left_out(view, span.before, view.cluster, None) if compared else ""),
-        "sums": _sums(found or (), before),
+        "left_out": found.left_out if found is not None else "",
+        "sums": _sums(found, before),
         "compare": view.address.here(compare=None if compared else "before"),
         "compared": compared,
         "verdicts": [
@@ -47,31 +46,53 @@ def _fill(view: View) -> Mapping[str, Any]:
                 "chosen": word == verdict,
                 "href": view.address.here(verdict=None if word == verdict else word),
             }
-            for word, n in sorted(Counter(row["verdict"] or "pending" for row in found or ()).items())
+            for word, n in sorted(_verdicts(found).items())
         ],
         "clusters": cluster_chips(view),
-        "plot": rebalance_plot(shown, span),
+        "plot": plot,
         "decisions": decision_rows(shown[:_SHOWN], view, with_group=True),
         "hidden": max(0, len(shown) - _SHOWN),
     }
 
 
-def _sums(rows: Sequence[Row], before: Sequence[Row] | None) -> list[dict[str, Any]]:
+def _verdicts(found: Decided | None) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    if found is not None:
+        for row in found.rows if found.steps is None else found.steps:
+            counts[row["verdict"] or "pending"] += 1 if found.steps is None else row["decisions"]
+    return counts
+
+
+def _sums(found: Decided | None, before: Decided | None) -> list[dict[str, Any]]:
     """A few figures of a time, beside those of the time before."""
+    now, then = _figures(found), None if before is None else _figures(before)
     return [
-        {
-            "word": word,
-            "value": words.number(sum_of(rows)),
-            "before": words.number(sum_of(before)) if before is not None else "",
-        }
-        for word, sum_of in (
-            ("decisions", len),
-            ("rebalances", lambda found: sum(row["kind"] == "rebalance" for row in found)),
-            ("drifted", lambda found: sum(row["verdict"] == "drifted" for row in found)),
-            ("partitions moved", lambda found: sum(row["partitions_moved"] or 0 for row in found)),
-            ("more than needed", lambda found: sum(map(_avoidable, found))),
-        )
+        {"word": word, "value": words.number(value), "before": words.number(then[word]) if then is not None else ""}
+        for word, value in now.items()
     ]
+
+
+def _figures(found: Decided | None) -> dict[str, int]:
+    if found is not None and found.steps is not None:
+        decisions = sum(row["decisions"] for row in found.steps)
+        rebalances = sum(row["rebalances"] for row in found.steps)
+        drifted = sum(row["decisions"] for row in found.steps if row["verdict"] == "drifted")
+        avoidable = sum(row["moves_avoidable"] or 0 for row in found.steps)
+        moved = sum(row["partitions_moved"] or 0 for row in found.steps)
+    else:
+        rows = found.rows if found is not None else ()
+        decisions = len(rows)
+        rebalances = sum(row["kind"] == "rebalance" for row in rows)
+        drifted = sum(row["verdict"] == "drifted" for row in rows)
+        avoidable = sum(map(_avoidable, rows))
+        moved = sum(row["partitions_moved"] or 0 for row in rows)
+    return {
+        "decisions": decisions,
+        "rebalances": rebalances,
+        "drifted": drifted,
+        "partitions moved": moved,
+        "more than needed": avoidable,
+    }
 
 
 def _avoidable(row: Row) -> int:

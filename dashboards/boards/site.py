@@ -22,9 +22,9 @@ from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.every import BOARDS
 from dashboards.boards.itself import MOST_ROUNDS, alerter
 from dashboards.boards.markup import render
-from dashboards.boards.notes import marks
+from dashboards.boards.parts.notes import marks
+from dashboards.boards.parts.status import silent, status
 from dashboards.boards.rules import RulesFile
-from dashboards.boards.status import silent, status
 from dashboards.lake import PageLake
 from streaming.config import Owner
 from streaming.exceptions import EvenkeelError

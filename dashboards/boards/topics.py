@@ -9,8 +9,8 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.boards.address import WrongAddressError
 from dashboards.boards.board import Board, Row, View
-from dashboards.boards.chips import chips, cluster_chips
 from dashboards.boards.itself import size
+from dashboards.boards.parts.chips import chips, cluster_chips
 
 __all__ = ["BOARD", "NOBODY", "READ", "UNKNOWN", "produced_why", "reading_of", "unread_why"]
 

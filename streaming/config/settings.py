@@ -209,6 +209,8 @@ class ServeSettings(Section):
         partition_series: Whether `/metrics` has series by partition under our own names.
         most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
+        forget_days: After so many days without a round `/metrics` no longer has a cluster at all, if another one lives;
+            0 never forgets one.
         marks_token: Token of `POST /api/v1/marks`, the only request that writes; None takes no marks.
         public_url: Where people reach the page, "https://evenkeel.example.org/path"; messages of alerts link to it.
     """
@@ -224,6 +226,7 @@ class ServeSettings(Section):
     partition_series: bool = False
     most_series: int = Field(default=500_000, ge=1_000)
     burrow_minutes: float = Field(default=0.0, ge=0, le=24 * 60)
+    forget_days: float = Field(default=7.0, ge=0)
     public_url: str | None = None
     marks_token: SecretStr | None = None
 

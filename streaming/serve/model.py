@@ -91,6 +91,7 @@ class Model:
         self._whole = False
         self.burrow = settings.serve.burrow_minutes > 0
         self._commits = timedelta(minutes=settings.serve.burrow_minutes)
+        self._forget_s = settings.serve.forget_days * 86_400
         self.lake = PageLake(
             settings.lake,
             past=timedelta(hours=settings.serve.past_hours),
@@ -143,6 +144,16 @@ class Model:
             for name, cluster in snapshot.clusters.items()
             if self.quiet_s(name) > self.thresholds.silent_after_s(cluster.interval_ms)
         )
+
+    def gone(self, snapshot: Snapshot) -> frozenset[str]:
+        """Clusters that have been silent for so long that they are forgotten, while another one lives.
+
+        (Where none lives, the job may have died: that stays visible for ever.)
+        """
+        silent = self.silent(snapshot)
+        if not self._forget_s or silent == snapshot.clusters.keys():
+            return frozenset()
+        return frozenset(name for name in silent if self.quiet_s(name) > self._forget_s)
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
         alerts: dict[tuple[str, str, str], int] = {}

@@ -49,6 +49,7 @@ from streaming.tables.schema import (
     table_named,
 )
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
+from streaming.tables.stretch import Stretch, StretchReader
 
 __all__ = [
     "ADVICE_TABLES",
@@ -70,6 +71,8 @@ __all__ = [
     "LakeUnwritableError",
     "LostFile",
     "SqlError",
+    "Stretch",
+    "StretchReader",
     "Table",
     "TableCache",
     "Wanted",

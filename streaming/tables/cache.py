@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,8 +19,10 @@ import duckdb
 import pyarrow as pa
 
 from streaming.tables.dataset import DAY
+from streaming.tables.held import HeldTable, create_group_numbers
 from streaming.tables.log_tail import DataFile, DeltaLogTail
-from streaming.tables.read import VIEWS, current_sql
+from streaming.tables.memory import give_back, holding
+from streaming.tables.read import VIEWS
 from streaming.tables.schema import Table, table_named
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,8 +31,12 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # because what is merged is merged once per reading.
 _AT_FIRST, _AT_ONCE = 120, 1_000
 
-# In tables of the past a group is a number: comparing texts would be most of the work of every question.
-_GROUP = ("cluster", "group_id")
+# Rows that are in memory beside those that are held, while files are read: as many as our own compaction puts into a
+# row group. Fewer cost more merges, of which each writes the present anew.
+_PIECE_ROWS = 131_072
+
+# Rows of one reading, after which they are compressed: uncompressed they take up to 200 bytes each.
+_MOST_ROWS = 1_000_000
 
 # The day comes last: it is all that advice has.
 _TIMES = ("round_time", "record_time", "attempt_time", "to_time", "written_time", DAY)
@@ -72,31 +78,27 @@ class _Part:
         file: The file.
         near: Whether the current view needs it.
         since: Rows of an earlier time are not needed; None needs all. A file of a compacted day has all of it.
+        near_since: The same for the current view alone.
     """
 
     file: DataFile
     near: bool = True
     since: datetime | None = None
+    near_since: datetime | None = None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether reading all of it for both is less than reading it twice."""
+        return self.file.rows is not None and self.file.rows <= _PIECE_ROWS
 
 
 @dataclass(slots=True)
-class _Held:
-    table: Table
-    time: str
-    current: tuple[str, ...]
-    past: tuple[str, ...]
-    reach: timedelta | None
-    span: timedelta
-    log_tail: DeltaLogTail
-    grouped: bool
-    """Whether a row speaks of a group."""
-    todo: list[_Part] = field(default_factory=list)
-    """Files that are still to be read, the oldest first."""
+class _Followed:
+    """One table: its rows in memory, its log, and the files that are still to be read, the oldest first."""
 
-    @property
-    def past_columns(self) -> tuple[str, ...]:
-        """Columns of the past as they are kept: without those that the group's number stands for."""
-        return tuple(c for c in self.past if not (self.grouped and c in _GROUP))
+    held: HeldTable
+    log_tail: DeltaLogTail
+    todo: list[_Part] = field(default_factory=list)
 
 
 class TableCache:
@@ -115,29 +117,28 @@ class TableCache:
             past: How far back from the newest row of a cluster the tables go.
         """
         self._lock = threading.Lock()
-        self._connection = duckdb.connect()
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("CREATE TABLE group_numbers (number INTEGER, cluster VARCHAR, group_id VARCHAR)")
-        self._held = [_held(root, table_named(name), wish, past) for name, wish in wanted.items()]
-        for held in self._held:
-            self._create(held)
-        names = {held.table.name for held in self._held if held.current}
+        self._connection = holding()
+        create_group_numbers(self._connection)
+        self._followed = [
+            _followed(self._connection, root, table_named(name), wish, past) for name, wish in wanted.items()
+        ]
+        by_name = {one.held.table.name: one.held for one in self._followed}
+        for held in by_name.values():
+            held.create()
         for view in VIEWS:
-            name = view.removesuffix("_current")
-            if name in names:
-                columns = next(held.current for held in self._held if held.table.name == name)
-                sql = current_sql(table_named(name), f"newest_{name}", columns)
-                self._connection.execute(f"CREATE VIEW {view} AS {sql}")
+            one = by_name.get(view.removesuffix("_current"))
+            if one is not None and one.current:
+                one.create_current()
 
     @property
     def behind(self) -> int:
         """Files that were there at the first look and are not read yet."""
-        return sum(len(held.todo) for held in self._held)
+        return sum(len(one.todo) for one in self._followed)
 
     @property
     def present_behind(self) -> int:
         """Those of them that the `_current` views need."""
-        return sum(part.near for held in self._held for part in held.todo)
+        return sum(part.near for one in self._followed for part in one.todo)
 
     def update(self) -> bool:
         """Take in what is new; the first time, the newest files of each table. True if anything has changed.
@@ -147,19 +148,21 @@ class TableCache:
         """
         with self._whole():
             # A batch writes `rounds` last: looked at first, everything of the rounds that it shows is there.
-            ordered = sorted(self._held, key=lambda h: h.table.name != "rounds")
-            new_files = {held.table.name: held.log_tail.look() for held in ordered}
+            ordered = sorted(self._followed, key=lambda one: one.held.table.name != "rounds")
+            new_files = {one.held.table.name: one.log_tail.look() for one in ordered}
             changed = False
-            for held in self._held:
-                found = new_files[held.table.name]
+            for one in self._followed:
+                found = new_files[one.held.table.name]
                 if found.is_snapshot:
                     changed = True
-                    self._empty(held)
-                    held.todo = self._worth_reading(held, found.files)
-                    self._read(held, _AT_FIRST)
+                    one.held.empty()
+                    one.todo = _worth_reading(one.held, found.files)
+                    self._read(one, _AT_FIRST, present_first=True)
                 elif found.files:
                     changed = True
-                    self._take(held, [_Part(file) for file in found.files])
+                    self._take(one, [_Part(file) for file in found.files])
+        if any(found.is_snapshot for found in new_files.values()):
+            self._compress()
         return changed
 
     def read_on(self) -> None:
@@ -168,24 +171,22 @@ class TableCache:
         Raises:
             LakeUnreadableError: One of them cannot be read.
         """
-        held = max(self._held, key=lambda h: (any(part.near for part in h.todo), len(h.todo)))
+        one = max(self._followed, key=lambda one: (any(part.near for part in one.todo), len(one.todo)))
         with self._whole():
-            self._read(held, _AT_ONCE)
+            self._read(one, _AT_ONCE)
+        self._compress()
 
     def tidy(self) -> None:
         """Let go of what is older than was asked for, and lay the past out by group; call it now and then."""
         if self.behind:
             return
         with self._whole():
-            for held in self._held:
-                if held.past:
-                    self._keep(f"past_{held.table.name}", held, held.span)
-                if held.current:
-                    # (What has ended says so itself: no living row is dropped for its time, for clocks can be off.)
-                    if held.reach is not None and not held.table.closes:
-                        self._keep(f"newest_{held.table.name}", held, held.reach)
-                    if held.table.closes:
-                        self._connection.execute(f"DELETE FROM newest_{held.table.name} WHERE ended")  # noqa: S608
+            for one in self._followed:
+                one.held.drop_old()
+        for one in self._followed:
+            if one.held.past and one.held.grouped:
+                one.held.sort(self._whole, self._compress)
+        self._compress()
 
     def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run a query; one dict per row."""
@@ -217,127 +218,113 @@ class TableCache:
             yield
         except BaseException:
             self._connection.rollback()
-            for held in self._held:
-                held.log_tail.forget()
-                held.todo.clear()
+            for one in self._followed:
+                one.log_tail.forget()
+                one.todo.clear()
             raise
         self._connection.commit()
 
-    def _create(self, held: _Held) -> None:
-        name = held.table.name
-        empty = held.table.arrow_schema.empty_table()
-        self._connection.register("incoming", empty)
-        if held.current:
-            self._connection.execute(f"CREATE TABLE newest_{name} AS SELECT {_list(held.current)} FROM incoming")  # noqa: S608
-        if held.past:
-            number, source = ("0::INTEGER AS number, ", f"past_{name} JOIN group_numbers USING (number)")
-            if not held.grouped:
-                number, source = "", f"past_{name}"
-            self._connection.execute(
-                f"CREATE TABLE past_{name} AS SELECT {number}{_list(held.past_columns)} FROM incoming"  # noqa: S608
-            )
-            self._connection.execute(f"CREATE VIEW {name} AS SELECT {_list(held.past)} FROM {source}")  # noqa: S608
-        self._connection.unregister("incoming")
+    def _compress(self) -> None:
+        """Compress what was written, and give back what that frees; later, if a question is being answered."""
+        with suppress(duckdb.TransactionException):
+            self._connection.execute("CHECKPOINT")
+        give_back()
 
-    def _empty(self, held: _Held) -> None:
-        for kind, columns in (("newest", held.current), ("past", held.past)):
-            if columns:
-                self._connection.execute(f"DELETE FROM {kind}_{held.table.name}")  # noqa: S608
+    def _read(self, one: _Followed, most: int, *, present_first: bool = False) -> None:
+        parts: list[_Part] = []
+        rows = 0
+        for part in reversed(one.todo[-most:]):
+            rows += part.file.rows or _MOST_ROWS
+            if parts and (rows > _MOST_ROWS or (present_first and not part.near)):
+                break
+            parts.append(part)
+        if parts:
+            del one.todo[-len(parts) :]
+            one.todo += self._take(one, parts[::-1], past_later=present_first)
 
-    def _worth_reading(self, held: _Held, files: tuple[DataFile, ...]) -> list[_Part]:
-        newest: dict[tuple[str, str] | None, datetime] = {}
-        for file in files:
-            if file.newest is not None:
-                newest[file.clusters] = max(newest.get(file.clusters, _LONG_AGO), file.newest)
-        # A round of the future, by a wrong clock, must not make all others old.
-        now = datetime.now(UTC)
-        found = []
-        for file in reversed(files):
-            until = min(newest.get(file.clusters, now), now)
-            age = until - file.newest if file.newest is not None else timedelta(0)
-            near = bool(held.current) and (held.reach is None or age <= held.reach)
-            if near or (held.past and age <= held.span):
-                needed = [held.span] * bool(held.past) + [held.reach] * near
-                # (In a file of several clusters one may have been silent for long: its newest rows are the present.)
-                of_one = file.newest is not None and file.clusters is not None and len(set(file.clusters)) == 1
-                spans = [span for span in needed if span is not None]
-                since = until - max(spans) if of_one and len(spans) == len(needed) else None
-                found.append(_Part(file, near, since))
-        return found
+    def _take(self, one: _Followed, parts: list[_Part], *, past_later: bool = False) -> list[_Part]:
+        """Merge rows into what is held.
 
-    def _read(self, held: _Held, most: int) -> None:
-        part = held.todo[-most:]
-        if part:
-            self._take(held, part)
-            del held.todo[-most:]
+        The present and the past are read apart where a large file has more of the past than of the present: the present
+        has many columns, of which a whole day would be read for its last minutes.
 
-    def _take(self, held: _Held, parts: list[_Part]) -> None:
-        for near in (True, False):
-            alike = [part for part in parts if part.near is near]
-            if not alike:
-                continue
-            columns = {*held.past, *(held.current if near else ())}
-            times = [part.since for part in alike]
-            since = None if None in times else min(time for time in times if time is not None)
-            self._connection.register("incoming", held.log_tail.read([p.file for p in alike], columns, since))
-            if near and held.current:
-                self._merge(held)
-            if held.past:
-                self._add_to_past(held)
+        Args:
+            one: The table.
+            parts: Files of it.
+            past_later: What would have to be read apart is left.
+
+        Returns:
+            What is left of the parts, the oldest first.
+        """
+        held = one.held
+        near = [part for part in parts if part.near] if held.current else []
+        alike = [part for part in near if part.near_since == part.since or part.is_small] if held.past else []
+        others = [part for part in near if part not in alike]
+        rest = [part for part in parts if part not in alike] if held.past else []
+        # (Merged once: each merge writes the present anew, and what it replaces is freed at the transaction's end.)
+        newest = []
+        for _ in self._rows(one, alike, {*held.current, *held.past}, [part.since for part in alike]):
+            newest.append(held.newest())
+            held.add_to_past()
+        rows = self._rows(one, others, held.current, [part.near_since for part in others])
+        newest.extend(held.newest() for _ in rows)
+        if newest:
+            held.merge(pa.concat_tables(newest))
+        if past_later:
+            return [replace(part, near=False) for part in rest]
+        for _ in self._rows(one, rest, held.past, [part.since for part in rest]):
+            held.add_to_past()
+        return []
+
+    def _rows(
+        self, one: _Followed, parts: list[_Part], columns: Collection[str], since: Collection[datetime | None]
+    ) -> Iterator[None]:
+        """Rows of files as "incoming", a piece at a time."""
+        if not parts:
+            return
+        first = None if None in since else min(time for time in since if time is not None)
+        for rows in one.log_tail.pieces([part.file for part in parts], columns, first, _PIECE_ROWS):
+            self._connection.register("incoming", rows)
+            yield
             self._connection.unregister("incoming")
 
-    def _add_to_past(self, held: _Held) -> None:
-        number, source = "", "incoming"
-        if held.grouped:
-            self._connection.execute(
-                "INSERT INTO group_numbers SELECT (SELECT count(*) FROM group_numbers) + row_number() OVER () - 1,"
-                " cluster, group_id FROM (SELECT DISTINCT cluster, group_id FROM incoming)"
-                " ANTI JOIN group_numbers USING (cluster, group_id)"
-            )
-            number, source = "number, ", "incoming JOIN group_numbers USING (cluster, group_id)"
-        self._connection.execute(
-            f"INSERT INTO past_{held.table.name} SELECT {number}{_list(held.past_columns)} FROM {source}"  # noqa: S608
-        )
 
-    def _merge(self, held: _Held) -> None:
-        name, columns = f"newest_{held.table.name}", _list(held.current)
-        key, newest = _list(held.table.key), ", ".join(f'"{c}" DESC' for c in held.table.newest_by)
-        self._connection.execute(
-            f"CREATE OR REPLACE TABLE {name} AS SELECT {columns} FROM ("  # noqa: S608
-            f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest}) AS age FROM ("
-            f"SELECT {columns} FROM incoming UNION ALL SELECT {columns} FROM {name})) WHERE age = 1"
-        )
-
-    def _keep(self, name: str, held: _Held, span: timedelta) -> None:
-        """Rebuild a table without what is older than a span before its newest row (or now), laid out by group."""
-        past = name.startswith("past_")
-        group = "number" if past and held.grouped else "cluster"
-        # For the past, the newest of each group's cluster would cost a join over all of it, for what it saves.
-        by_cluster = "" if past and held.grouped else " WHERE o.cluster = t.cluster"
-        self._connection.execute(
-            f'CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} AS t WHERE t."{held.time}" IS NULL'  # noqa: S608
-            f' OR t."{held.time}" >= (SELECT least(max(o."{held.time}"), now()) FROM {name} AS o{by_cluster})'
-            f' - to_seconds({span.total_seconds()}) ORDER BY t.{group}, t."{held.time}"'
-        )
+def _worth_reading(held: HeldTable, files: tuple[DataFile, ...]) -> list[_Part]:
+    newest: dict[tuple[str, str] | None, datetime] = {}
+    for file in files:
+        if file.newest is not None:
+            newest[file.clusters] = max(newest.get(file.clusters, _LONG_AGO), file.newest)
+    # A round of the future, by a wrong clock, must not make all others old.
+    now = datetime.now(UTC)
+    found = []
+    for file in reversed(files):
+        until = min(newest.get(file.clusters, now), now)
+        age = until - file.newest if file.newest is not None else timedelta(0)
+        near = bool(held.current) and (held.reach is None or age <= held.reach)
+        if near or (held.past and age <= held.span):
+            # (In a file of several clusters one may have been silent for long: its newest rows are the present.)
+            of_one = file.newest is not None and file.clusters is not None and len(set(file.clusters)) == 1
+            of_past = until - held.span if of_one else None
+            of_present = until - held.reach if of_one and held.reach is not None else None
+            found.append(_Part(file, near, of_past, of_present))
+    return found
 
 
-def _held(root: str, table: Table, wish: Wanted, past: timedelta) -> _Held:
+def _followed(
+    connection: duckdb.DuckDBPyConnection, root: str, table: Table, wish: Wanted, past: timedelta
+) -> _Followed:
     names = {c.name for c in table.columns}
     time = next(name for name in _TIMES if name in names)
     needed = {"cluster", time, *({"group_id"} & set(table.key))}
     # What the view itself asks for, beside the columns that it shows.
     of_view = {*needed, *table.key, *table.newest_by, *(("ended",) if table.closes else ())}
-    return _Held(
+    held = HeldTable(
+        connection=connection,
         table=table,
         time=time,
         current=tuple(c.name for c in table.columns if wish.current and c.name in wish.current | of_view),
         past=tuple(c.name for c in table.columns if wish.past and c.name in wish.past | needed),
         reach=wish.reach,
         span=past if wish.span is None else min(wish.span, past),
-        log_tail=DeltaLogTail(root, table, time),
-        grouped="group_id" in table.key,
     )
-
-
-def _list(columns: Collection[str]) -> str:
-    return ", ".join(f'"{column}"' for column in columns)
+    return _Followed(held, DeltaLogTail(root, table, time))

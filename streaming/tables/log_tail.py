@@ -7,7 +7,7 @@ Looking again costs one or two small reads, however many files the table has; op
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final, TypeVar
@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -44,6 +45,7 @@ class DataFile:
         newest: Newest time in it; None where the log does not tell.
         rounds: First and last round in it; None where the log does not tell, or the table has no rounds.
         written: When it was written, ms since the epoch.
+        rows: Rows in it; None where the log does not tell.
     """
 
     path: str
@@ -52,6 +54,7 @@ class DataFile:
     newest: datetime | None
     rounds: tuple[int, int] | None
     written: int
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +153,47 @@ class DeltaLogTail:
         Raises:
             LakeUnreadableError: A file is gone or broken.
         """
-        wanted = [c.name for c in self.table.columns if c.name in columns]
         try:
-            found = data_set(((file.path, file.day) for file in files), self._schema, self._fs)
-            time = pc.field(self._time)
-            return found.to_table(columns=wanted, filter=None if since is None else (time >= since) | time.is_null())
+            return self._data(files).to_table(columns=self._known(columns), filter=self._later(since))
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
+
+    def pieces(
+        self, files: Sequence[DataFile], columns: Collection[str], since: datetime | None, rows: int
+    ) -> Iterator[pa.Table]:
+        """Read as `read` does, a piece at a time: what it takes in memory does not depend on how large the files are.
+
+        Args:
+            files: The files.
+            columns: Names of columns.
+            since: As in `read`.
+            rows: About so many rows are read at once: whole small files, or row groups of a large one.
+
+        Raises:
+            LakeUnreadableError: A file is gone or broken.
+        """
+        for together in _portions(files, rows):
+            if len(together) > 1 or (together[0].rows or rows) < rows:
+                yield self.read(together, columns, since)
+                continue
+            try:
+                data, wanted = self._data(together), self._later(since)
+                for fragment in data.get_fragments(wanted):
+                    for group in fragment.split_by_row_group(wanted, self._schema):
+                        part = ds.FileSystemDataset([group], self._schema, data.format, self._fs)
+                        yield part.to_table(columns=self._known(columns), filter=wanted)
+            except (OSError, pa.ArrowException) as error:
+                raise self._unreadable(error) from error
+
+    def _data(self, files: Sequence[DataFile]) -> ds.FileSystemDataset:
+        return data_set(((file.path, file.day) for file in files), self._schema, self._fs)
+
+    def _known(self, columns: Collection[str]) -> list[str]:
+        return [c.name for c in self.table.columns if c.name in columns]
+
+    def _later(self, since: datetime | None) -> pc.Expression | None:
+        time = pc.field(self._time)
+        return None if since is None else (time >= since) | time.is_null()
 
     def _open(self) -> NewFiles:
         table = DeltaTable(self.uri)
@@ -209,6 +246,7 @@ class DeltaLogTail:
                     newest=self._newest(high.get(self._time), None if day is None else date.fromisoformat(day)),
                     rounds=_both(low.get("round"), high.get("round")),
                     written=add.get("modificationTime", 0),
+                    rows=stats.get("numRecords"),
                 )
             )
         return found
@@ -221,6 +259,7 @@ class DeltaLogTail:
             newest=self._newest(row.get(f"max.{self._time}"), row.get(f"partition.{DAY}")),
             rounds=_both(row.get("min.round"), row.get("max.round")),
             written=_ms(row["modification_time"]),
+            rows=row.get("num_records"),
         )
 
     def _newest(self, value: str | datetime | None, day: date | None) -> datetime | None:
@@ -241,8 +280,24 @@ def _commit_path(version: int) -> str:
 
 def _thin(actions: pa.Table, time: str) -> pa.Table:
     bounds = ("min.cluster", "max.cluster", "min.round", "max.round", f"max.{time}")
-    wanted = ("path", "modification_time", f"partition.{DAY}", *bounds)
+    wanted = ("path", "modification_time", "num_records", f"partition.{DAY}", *bounds)
     return actions.select([name for name in wanted if name in actions.column_names])
+
+
+def _portions(files: Sequence[DataFile], rows: int) -> Iterator[list[DataFile]]:
+    """Files that are read together: no more rows than that, or one file."""
+    together: list[DataFile] = []
+    held = 0
+    for file in files:
+        # (A file of unknown size may be a large one.)
+        size = rows if file.rows is None else file.rows
+        if together and held + size > rows:
+            yield together
+            together, held = [], 0
+        together.append(file)
+        held += size
+    if together:
+        yield together
 
 
 def _both(low: _T | None, high: _T | None) -> tuple[_T, _T] | None:

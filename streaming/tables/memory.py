@@ -1,4 +1,4 @@
-"""Connections to one database in memory, for SQL over rows that a process holds already.
+"""Databases in memory: connections to one for SQL over rows that a process holds already, and one that holds many rows.
 
 Opening a database takes 30 ms of processor time, because DuckDB writes its whole catalogue; a further connection to one
 that is open takes none.
@@ -6,12 +6,24 @@ that is open takes none.
 
 from __future__ import annotations
 
+import ctypes
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Final
 from uuid import uuid4
 
 import duckdb
+import pyarrow as pa
+
+# DuckDB's allocator keeps what was freed for the next time: after a day of 6 million rows was read in, 450 MB for 40 MB
+# of compressed rows. With these it gives back what is beyond 16 MB, at once or after a second.
+_GIVES_BACK: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "allocator_background_threads": "true",
+    "allocator_flush_threshold": "16MB",
+    "allocator_bulk_deallocation_flush_threshold": "16MB",
+}
 
 
 def in_memory() -> duckdb.DuckDBPyConnection:
@@ -30,6 +42,25 @@ def limited() -> duckdb.DuckDBPyConnection:
     connection = _limited_database().cursor()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def holding() -> duckdb.DuckDBPyConnection:
+    """A connection to a database of its own, that is to hold many rows for as long as a process lives.
+
+    They are compressed, to a tenth and less, by each `CHECKPOINT` that no other transaction is in the way of.
+    """
+    connection = duckdb.connect(config=_GIVES_BACK)
+    connection.execute("SET TimeZone = 'UTC'")
+    # (DuckDB draws a bar, even into a file, for what takes longer than two seconds.)
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system: Arrow's pool and the C library keep it for the next time."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # (only glibc has it)
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @cache

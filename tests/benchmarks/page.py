@@ -26,16 +26,17 @@ __all__ = ["page"]
 
 _TIMES = 7
 _ALL = (
-    "groups", "search", "since", "rebalances", "alerts", "rounds", "unseen",
+    "groups", "search", "since", "rebalances", "rebalance_steps", "alerts", "rounds", "unseen",
     # alerts, cost, clients, clusters, Evenkeel itself
-    "alert_states", "alert_history", "deliveries", "targets", "owed", "cost", "cost_causes", "clients", "libraries",
+    "alert_states", "alert_history", "deliveries", "targets", "owed", "marks", "mutes", "cost", "cost_causes",
+    "clients", "libraries",
     "clusters", "open_transactions", "rounds_past", "undecoded", "gaps",
     # drift, load, topics
     "verdict_steps", "verdict_groups", "verdicts", "load", "topics",
 )  # fmt: skip
 _ONE = (
     "members", "verdict", "partitions", "lag", "rebalances", "what_if", "load_members", "load_partitions",
-    "topic_groups", "topic_partitions",
+    "topic_groups", "topic_partitions", "broker_members",
 )  # fmt: skip
 
 
@@ -85,7 +86,7 @@ def _panels(lake: PageLake, say: Say) -> list[Figure]:
     newest: datetime = lake.ask("rounds")[0]["round_time"]
     span = {"since": since(lake.past, newest), "most": 12, "step": "minute", "imbalance": lake.thresholds.imbalance}
     worst = lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": span["imbalance"]})[0]
-    everything = {"cluster": None, "group_id": None, "text": "group", "rule": None, "until": newest, "topic": None,
+    everything = {"cluster": None, "group_id": None, "text": "checkout", "rule": None, "until": newest, "topic": None,
                   "verdict": None, "each": "yes", **span}  # fmt: skip
     one = {"cluster": worst["cluster"], "group_id": worst["group_id"], **span, "most": 200}
     one["topic"] = lake.ask("partitions", {key: one[key] for key in ("cluster", "group_id")})[0]["topic"]

@@ -10,11 +10,11 @@ import pytest
 
 from dashboards.boards.address import Range
 from dashboards.boards.advising import saving
-from dashboards.boards.alert_rows import lasted
 from dashboards.boards.clients import folded
 from dashboards.boards.clusters import missing
 from dashboards.boards.cost import source_of, sums
 from dashboards.boards.itself import alerter, delay, maintained, pace, size
+from dashboards.boards.parts.alert_rows import lasted
 from dashboards.boards.rules import rules_of
 from dashboards.format import DASH, Clock, reasons
 from streaming.exceptions import SetupError

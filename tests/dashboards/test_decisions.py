@@ -10,7 +10,7 @@ import pytest
 from dashboards.boards.address import Address
 from dashboards.boards.archive import Archive
 from dashboards.boards.board import View
-from dashboards.boards.decisions import decision_rows
+from dashboards.boards.parts.decisions import decision_rows
 from dashboards.format import DASH
 from dashboards.lake import PageLake
 

@@ -11,9 +11,9 @@ from dashboards.boards.address import Range
 from dashboards.boards.drift_history import drifted_groups, libraries, mismatches, reasons
 from dashboards.boards.group_load import by_member, by_partition, by_topic, history_series
 from dashboards.boards.load import could_be, headroom, hot, judged, whole_hours
-from dashboards.boards.measures import count_plot, held, measure_plot, step_of
-from dashboards.boards.plots import Heard
 from dashboards.boards.topics import produced_why, reading_of, unread_why
+from dashboards.charts.measures import count_plot, held, measure_plot, step_of
+from dashboards.charts.plots import Heard
 from dashboards.format import DASH, percent, rate
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)

@@ -128,6 +128,41 @@ def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address:
     )
 
 
+def test_a_chart_can_be_walked_by_keys_shows_marks_and_has_a_table_beside_it(address: str, look: Look) -> None:
+    def held_back(_route: Route) -> None:
+        """A refresh that is not answered before the test ends."""
+
+    page = look(f"{address}/groups/payments-audit", ready=".uplot canvas")
+    chart, spoken = page.locator("#plot-moves"), page.locator("[aria-live=polite]")
+    table = page.locator("#plot-moves-table")
+    expect(table.locator("tbody")).to_be_hidden()
+    table.locator("summary").click()
+    assert table.locator("tbody tr").count() >= 1
+    chart.focus()
+    chart.press("End")
+    expect(chart.locator(".tip")).to_be_visible()
+    said = spoken.inner_text()
+    newest = page.locator(".decisions tbody tr").first.locator("td").nth(4).inner_text()
+    assert f": {newest} moves" in said
+    chart.press("Home")
+    expect(spoken).not_to_have_text(said)
+    # Every kind of chart draws the page's list of marks.
+    page.route("**/*part=main*", held_back)
+    page.evaluate("""() => {
+        const at = JSON.parse(document.getElementById("plot-moves").dataset.plot).series[0][0];
+        const list = document.createElement("ul");
+        list.id = "marks";
+        list.innerHTML = `<li data-at="${at}"><span class="says">deploy of v2</span></li>`;
+        document.getElementById("content").append(list);
+        document.dispatchEvent(new Event("htmx:after:swap"));
+    }""")
+    chart.press("End")
+    chart.press("Home")
+    expect(spoken).to_contain_text("deploy of v2")
+    chart.evaluate("node => node.blur()")
+    expect(chart.locator(".tip")).to_be_hidden()
+
+
 def test_a_group_that_cannot_be_recomputed_shows_owners_and_claims_nothing(address: str, look: Look) -> None:
     page = look(f"{address}/groups/orders-pinned", ready=".matrix")
     expect(page.get_by_text("Who should own it cannot be recomputed: strategy 'pinned' is not known.")).to_be_visible()

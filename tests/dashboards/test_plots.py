@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dashboards.boards.address import Range
-from dashboards.boards.plots import Heard, lag_plot, rebalance_plot
+from dashboards.charts.plots import Heard, lag_plot, rebalance_plot
 
 END = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SPAN = Range("live", END - timedelta(hours=1), END)

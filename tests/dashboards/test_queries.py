@@ -98,7 +98,7 @@ def _values(query: Query) -> list[dict[str, Any]]:
     if "topic" in query.parameters and "(:topic IS NULL" not in query.sql:
         return [ONE | {"topic": "payments"}]
     if "each" in query.parameters:
-        return [EVERYTHING, EVERYTHING | {"each": "no"}]
+        return [EVERYTHING, EVERYTHING | {"each": "no"}, *([ONE] if "(:group_id IS NULL" in query.sql else [])]
     if "group_id" not in query.parameters:
         return [EVERYTHING]
     return [EVERYTHING, ONE] if "(:group_id IS NULL" in query.sql else [ONE, STRANGER]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.strategies import better, strategies
+from dashboards.boards.parts.strategies import better, strategies
 from dashboards.format import Clock
 
 NOW = datetime(2026, 11, 21, 14, 10, tzinfo=UTC)

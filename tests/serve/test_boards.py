@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashboards.boards import past
+from dashboards.boards.parts import past
 from dashboards.boards.rules import RulesFile
 from dashboards.format import DASH
 from streaming.alerts.decisions import Decisions
@@ -336,7 +336,7 @@ def test_decisions_that_are_left_out_are_said(
     group = MadeGroup("g", decisions=(90, 60, 30))
     served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [group], rounds=100))
     served.look()
-    assert "neither shown nor counted" not in served.get("/rebalances").text
+    assert "decisions are in the list" not in served.get("/rebalances").text
     monkeypatch.setattr(past, "_MOST", 2)
     served.model.lake.forget()
     for target in ("/rebalances", "/groups/g"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, WriterProperties
 
 from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
 
@@ -252,3 +252,43 @@ def test_a_cluster_that_was_silent_for_hours_stays_where_its_rows_share_a_file_w
     begun = cache(lake, past=timedelta(hours=2))
     begun.update()
     assert [(row["cluster"], row["verdict"]) for row in begun.rows(CURRENT)] == [("c", "v1"), ("d", "v23")]
+
+
+def test_large_files_are_read_and_sorted_in_pieces_and_give_the_same_rows(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.tables.cache._PIECE_ROWS", 7)
+    monkeypatch.setattr("streaming.tables.cache._MOST_ROWS", 20)
+    monkeypatch.setattr("streaming.tables.held._SORTED_AT_ONCE", 5)
+    groups = [f"g{number}" for number in range(12)]
+    for round_ in range(1, 6):
+        lake.append("group_health", [health(group, round_) for group in groups], "query", round_)
+    table = DeltaTable(lake.path("group_health"))
+    table.optimize.compact(writer_properties=WriterProperties(max_row_group_size=6))
+    lake.append("group_health", [health("g3", 6), health("new", 6)], "query", 6)
+    followed = cache(lake)
+    followed.update()
+    read_all(followed)
+    whole = LakeReader(lake.root)
+    for sql in (CURRENT, PAST):
+        assert followed.rows(sql) == whole.rows(sql)
+    followed.tidy()
+    for sql in (CURRENT, PAST):
+        assert followed.rows(sql) == whole.rows(sql)
+    laid_out = [tuple(row.values()) for row in followed.rows("SELECT number, round_time FROM past_group_health")]
+    assert len(laid_out) == 62
+    assert laid_out == sorted(laid_out)
+
+
+def test_a_question_that_is_being_answered_does_not_stop_a_reading(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 1)
+    followed = cache(lake)
+    followed.update()
+    reader = followed._connection.cursor()
+    reader.begin()
+    reader.execute("SELECT count(*) FROM past_group_health").fetchall()
+    lake.append("group_health", [health("a", 2)], "query", 2)
+    assert followed.update() is True
+    followed.tidy()
+    assert len(followed.rows(PAST)) == 2
+    reader.rollback()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
@@ -93,16 +93,18 @@ class Scrapes:
             raise StartingError
         if not snapshot.clusters:
             raise NoRoundsError
-        if cluster is None and mode in NEED_CLUSTER and len(snapshot.clusters) > 1:
+        there = snapshot.clusters.keys() - self._model.gone(snapshot)
+        if cluster is None and mode in NEED_CLUSTER and len(there) > 1:
             raise WhichClusterError
-        if cluster is not None and cluster not in snapshot.clusters:
+        if cluster is not None and cluster not in there:
             return None
         what = _What(mode, open_metrics, cluster, zipped)
         self._asked[what] = time.monotonic()
         silent = self._model.silent(snapshot)
         body = self._body(what, snapshot, silent)
         end = b"# EOF\n" if open_metrics else b""
-        live = written(self._live(snapshot, silent, cluster), open_metrics=open_metrics) + end
+        shown = there if cluster is None else {cluster}
+        live = written(self._live(snapshot, silent, shown), open_metrics=open_metrics) + end
         # (Two members one after the other are one gzip file: RFC 1952, 2.2.)
         return body + (_zipped(live) if zipped else live)
 
@@ -168,10 +170,10 @@ class Scrapes:
                    [sample(f'version="{version("evenkeel")}"', 1)], Level.CLUSTER),
         ]  # fmt: skip
 
-    def _live(self, snapshot: Snapshot, silent: frozenset[str], cluster: str | None) -> list[Family]:
+    def _live(self, snapshot: Snapshot, silent: frozenset[str], clusters: Collection[str]) -> list[Family]:
         """What is true at the moment of the scrape alone."""
         labels = Labels()
-        shown = {n: (f'cluster="{labels[n]}"', c) for n, c in snapshot.clusters.items() if cluster in {None, n}}
+        shown = {n: (f'cluster="{labels[n]}"', c) for n, c in snapshot.clusters.items() if n in clusters}
         return [
             Family(
                 "evenkeel_round_age_seconds",

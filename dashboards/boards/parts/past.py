@@ -35,7 +35,7 @@ def left_out(view: View, span: Range, cluster: str | None, group: str | None) ->
     if rows is None or len(rows) < _MOST:
         return ""
     oldest = view.clock.time(rows[-1]["record_time"])
-    return f"Only the newest {_MOST:,} decisions are looked at: any before {oldest} are neither shown nor counted."
+    return f"Only the newest {_MOST:,} decisions are in the list, none before {oldest}; chart and sums have all."
 
 
 def _decisions(view: View, span: Range, cluster: str | None, group: str | None) -> list[dict[str, Any]] | None:

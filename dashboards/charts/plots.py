@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.address import Range
+from dashboards.charts.steps import Steps
+from streaming.terminal import age
 
-__all__ = ["Heard", "history_plot", "lag_plot", "rebalance_plot"]
+__all__ = ["Heard", "history_plot", "lag_plot", "rebalance_plot", "step_plot"]
 
 Row = Mapping[str, Any]
 
@@ -29,7 +31,7 @@ class Heard:
 
 
 _SHAPES: Final = {"joined": 0, "left": 1, "joined and left": 2, "other": 3}
-"""What happened, as the number of a shape in page.js."""
+"""What happened, as the number of a shape in kinds.js."""
 
 
 def lag_plot(rows: Sequence[Row], decisions: Sequence[Row], span: Range, heard: Heard) -> dict[str, Any]:
@@ -107,9 +109,47 @@ def rebalance_plot(decisions: Sequence[Row], span: Range) -> dict[str, Any]:
             [row["partitions_moved_optimal"] for row in shown],
             [_shape(row) for row in shown],
         ],
-        "told": f"{words.number(len(shown))} decisions, "
-        f"{words.number(sum(row['partitions_moved'] or 0 for row in shown))} partitions moved",
+        "told": _told_moves(len(shown), sum(row["partitions_moved"] or 0 for row in shown)),
     }
+
+
+def step_plot(rows: Sequence[Row], steps: Steps, span: Range) -> dict[str, Any]:
+    """Many decisions over time: a bar of moves for each step, and the fewest needed as a tick across.
+
+    Args:
+        rows: Rows of rebalance_steps.sql.
+        steps: The columns; a row belongs to the one in which its own step begins.
+        span: What is shown.
+    """
+    decisions, moved, avoidable = ([0] * steps.number for _ in range(3))
+    for row in rows:
+        column = steps.at(row["time"])
+        if 0 <= column < steps.number:
+            decisions[column] += row["decisions"]
+            moved[column] += row["partitions_moved"] or 0
+            avoidable[column] += row["moves_avoidable"] or 0
+    width = int(steps.width.total_seconds())
+    begin = int(steps.begin.timestamp())
+    told = _told_moves(sum(decisions), sum(moved))
+    if any(decisions):
+        most = max(range(steps.number), key=lambda column: moved[column])
+        told += f"; most in {age(steps.width)}: {words.number(moved[most])} by {words.number(decisions[most])} of them"
+    return {
+        "kind": "steps",
+        "x": _x(span),
+        "width": width,
+        "series": [
+            [begin + column * width for column in range(steps.number)],
+            moved,
+            [all_ - more for all_, more in zip(moved, avoidable, strict=True)],
+            decisions,
+        ],
+        "told": told,
+    }
+
+
+def _told_moves(decisions: int, moved: int) -> str:
+    return f"{words.number(decisions)} decisions, {words.number(moved)} partitions moved"
 
 
 def _x(span: Range) -> list[int]:

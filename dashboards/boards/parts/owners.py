@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.board import Clock, Row
-from dashboards.boards.matrix import AS_EXPECTED, EXPECTED_HERE, UNJUDGED, WRONG, Matrix, MatrixRow, matrix
+from dashboards.boards.parts.matrix import AS_EXPECTED, EXPECTED_HERE, UNJUDGED, WRONG, Matrix, MatrixRow, matrix
 
 __all__ = ["owners"]
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from dashboards.boards.board import Row, View
-from dashboards.boards.past import whole_minutes
+from dashboards.boards.parts.past import whole_minutes
 from streaming.notes import Mute, muting
 from streaming.terminal import age
 

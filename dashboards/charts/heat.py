@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
+from dashboards.charts.steps import Steps
 
-__all__ = ["LEVELS", "Line", "Steps", "lines_of_hours", "lines_of_rows", "map_plot", "valued"]
+__all__ = ["LEVELS", "Line", "lines_of_hours", "lines_of_rows", "map_plot", "valued"]
 
 Row = Mapping[str, Any]
 
@@ -27,29 +28,6 @@ _READ: Final = frozenset({"nothing_unread", "one_offset"})
 """Reasons for a missing bound that say that nothing waits (one offset may be a transaction marker)."""
 
 _LONGEST_NAME: Final = 26
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """The columns of a map.
-
-    Attributes:
-        begin: Beginning of the first.
-        width: Length of each.
-        number: How many.
-    """
-
-    begin: datetime
-    width: timedelta
-    number: int
-
-    def at(self, moment: datetime) -> int:
-        """The column of a moment; below 0 or beyond the last outside of the map."""
-        return (moment - self.begin) // self.width
-
-    def end(self, column: int) -> datetime:
-        """The end of a column."""
-        return self.begin + (column + 1) * self.width
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +145,7 @@ def _held(
 
 
 def map_plot(lines: Sequence[Line], steps: Steps, by: str, of_all: int, rest: int | None) -> dict[str, Any]:
-    """Values for page.js, and the sentence.
+    """Values for the browser, and the sentence.
 
     Args:
         lines: The partitions, the worst first.

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.address import Range
-from dashboards.boards.plots import Heard
+from dashboards.charts.plots import Heard
 
-__all__ = ["count_plot", "held", "measure_plot", "step_of"]
+__all__ = ["count_plot", "held", "measure_plot", "measured", "step_of"]
 
 Row = Mapping[str, Any]
 
@@ -119,11 +119,14 @@ def _told_lines(lines: Sequence[Sequence[float | None]], names: Sequence[str], u
     for name, values in zip(names, lines, strict=False):
         known = [value for value in values if value is not None]
         if known:
-            said.append(f"{name} from {_value(min(known), unit)} to {_value(max(known), unit)}")
+            said.append(f"{name} from {measured(min(known), unit)} to {measured(max(known), unit)}")
     return "; ".join(said) or "nothing was measured in this time"
 
 
-def _value(value: float, unit: str) -> str:
+def measured(value: float | None, unit: str) -> str:
+    """A value with its unit; a dash for None."""
+    if value is None:
+        return words.DASH
     if unit == "/s":
         return f"{words.rate(value)}/s"
     return f"{words.number(value)} {unit}" if unit else words.ratio(value)

@@ -1,0 +1,1 @@
+"""What several boards show: lists, filters, the matrix, spans of time. Not boards themselves."""

@@ -1,0 +1,170 @@
+"""Rows of one table in a database in memory: the newest of each key, and the recent past, laid out by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import duckdb
+import pyarrow as pa
+
+from streaming.tables.read import current_sql
+from streaming.tables.schema import Table
+
+__all__ = ["HeldTable", "create_group_numbers"]
+
+# Rows of the past that are sorted at once: as many are in memory twice, uncompressed.
+_SORTED_AT_ONCE = 500_000
+
+# In tables of the past a group is a number: comparing texts would be most of the work of every question.
+_GROUP = ("cluster", "group_id")
+
+
+def create_group_numbers(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the table of groups and their numbers, which all tables of the past share; before any of those."""
+    connection.execute("CREATE TABLE group_numbers (number INTEGER, cluster VARCHAR, group_id VARCHAR)")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTable:
+    """What of a table is held. New rows come as the table "incoming" of the connection.
+
+    Attributes:
+        connection: The database.
+        table: The table.
+        time: The column by which rows grow old.
+        current: Columns of `<table>_current`, with those that the view itself needs; empty without that view.
+        past: Columns of the table itself; empty without it.
+        reach: How far the newest row of a key is of interest, before the newest of its cluster; None for ever.
+        span: How far back the table itself goes.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    table: Table
+    time: str
+    current: tuple[str, ...]
+    past: tuple[str, ...]
+    reach: timedelta | None
+    span: timedelta
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a row speaks of a group."""
+        return "group_id" in self.table.key
+
+    @property
+    def _past_columns(self) -> tuple[str, ...]:
+        """Columns of the past as they are kept: without those that the group's number stands for."""
+        return tuple(c for c in self.past if not (self.grouped and c in _GROUP))
+
+    def create(self) -> None:
+        """Create the tables and the view of the past."""
+        name = self.table.name
+        self.connection.register("incoming", self.table.arrow_schema.empty_table())
+        if self.current:
+            self.connection.execute(f"CREATE TABLE newest_{name} AS SELECT {_list(self.current)} FROM incoming")  # noqa: S608
+        if self.past:
+            number, source = ("0::INTEGER AS number, ", f"past_{name} JOIN group_numbers USING (number)")
+            if not self.grouped:
+                number, source = "", f"past_{name}"
+            self.connection.execute(
+                f"CREATE TABLE past_{name} AS SELECT {number}{_list(self._past_columns)} FROM incoming"  # noqa: S608
+            )
+            self.connection.execute(f"CREATE VIEW {name} AS SELECT {_list(self.past)} FROM {source}")  # noqa: S608
+        self.connection.unregister("incoming")
+
+    def create_current(self) -> None:
+        """Create the view `<table>_current`; after the tables and views that it joins."""
+        sql = current_sql(self.table, f"newest_{self.table.name}", self.current)
+        self.connection.execute(f"CREATE VIEW {self.table.name}_current AS {sql}")
+
+    def empty(self) -> None:
+        """Let go of all rows."""
+        for kind, columns in (("newest", self.current), ("past", self.past)):
+            if columns:
+                self.connection.execute(f"DELETE FROM {kind}_{self.table.name}")  # noqa: S608
+
+    def newest(self) -> pa.Table:
+        """Of the incoming rows the newest of each key, with the columns of the present."""
+        return self.connection.sql(self._newest_of(f"SELECT {_list(self.current)} FROM incoming")).to_arrow_table()  # noqa: S608
+
+    def merge(self, rows: pa.Table) -> None:
+        """Take rows, as `newest` gives them, into the present."""
+        name, columns = f"newest_{self.table.name}", _list(self.current)
+        self.connection.register("newer", rows)
+        both = f"SELECT {columns} FROM newer UNION ALL SELECT {columns} FROM {name}"  # noqa: S608
+        self.connection.execute(f"CREATE OR REPLACE TABLE {name} AS {self._newest_of(both)}")
+        self.connection.unregister("newer")
+
+    def _newest_of(self, rows: str) -> str:
+        key, newest = _list(self.table.key), ", ".join(f'"{c}" DESC' for c in self.table.newest_by)
+        return (
+            f"SELECT {_list(self.current)} FROM (SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest})"  # noqa: S608
+            f" AS age FROM ({rows})) WHERE age = 1"
+        )
+
+    def add_to_past(self) -> None:
+        """Take the incoming rows into the past."""
+        number, source = "", "incoming"
+        if self.grouped:
+            self.connection.execute(
+                "INSERT INTO group_numbers SELECT (SELECT count(*) FROM group_numbers) + row_number() OVER () - 1,"
+                " cluster, group_id FROM (SELECT DISTINCT cluster, group_id FROM incoming)"
+                " ANTI JOIN group_numbers USING (cluster, group_id)"
+            )
+            number, source = "number, ", "incoming JOIN group_numbers USING (cluster, group_id)"
+        self.connection.execute(
+            f"INSERT INTO past_{self.table.name} SELECT {number}{_list(self._past_columns)} FROM {source}"  # noqa: S608
+        )
+
+    def drop_old(self) -> None:
+        """Let go of what is older than was asked for, and of what has ended."""
+        if self.past:
+            # (Of the past the newest of each group's cluster would cost a join over all of it, for what it saves.)
+            self._drop(f"past_{self.table.name}", self.span, by_cluster=not self.grouped)
+        if not self.current:
+            return
+        if self.table.closes:
+            # (What has ended says so itself: no living row is dropped for its time, for clocks can be off.)
+            self.connection.execute(f"DELETE FROM newest_{self.table.name} WHERE ended")  # noqa: S608
+        elif self.reach is not None:
+            self._drop(f"newest_{self.table.name}", self.reach, by_cluster=True)
+
+    def _drop(self, name: str, span: timedelta, *, by_cluster: bool) -> None:
+        """Delete what is older than a span before the newest row, or now; rows without a time stay."""
+        where = " WHERE o.cluster = t.cluster" if by_cluster else ""
+        self.connection.execute(
+            f'DELETE FROM {name} AS t WHERE t."{self.time}" < (SELECT least(max(o."{self.time}"), now())'  # noqa: S608
+            f" FROM {name} AS o{where}) - to_seconds({span.total_seconds()})"
+        )
+
+    def sort(self, whole: Callable[[], AbstractContextManager[None]], compress: Callable[[], None]) -> None:
+        """Lay the past out by group, some groups at a time: each with its rows together, by time.
+
+        Args:
+            whole: A transaction for some groups.
+            compress: Called after each.
+        """
+        name = f"past_{self.table.name}"
+        found = self.connection.execute(f"SELECT number, count(*) FROM {name} GROUP BY 1 ORDER BY 1").fetchall()  # noqa: S608
+        first, rows = 0, 0
+        for place, (number, more) in enumerate(found):
+            rows += more
+            if rows < _SORTED_AT_ONCE and place + 1 < len(found):
+                continue
+            part = f"FROM {name} WHERE number BETWEEN {first} AND {number}"
+            with whole():
+                self.connection.execute(
+                    f'CREATE OR REPLACE TEMP TABLE sorted AS SELECT * {part} ORDER BY number, "{self.time}"'
+                )
+                self.connection.execute(f"DELETE {part}")
+                self.connection.execute(f"INSERT INTO {name} SELECT * FROM sorted")  # noqa: S608
+                self.connection.execute("DROP TABLE sorted")
+            compress()
+            first, rows = number + 1, 0
+
+
+def _list(columns: Collection[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)
