@@ -10,7 +10,7 @@ from streaming.catalog import contents, faults
 from streaming.config import Settings, checkpoint_of
 from streaming.doctor.line import Line
 from streaming.exceptions import EvenkeelError, SetupError
-from streaming.process import ALERTER, JOB, MAINTAINER, fault_of_store, holder_of
+from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
 
@@ -22,14 +22,14 @@ def look_at_lake(settings: Settings) -> Iterator[Line]:
     """All looks at the lake."""
     yield _checkpoint(settings)
     kind = "store" if on_object_store(settings.lake) else "folder"
+    if kind == "store":
+        answers, fault = try_store(settings.lake)
+        yield Line("lake", "store", "wrong" if fault else "ok", fault or "may be written, and honours conditional writes")
+        if not answers:
+            return  # (Each table would wait for it in vain.)
     found = contents(settings.lake)
     bad = [one for one in faults(found) if one.state == "unreadable"]
     yield from _unreadable({one.table: str(one.reason) for one in bad})
-    if kind == "store" and len(bad) < len(found):
-        fault = fault_of_store(settings.lake)
-        yield Line(
-            "lake", "store", "wrong" if fault else "ok", fault or "may be written, and honours conditional writes"
-        )
     there = [one for one in found if one.state == "ok"]
     if not there:
         if not bad:

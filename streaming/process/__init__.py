@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.process.guarded import SAFE_PATH, GuardedProcess
 from streaming.process.lease import LeaseLostError
-from streaming.process.lease_store import fault_of_store
+from streaming.process.lease_store import try_store
 from streaming.process.lock import ALERTER, JOB, MAINTAINER, UP, holder_of, only_one
 from streaming.process.logs import LogFollower, logs_of
 from streaming.process.programs import Program, Programs
@@ -20,8 +20,8 @@ __all__ = [
     "LogFollower",
     "Program",
     "Programs",
-    "fault_of_store",
     "holder_of",
     "logs_of",
     "only_one",
+    "try_store",
 ]

@@ -106,20 +106,26 @@ def holder_in_store(lake: str, path: str) -> str | None:
     return None if found is None else holder_of_content(found.content)
 
 
-def fault_of_store(lake: str) -> str | None:
-    """What keeps a lake from being written on its store; None where nothing does. Writes and deletes a small object.
+def try_store(lake: str) -> tuple[bool, str | None]:
+    """Read, write and delete a small object of a lake's store.
 
     Args:
         lake: URI of a lake on an object store.
+
+    Returns:
+        Whether it can be read, and what is wrong with it; None where nothing is.
     """
     store = ObjectLeaseStore(lake, f"_locks/trial-{uuid.uuid4().hex}")
+    answers = False
     try:
+        store.read()
+        answers = True
         store.create(b"a trial of `evenkeel doctor`")
         kept = store.honours_conditions(b"another trial of `evenkeel doctor`")
         store.delete()
     except LeaseStoreError as error:
-        return str(error)
-    return None if kept else IGNORES_CONDITIONS.format(lake=lake)
+        return answers, str(error)
+    return answers, None if kept else IGNORES_CONDITIONS.format(lake=lake)
 
 
 def _version_of(meta: Mapping[str, Any]) -> Hashable:

@@ -45,5 +45,5 @@ def test_a_store_that_is_away_is_one_line_and_not_one_per_table(
         proxy.fail(BUSY)
         found = looked(f"{s3}/lake")
     wrong = [line for line in found.values() if line.what != "checkpoint"]
-    assert [line.state for line in wrong] == ["wrong"]
-    assert wrong[0].text.endswith("cannot be read: the store is down or overloaded (503).")
+    assert [(line.what, line.state) for line in wrong] == [("store", "wrong")]
+    assert wrong[0].text.endswith("cannot be read or written: the store is down or overloaded (503).")
