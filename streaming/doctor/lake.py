@@ -24,7 +24,9 @@ def look_at_lake(settings: Settings) -> Iterator[Line]:
     kind = "store" if on_object_store(settings.lake) else "folder"
     if kind == "store":
         answers, fault = try_store(settings.lake)
-        yield Line("lake", "store", "wrong" if fault else "ok", fault or "may be written, and honours conditional writes")
+        yield Line(
+            "lake", "store", "wrong" if fault else "ok", fault or "may be written, and honours conditional writes"
+        )
         if not answers:
             return  # (Each table would wait for it in vain.)
     found = contents(settings.lake)
