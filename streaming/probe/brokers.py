@@ -13,8 +13,8 @@ import msgspec
 from streaming.events import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
 
 GONE_MS: Final = 86_400_000
-"""How long rounds report a broker that is gone: somebody who comes to work sees the outage of the night, and one that was
-taken out for good is forgotten."""
+"""How long rounds report a broker that is gone: somebody who comes to work sees the outage of the night, and one that
+was taken out for good is forgotten."""
 
 MOVES_MS: Final = 3_600_000
 """How long rounds report a move of a coordinator: a group that decides later has other causes. It bounds the closing
