@@ -148,7 +148,7 @@ class Site:
     def alerters_live(self, clusters: Sequence[str]) -> Mapping[str, bool | None] | None:
         """By cluster whether its alerter judges rounds, as the board "Evenkeel" says it; None while it is being read.
 
-        A value of None: it cannot be told, because there are no rounds, or no alerter has written anything yet.
+        A value of None: it is not known, because there are no rounds, or no alerter has written anything yet.
 
         Raises:
             EvenkeelError: The lake cannot be read.

@@ -90,7 +90,7 @@ def count_plot(rows: Sequence[Row], span: Range, step: str, kinds: Mapping[str, 
         span: What is shown.
         step: Length of a bar: minute, hour or day.
         kinds: Names of the parts from the bottom up, by the value of the column.
-        column: The column that tells the parts apart.
+        column: The column with these values.
     """
     counted: dict[int, dict[str, int]] = {}
     for row in rows:

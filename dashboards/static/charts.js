@@ -54,7 +54,7 @@
 
   // ---- what is said under the cursor, or where the arrow keys have gone
 
-  // Screen readers are told by this line alone: what lies inside of an image is not read.
+  // Screen readers hear this line alone: what lies inside of an image is not read.
   const spoken = document.createElement("div");
   spoken.className = "unseen";
   spoken.setAttribute("aria-live", "polite");

@@ -17,7 +17,7 @@ the number; a closing record confirms that all of them are acknowledged and give
 never closed count for nothing.
 
 A cluster whose offsets log cannot be read has rounds without log positions: they are closed by a `RoundSeen`, which is
-a type of its own, and tell their groups by `SeenGroupEvent` and the types of `events/seen.py`. To older readers these
+a type of its own, and report their groups by `SeenGroupEvent` and the types of `events/seen.py`. To older readers these
 types are unknown: they take no such round, rather than one that seems to have no groups.
 
 Keys: `evenkeel.events` by group id, or by topic where no group is concerned (UTF-8), `evenkeel.rounds` by cluster name.
@@ -198,7 +198,7 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
         held_by: Its transactional id; None when not known.
         idle: The group has no members and has not changed for a while: until it changes, it has events only once per
             heartbeat.
-        rested: Of a group that was idle and has changed: times of the first and the last round in which it looked the
+        rested: For a group that was idle and has changed, times of the first and the last round in which it looked the
             same. Its topics' offsets were the same until then, although the rounds between reported it only once per
             heartbeat. None otherwise, and from a probe that does not report it.
     """
@@ -227,7 +227,7 @@ class SeenGroupEvent(GroupEvent, frozen=True, tag="group_seen", tag_field="type"
 
     Attributes:
         seen: How many events of `events/seen.py` follow for this group in this round, beside its `TopicEvent`s.
-        looked: The round has seen the group's membership. If no event tells it, it is as it was.
+        looked: The round has seen the group's membership. Without an event about it, it is as it was.
         absent_at: Time of the closed round before, which did not list the group; None for a group that it listed, and
             where nobody knows.
     """
@@ -293,7 +293,7 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
         retention: How long records are kept; None when the probe may not ask (DescribeConfigs), has not yet, or does
             not report it.
         unread: Timestamps of the oldest unread records that were there before the probe's first round, as far as it has
-            found them. Told when they are news, and once per heartbeat: they hold while a record stays the oldest
+            found them. Reported when they are news, and once per heartbeat: they hold while a record stays the oldest
             unread one.
     """
 

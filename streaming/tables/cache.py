@@ -32,7 +32,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _AT_FIRST, _AT_ONCE = 120, 1_000
 
 # Rows that are in memory beside those that are held, while files are read: as many as our own compaction puts into a
-# row group. Fewer cost more merges, of which each writes the present anew.
+# row group. Fewer cost more merges, and each rewrites the present.
 _PIECE_ROWS = 131_072
 
 # Rows of one reading, after which they are compressed: uncompressed they take up to 200 bytes each.
@@ -261,7 +261,7 @@ class TableCache:
         alike = [part for part in near if part.near_since == part.since or part.is_small] if held.past else []
         others = [part for part in near if part not in alike]
         rest = [part for part in parts if part not in alike] if held.past else []
-        # (Merged once: each merge writes the present anew, and what it replaces is freed at the transaction's end.)
+        # (Merged once: each merge rewrites the present, and what it replaces is freed at the transaction's end.)
         newest = []
         for _ in self._rows(one, alike, {*held.current, *held.past}, [part.since for part in alike]):
             newest.append(held.newest())

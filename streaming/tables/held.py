@@ -87,7 +87,7 @@ class HeldTable:
                 self.connection.execute(f"DELETE FROM {kind}_{self.table.name}")  # noqa: S608
 
     def newest(self) -> pa.Table:
-        """Of the incoming rows the newest of each key, with the columns of the present."""
+        """The newest incoming row of each key, with the columns of the present."""
         return self.connection.sql(self._newest_of(f"SELECT {_list(self.current)} FROM incoming")).to_arrow_table()  # noqa: S608
 
     def merge(self, rows: pa.Table) -> None:
@@ -122,7 +122,7 @@ class HeldTable:
     def drop_old(self) -> None:
         """Let go of what is older than was asked for, and of what has ended."""
         if self.past:
-            # (Of the past the newest of each group's cluster would cost a join over all of it, for what it saves.)
+            # (By the newest row of a group's cluster it would take a join over all of the past, for what it saves.)
             self._drop(f"past_{self.table.name}", self.span, by_cluster=not self.grouped)
         if not self.current:
             return

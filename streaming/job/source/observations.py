@@ -275,7 +275,7 @@ class ObservationAssembler:
         total = self._sizes[current.round] = self._sizes.get(current.round, 0) + size
         if not current.size or total <= current.size:
             return None
-        return f"round {current.round} tells {current.size:,} bytes of events, and has more in this partition alone"
+        return f"round {current.round} announces {current.size:,} bytes of events, and has more in this partition alone"
 
     def _add_group(self, record: LogRecord, event: GroupEvent | GroupGone) -> None:
         key = event.round, event.group

@@ -306,7 +306,7 @@ def test_a_round_with_more_bytes_of_events_than_it_tells_makes_no_observations_o
     assert (list(whole.observations), told(whole)) == (["g", "h", "i"], [])
     lied = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size - 1)])
     assert list(lied.observations) == ["g", "h"]
-    reason = f"round 7 tells {size - 1} bytes of events, and has more in this partition alone"
+    reason = f"round 7 announces {size - 1} bytes of events, and has more in this partition alone"
     assert told(lied) == [(12, reason)]
 
 
