@@ -206,12 +206,18 @@ MEMBERS: Final = Table(
         RECORD_DATE,
         Column("ended", BOOLEAN, "The member has left; the row has the offset and time of the record that shows it"),
         INCARNATION,
-        Column("generation", INT, "Newest generation that the member was in; NULL when not known (source admin), and for RocketMQ"),
+        Column(
+            "generation",
+            INT,
+            "Newest generation that the member was in; NULL when not known (source admin), and for RocketMQ",
+        ),
         Column("group_instance_id", STRING, "group.instance.id; NULL for a dynamic member"),
         Column("client_id", STRING, "Client id"),
         Column("client_host", STRING, "Host as the broker recorded it"),
         Column("rack", STRING, "client.rack; NULL when none"),
-        Column("leader", BOOLEAN, "Whether it led this generation; NULL when not known (source admin), and for RocketMQ"),
+        Column(
+            "leader", BOOLEAN, "Whether it led this generation; NULL when not known (source admin), and for RocketMQ"
+        ),
         Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
         Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
         Column(
@@ -245,7 +251,11 @@ WHAT_IF: Final = Table(
     (
         *OF_DECISION,
         INCARNATION,
-        Column("generation", INT, "Generation, or epoch of the target assignment; NULL when not known (source admin), and for RocketMQ"),
+        Column(
+            "generation",
+            INT,
+            "Generation, or epoch of the target assignment; NULL when not known (source admin), and for RocketMQ",
+        ),
         *VERDICT_ROUND,
         Column(
             "strategy",
