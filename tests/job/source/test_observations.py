@@ -8,7 +8,8 @@ import pytest
 
 from streaming.events import ClusterTopicEvent, Event, GroupEvent, GroupGone, TopicEvent, encode_event
 from streaming.job.source import observations as observations_module
-from streaming.job.source.observations import EventRound, ObservationAssembler, event_rounds
+from streaming.job.source.event_rounds import EventRound, event_rounds
+from streaming.job.source.observations import ObservationAssembler
 from streaming.job.source.plan import plan_batch
 from streaming.job.source.positions import Positions
 from streaming.offsets_log import partition_for
