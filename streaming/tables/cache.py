@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from streaming.tables.dataset import DAY
-from streaming.tables.held import HeldTable, create_group_numbers
+from streaming.tables.held import HeldTable, create_group_numbers, forget_groups
 from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.memory import give_back, holding
 from streaming.tables.read import VIEWS
@@ -180,12 +180,14 @@ class TableCache:
         """Let go of what is older than was asked for, and lay the past out by group; call it now and then."""
         if self.behind:
             return
+        numbered = [one.held for one in self._followed if one.held.past and one.held.grouped]
         with self._whole():
             for one in self._followed:
                 one.held.drop_old()
-        for one in self._followed:
-            if one.held.past and one.held.grouped:
-                one.held.sort(self._whole, self._compress)
+            if numbered:
+                forget_groups(self._connection, numbered)
+        for held in numbered:
+            held.sort(self._whole, self._compress)
         self._compress()
 
     def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
