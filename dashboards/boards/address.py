@@ -66,13 +66,17 @@ class Address:
     Attributes:
         path: Its segments, decoded: () for the overview.
         given: Parameters that are known to the board and not empty.
+        span: Key of RANGES that holds where no span is given.
     """
 
     path: tuple[str, ...]
     given: Mapping[str, str]
+    span: str = LIVE
 
     @classmethod
-    def of(cls, path: tuple[str, ...], parameters: Iterable[tuple[str, str]], known: frozenset[str]) -> Address:
+    def of(
+        cls, path: tuple[str, ...], parameters: Iterable[tuple[str, str]], known: frozenset[str], span: str = LIVE
+    ) -> Address:
         """Take what a board knows; anything else in the query is passed over.
 
         Raises:
@@ -89,7 +93,7 @@ class Address:
                 message = f"The value of {name} in the address is too long ({len(value):,} characters)."
                 raise WrongAddressError(message)
             given[name] = value
-        return cls(path, dict(sorted(given.items())))
+        return cls(path, dict(sorted(given.items())), span)
 
     @property
     def root(self) -> str:
@@ -113,7 +117,7 @@ class Address:
             raise WrongAddressError(message)
         return value
 
-    def range(self, now: datetime, default: str = LIVE) -> Range:
+    def range(self, now: datetime) -> Range:
         """The span that `range`, or `from` and `to`, ask for.
 
         Raises:
@@ -127,7 +131,7 @@ class Address:
                 message = "The time range is empty, or longer than three years: from must lie before to."
                 raise WrongAddressError(message)
             return Range("", begin, end)
-        name = self.one_of("range", RANGES) or default
+        name = self.one_of("range", RANGES) or self.span
         return Range(name, now - RANGES[name], now)
 
     def link(self, *path: str, **parameters: str | None) -> str:

@@ -65,7 +65,7 @@ def _rule(view: View) -> Mapping[str, Any]:
 
 def _panels(view: View, now: Sequence[Row], rule: str | None, severity: str) -> dict[str, Any]:
     """What both boards show: alerts of now and of a time, and their deliveries."""
-    span = view.address.range(view.now, default="24h")
+    span = view.address.range(view.now)
     asked = {"cluster": view.cluster, "rule": rule, "most": _MOST}
     fired, sent = within(view, span, "alert_history", **asked), within(view, span, "deliveries", **asked)
 
@@ -120,6 +120,7 @@ ALERTS = Board(
     title="Alerts · Evenkeel",
     word="Alerts",
     parameters=frozenset({"range", "from", "to", "severity"}),
+    span="24h",
 )
 
 RULE = Board(
@@ -128,4 +129,5 @@ RULE = Board(
     fill=_rule,
     title="{rule} · Evenkeel",
     parameters=frozenset({"range", "from", "to"}),
+    span="24h",
 )

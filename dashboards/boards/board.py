@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from dashboards.boards.address import Address
+from dashboards.boards.address import LIVE, Address
 from dashboards.boards.archive import Archive
 from dashboards.boards.rules import RulesFile
 from dashboards.format import Clock
@@ -85,6 +85,7 @@ class Board:
         title: Title of the browser's window; `{name}` stands for a segment.
         word: Its word in the navigation; "" keeps it out.
         parameters: Names of the query that it reads, beside `cluster`.
+        span: The span that it shows where the address asks for none.
     """
 
     path: tuple[str, ...]
@@ -93,6 +94,7 @@ class Board:
     title: str
     word: str = ""
     parameters: frozenset[str] = frozenset()
+    span: str = LIVE
 
     def fits(self, path: tuple[str, ...]) -> bool:
         """Whether an address is this board's."""

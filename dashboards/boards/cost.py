@@ -239,7 +239,7 @@ def _end(newest: date) -> datetime:
 
 
 def _fill(view: View) -> Mapping[str, Any]:
-    span = view.address.range(view.now, default="24h")
+    span = view.address.range(view.now)
     sort = view.address.one_of("sort", _SORTS) or "unassigned"
     most = int(view.address.one_of("most", _SHOWN) or _SHOWN[0])
     compared = view.address.one_of("compare", ("before",)) == "before"
@@ -293,4 +293,5 @@ BOARD = Board(
     title="Cost of rebalances · Evenkeel",
     word="Cost",
     parameters=frozenset({"range", "from", "to", "compare", "sort", "most", "owner"}),
+    span="24h",
 )

@@ -114,7 +114,7 @@ def libraries(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def _fill(view: View) -> Mapping[str, Any]:
     address = view.address
-    span = address.range(view.now, default="24h")
+    span = address.range(view.now)
     verdict = address.one_of("verdict", _VERDICTS)
     owner = address.text("owner")
     compared = address.one_of("compare", ("before",)) == "before"
@@ -306,4 +306,5 @@ BOARD = Board(
     title="Drift · Evenkeel",
     word="Drift",
     parameters=frozenset({"range", "from", "to", "verdict", "owner", "compare"}),
+    span="24h",
 )

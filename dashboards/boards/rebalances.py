@@ -20,7 +20,7 @@ _SHOWN: Final = 100
 
 
 def _fill(view: View) -> Mapping[str, Any]:
-    span = view.address.range(view.now, default="24h")
+    span = view.address.range(view.now)
     verdict = view.address.one_of("verdict", ("drifted", "identical", "unverified", "not_applicable", "pending"))
     found = decided(view, span, view.cluster, None)
     compared = view.address.one_of("compare", ("before",)) == "before"
@@ -107,4 +107,5 @@ BOARD = Board(
     title="Rebalances · Evenkeel",
     word="Rebalances",
     parameters=frozenset({"range", "from", "to", "verdict", "compare", "owner"}),
+    span="24h",
 )
