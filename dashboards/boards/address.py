@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
 from urllib.parse import quote, unquote, urlencode
 
 from dashboards import format as words
+from dashboards.spans import LIVE, RANGES, Range
 
-__all__ = ["LIVE", "RANGES", "Address", "Range", "WrongAddressError", "segments"]
-
-LIVE: Final = "live"
-
-RANGES: Final[Mapping[str, timedelta]] = {
-    LIVE: timedelta(hours=1),
-    "6h": timedelta(hours=6),
-    "24h": timedelta(hours=24),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-    "1y": timedelta(days=365),
-}
-"""Spans before now, by the value of `range`."""
+__all__ = ["Address", "WrongAddressError", "segments"]
 
 # Longer values of parameters are none of ours: names in links are cut to a digest far below.
 _LONGEST = 2_000
@@ -32,31 +20,6 @@ _LONGEST_SPAN = timedelta(days=3 * 366)
 
 class WrongAddressError(Exception):
     """The address asks for something that cannot be; the text is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A span of time.
-
-    Attributes:
-        name: Key of RANGES; "" for an absolute one.
-        begin: First moment, UTC.
-        end: Last moment, UTC.
-    """
-
-    name: str
-    begin: datetime
-    end: datetime
-
-    @property
-    def length(self) -> timedelta:
-        """How long it is."""
-        return self.end - self.begin
-
-    @property
-    def before(self) -> Range:
-        """The span of the same length that ends where this one begins."""
-        return Range("", self.begin - self.length, self.begin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from dashboards.boards.address import LIVE, Address
+from dashboards.boards.address import Address
 from dashboards.boards.archive import Archive
 from dashboards.boards.rules import RulesFile
 from dashboards.format import Clock
 from dashboards.lake import PageLake, since
+from dashboards.spans import LIVE
 from streaming.config import Owner, owner_of
 
 __all__ = ["HEALTH", "Board", "Clock", "NotThereError", "Row", "View"]

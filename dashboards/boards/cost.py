@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import RANGES, Range
 from dashboards.boards.board import Board, Row, View
 from dashboards.boards.parts.chips import cluster_chips, owner_chips
 from dashboards.boards.parts.past import ranges, within
+from dashboards.spans import RANGES, Range
 
 __all__ = ["BOARD", "Source", "by_group", "source_of", "sums"]
 

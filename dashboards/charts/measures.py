@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import Range
 from dashboards.charts.plots import Heard
+from dashboards.spans import Range
 
 __all__ = ["count_plot", "held", "measure_plot", "measured", "step_of"]
 

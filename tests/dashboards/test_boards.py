@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.address import Range
 from dashboards.boards.advising import saving
 from dashboards.boards.clients import folded
 from dashboards.boards.clusters import missing
@@ -17,6 +16,7 @@ from dashboards.boards.itself import alerter, delay, maintained, pace, size
 from dashboards.boards.parts.alert_rows import lasted
 from dashboards.boards.rules import rules_of
 from dashboards.format import DASH, Clock, reasons
+from dashboards.spans import Range
 from streaming.exceptions import SetupError
 from streaming.tables import Written
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from dashboards.boards.address import Range
 from dashboards.boards.board import Row, View
 from dashboards.boards.parts.past import decisions_within, left_out, within
 from dashboards.charts.plots import rebalance_plot, step_plot
 from dashboards.charts.steps import steps_of
+from dashboards.spans import Range
 
 __all__ = ["Decided", "decided", "of_owner", "of_verdict", "timeline"]
 
