@@ -40,6 +40,7 @@ MIXED_STRATEGIES: Final = "mixed_strategies"
 SUBSCRIPTIONS_DIFFER: Final = "subscriptions_differ"
 ROUTE_DIFFERS: Final = "route_differs"
 NOT_ANSWERING: Final = "not_answering"
+BROKER_NOT_ANSWERING: Final = "broker_not_answering"
 ORDERLY_NOT_LOCKED: Final = "orderly_not_locked"
 IDLE_MEMBERS: Final = "idle_members"
 
@@ -50,7 +51,8 @@ ROUTE_MS: Final = 40_000
 """A broker registers with every name server each 30 s (`registerNameServerPeriod`)."""
 
 SILENT_MS: Final = 15_000
-"""A question waits 10 s for a client (`CONSUME_MSG_TIMEOUT`), so a second one has been asked."""
+"""A question waits 10 s for a client (`CONSUME_MSG_TIMEOUT`), so a second one has been asked. A broker has been asked
+in two rounds."""
 
 OWNERS_MS: Final = SETTLED_MS
 
@@ -133,6 +135,7 @@ def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[Found
     found += differing
     found += _subscriptions(watch, views, now)
     found += _silent(watch, views, now)
+    found += _silent_brokers(watch, views, now)
     if clustering:
         is_calm = elapsed - mine.calm_since >= CALM_MS
         owners = _Owners(watch, views, now, OWNERS_MS if is_calm else RESTLESS_MS)
@@ -267,6 +270,19 @@ def _silent(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
         yield _found(NOT_ANSWERING, lasted, SILENT_MS, detail, now)
 
 
+def _silent_brokers(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
+    lasted, texts = -1, []
+    for broker, answer in views.not_answering.items():
+        longest = watch.see(f"{BROKER_NOT_ANSWERING} {broker}")
+        lasted = max(lasted, longest)
+        if longest >= SILENT_MS:
+            texts.append(f"{broker[:200]} ({answer})")
+    if views.not_answering:
+        unseen = f", nor whether {some(views.unseen)} are still there" if views.unseen else ""
+        detail = f"brokers do not tell the group's members: {some(texts)}. The lag of their queues is not known{unseen}"
+        yield _found(BROKER_NOT_ANSWERING, lasted, SILENT_MS, detail, now)
+
+
 def _unlocked(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
     lasted, texts = -1, []
     for client, member in sorted(views.told.items()):
@@ -328,9 +344,18 @@ class _Owners:
         holders, subscribed = views.holders[topic], views.subscribers[topic]
         names = {views.runs[client].name for client in subscribed if client in views.runs}
         if not names & BY_CONFIGURATION:
-            self.doubly += [(topic, queue) for queue, of in sorted(holders.items()) if len(of) > 1]
-        # A member of which nobody knows what it holds may hold them.
-        if any(views.held[client] is None for client in views.clients):
+            # (By their own word now: what a member held that does not answer may be somebody else's by now.)
+            self.doubly += [
+                (topic, queue)
+                for queue, of in sorted(holders.items())
+                if sum(client in views.told for client in of) > 1
+            ]
+        # A member of which nobody knows what it holds now may hold them.
+        if any(
+            (client not in views.told or views.held[client] is None)
+            and topic in (views.subscribed_by(client) or {topic})
+            for client in views.clients
+        ):
             return
         orphans = [queue for queue in queues_of(views.routes[topic]) if queue not in holders]
         if any("MACHINE_ROOM" in name or name in BY_CONFIGURATION for name in names):

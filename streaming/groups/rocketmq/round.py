@@ -45,7 +45,8 @@ def judge_rocketmq_round(
     mine = state.rocketmq = state.rocketmq or RocketMQState()
     current = state.classic.current
     assumed = {member.member_id: member for member in current.record.members} if current is not None else {}
-    views = Views(seen, context.config.allocation(context.group), assumed)
+    listed = mine.facts.lists if mine.facts is not None else {}
+    views = Views(seen, context.config.allocation(context.group), assumed, listed)
     observation = as_any_group(views, len(views.clients))
     follow(state, mine, views, observation, context)
     _see_views(mine, views)
