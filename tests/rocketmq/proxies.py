@@ -209,11 +209,13 @@ class Proxies:
     """A proxy before each broker of a cluster, and two before its first name server, like two that agree.
 
     Attributes:
+        cluster: The cluster.
         name_servers: Both.
         brokers: By name.
     """
 
     def __init__(self, cluster: EmbeddedRocketMQ) -> None:
+        self.cluster = cluster
         self.brokers = {name: Proxy(broker.address) for name, broker in cluster.brokers.items()}
         self.name_servers = [Proxy(cluster.addresses[0], self._named) for _ in range(2)]
         self._names = [

@@ -16,7 +16,7 @@ from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.rocketmq.look import GroupParts
 from streaming.rocketmq import Request
 from tests.rocketmq.followed import Followed
-from tests.rocketmq.look import are_dealt_evenly
+from tests.rocketmq.look import are_dealt_evenly, look_until
 from tests.rocketmq.proxies import (
     Fault,
     Proxies,
@@ -87,14 +87,23 @@ def topic(rocketmq: EmbeddedRocketMQ) -> Iterator[str]:
 
 def is_sound(seen: GroupParts, topic: str) -> bool:
     """Whether every queue has one owner, and everything is consumed and told."""
-    committed = [queues.committed for one in seen.topics if one.topic == topic for queues in one.queues]
-    return are_dealt_evenly(seen, topic, 2, 8) and committed == [(_SENT,) * 4] * 2
+    of_topic = [queues for one in seen.topics if one.topic == topic for queues in one.queues]
+    consumed = [queues.committed == queues.max and min(queues.max) >= _SENT for queues in of_topic]
+    return are_dealt_evenly(seen, topic, 2, 8) and consumed == [True, True]
 
 
 def lag_of(group: Followed, topic: str) -> list[tuple[int | None, str]]:
     """Lag and status of each of a topic's queues, by its newest row."""
     newest = {(row.broker, row.partition): (row.lag, row.lag_status) for row in group.rows.lag if row.topic == topic}
     return [newest[place] for place in sorted(newest, key=str)]
+
+
+def consume_more(cluster: EmbeddedRocketMQ, topic: str) -> None:
+    """Send a message to each broker, and wait until it is consumed and committed, as the cluster itself tells it."""
+    with cluster.commands() as commands:
+        for broker in cluster.brokers:
+            commands.send(topic, broker, 0, [b"x"])
+    look_until(cluster.addresses[:1], topic, lambda seen: is_sound(seen, topic))
 
 
 def check(proxies: Proxies, topic: str, faulty: Sequence[Proxy], fault: Fault, said: str | None = None) -> None:
@@ -114,6 +123,7 @@ def check(proxies: Proxies, topic: str, faulty: Sequence[Proxy], fault: Fault, s
         for proxy in faulty:
             proxy.fault = fault
         try:
+            consume_more(proxies.cluster, topic)
             for _ in range(_LOOKS):
                 group.round(group.look(), _LASTING // _LOOKS)
             assert group.findings.keys() == group.said == expected

@@ -54,7 +54,7 @@ def judge_rocketmq_round(
     write_broker_members(mine, views, observation, context)
     take_commits(state, views)
     note_commits(state, observation)
-    totals = write_lag(state, observation, context, passed, rounds, broadcasts=views.message_model == BROADCASTING)
+    totals = write_lag(state, observation, context, passed, rounds, views)
     _write_health(state, mine, views, observation, context, totals)
     mine.seen_at = state.clock.now
 
