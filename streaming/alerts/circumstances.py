@@ -19,10 +19,13 @@ from streaming.terminal import visible
 
 # A rebalance from before yesterday has nothing to do with what fires now; reading further back reads more files.
 _DAYS: Final = 1
-_COORDINATORS_WITHIN: Final = timedelta(minutes=30)
+_COORDINATORS_WITHIN_MS: Final = 30 * 60_000
 
 # A record is written before its round, by the clock of another broker.
-_SLACK: Final = timedelta(seconds=5)
+_SLACK_MS: Final = 5_000
+
+# Clocks of those who mark differ from the brokers'.
+_MARKS_AHEAD_MS: Final = 60_000
 
 _MOST_CAUSES: Final = 4
 _EVIDENCE_LENGTH: Final = 80
@@ -39,9 +42,11 @@ GROUP BY a.place
 """
 
 _MOVED: Final = """
-SELECT count(DISTINCT group_id) FROM churn
-WHERE cluster = $cluster AND record_time BETWEEN $since AND $until
-  AND list_contains([c.cause for c in causes], 'coordinator_moved')
+SELECT a.place, count(DISTINCT c.group_id) AS moved
+FROM (SELECT unnest(range(len($untils))) AS place, unnest($untils::BIGINT[]) AS until) AS a
+JOIN churn AS c ON c.cluster = $cluster AND epoch_ms(c.record_time) BETWEEN a.until - $within AND a.until
+  AND list_contains([one.cause for one in c.causes], 'coordinator_moved')
+GROUP BY a.place
 """
 
 
@@ -65,40 +70,41 @@ class Happened:
             return list(decided)
         newest, moved = self._rebalances([one.group_id or "" for one in firing], [_at(one) for one in firing])
         found = {
-            one.transition_id: Circumstances(newest.get(place), moved, _of(one, marks))
+            one.transition_id: Circumstances(newest.get(place), moved.get(place, 0), _of(one, marks))
             for place, one in enumerate(firing)
         }
         return [replace(one, circumstances=found[one.transition_id]) if one.state == FIRING else one for one in decided]
 
-    def _rebalances(self, groups: Sequence[str], times: Sequence[int]) -> tuple[Mapping[int, Rebalance], int]:
-        """The newest rebalance of each group at a time (ms), by its place; and how many coordinators moved."""
+    def _rebalances(
+        self, groups: Sequence[str], times: Sequence[int]
+    ) -> tuple[Mapping[int, Rebalance], Mapping[int, int]]:
+        """The newest rebalance of each group at a time (ms), and how many coordinators moved; both by place."""
         if self._churn is None:
             try:
                 self._churn = DeltaTable(self._lake.path("rebalance_churn"))
             except TableNotFoundError:
-                return {}, 0
+                return {}, {}
         self._churn.update_incremental()
-        slack = round(_SLACK.total_seconds() * 1000)
-        end = datetime.fromtimestamp(max(times) / 1000, UTC) + _SLACK
-        first = (end - timedelta(days=_DAYS)).date()
+        untils = [time + _SLACK_MS for time in times]
+        first = (datetime.fromtimestamp(min(untils) / 1000, UTC) - timedelta(days=_DAYS)).date()
+        last = datetime.fromtimestamp(max(untils) / 1000, UTC).date()
 
         def wanted(file: Mapping[str, Any]) -> bool:
             day = file.get(f"partition.{DAY}")
-            return day is None or first <= day <= end.date()
+            return day is None or first <= day <= last
 
         table = table_named("rebalance_churn")
         with in_memory() as connection:
             connection.register("churn", all_rows(table, self._churn, self._lake.path(table.name), wanted))
-            asked = {"cluster": self._cluster, "groups": [*groups], "untils": [time + slack for time in times]}
-            rows = connection.execute(_NEWEST, asked).fetchall()
-            span = {"cluster": self._cluster, "until": end, "since": end - _COORDINATORS_WITHIN}
-            counted = connection.execute(_MOVED, span).fetchone()
+            asked = {"cluster": self._cluster, "untils": untils}
+            rows = connection.execute(_NEWEST, asked | {"groups": [*groups]}).fetchall()
+            moved = connection.execute(_MOVED, asked | {"within": _COORDINATORS_WITHIN_MS}).fetchall()
         newest = {
             place: Rebalance(decision, round(time.timestamp() * 1000), _causes(causes))
             for place, decision, time, causes in rows
             if decision is not None and time is not None
         }
-        return newest, int(counted[0]) if counted else 0
+        return newest, dict(moved)
 
 
 def _causes(causes: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
@@ -118,6 +124,6 @@ def _of(decided: Decided, marks: Sequence[Mark]) -> tuple[Mark, ...]:
     return tuple(
         mark
         for mark in marks
-        if at - MARKS_WITHIN_MS <= mark.time <= at + MARKS_WITHIN_MS // 60
+        if at - MARKS_WITHIN_MS <= mark.time <= at + _MARKS_AHEAD_MS
         and (mark.group_id is None or decided.group_id is None or mark.group_id == decided.group_id)
     )

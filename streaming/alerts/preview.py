@@ -41,7 +41,7 @@ def preview(
     now: int,
     say: Callable[[str], None],
 ) -> None:
-    """Print the message of a rule for each target: of its newest alert, or of one that is made up.
+    """Print the message of a rule for each target, about its newest alert, or about one that is made up.
 
     Args:
         settings: All settings.

@@ -101,7 +101,7 @@ class Wording:
     Attributes:
         owners: Teams and their groups.
         public_url: Where people reach the page, without a slash at its end; None writes no links.
-        bootstrap: Brokers of the watched cluster, for the command.
+        bootstrap: Brokers of the watched cluster, for the command; None writes none.
         has_login: The cluster needs a client's settings, which the command names as a file.
         tables: Table that a rule reads, by the rule's name.
         runbooks: URL of what to do, by the rule's name.
