@@ -242,7 +242,7 @@ _CAUSES = {
     "broker_down": "a broker is down",
     "broker_up": "a broker came back",
     "broker_added": "a broker was added",
-    "name_server_differs": "a name server tells other queues",
+    "name_server_differs": "a name server lists other queues",
     "member_lists_changed": "brokers list other members",
     "settled": "members rebalance by themselves, every 20 s",
 }

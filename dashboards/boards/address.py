@@ -5,24 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
 from urllib.parse import quote, unquote, urlencode
 
 from dashboards import format as words
+from dashboards.spans import LIVE, RANGES, Range
 
-__all__ = ["LIVE", "RANGES", "Address", "Range", "WrongAddressError", "segments"]
-
-LIVE: Final = "live"
-
-RANGES: Final[Mapping[str, timedelta]] = {
-    LIVE: timedelta(hours=1),
-    "6h": timedelta(hours=6),
-    "24h": timedelta(hours=24),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-    "1y": timedelta(days=365),
-}
-"""Spans before now, by the value of `range`."""
+__all__ = ["Address", "WrongAddressError", "segments"]
 
 # Longer values of parameters are none of ours: names in links are cut to a digest far below.
 _LONGEST = 2_000
@@ -35,44 +23,23 @@ class WrongAddressError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """A span of time.
-
-    Attributes:
-        name: Key of RANGES; "" for an absolute one.
-        begin: First moment, UTC.
-        end: Last moment, UTC.
-    """
-
-    name: str
-    begin: datetime
-    end: datetime
-
-    @property
-    def length(self) -> timedelta:
-        """How long it is."""
-        return self.end - self.begin
-
-    @property
-    def before(self) -> Range:
-        """The span of the same length that ends where this one begins."""
-        return Range("", self.begin - self.length, self.begin)
-
-
-@dataclass(frozen=True, slots=True)
 class Address:
     """One URL, below the server's root.
 
     Attributes:
         path: Its segments, decoded: () for the overview.
         given: Parameters that are known to the board and not empty.
+        span: Key of RANGES that holds where no span is given.
     """
 
     path: tuple[str, ...]
     given: Mapping[str, str]
+    span: str = LIVE
 
     @classmethod
-    def of(cls, path: tuple[str, ...], parameters: Iterable[tuple[str, str]], known: frozenset[str]) -> Address:
+    def of(
+        cls, path: tuple[str, ...], parameters: Iterable[tuple[str, str]], known: frozenset[str], span: str = LIVE
+    ) -> Address:
         """Take what a board knows; anything else in the query is passed over.
 
         Raises:
@@ -89,7 +56,7 @@ class Address:
                 message = f"The value of {name} in the address is too long ({len(value):,} characters)."
                 raise WrongAddressError(message)
             given[name] = value
-        return cls(path, dict(sorted(given.items())))
+        return cls(path, dict(sorted(given.items())), span)
 
     @property
     def root(self) -> str:
@@ -113,7 +80,7 @@ class Address:
             raise WrongAddressError(message)
         return value
 
-    def range(self, now: datetime, default: str = LIVE) -> Range:
+    def range(self, now: datetime) -> Range:
         """The span that `range`, or `from` and `to`, ask for.
 
         Raises:
@@ -127,7 +94,7 @@ class Address:
                 message = "The time range is empty, or longer than three years: from must lie before to."
                 raise WrongAddressError(message)
             return Range("", begin, end)
-        name = self.one_of("range", RANGES) or default
+        name = self.one_of("range", RANGES) or self.span
         return Range(name, now - RANGES[name], now)
 
     def link(self, *path: str, **parameters: str | None) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.parts.alert_rows import attempts, history, owed, severity_of, states, targets
 from dashboards.boards.parts.chips import chips, cluster_chips
 from dashboards.boards.parts.notes import muted_rows, mutes
 from dashboards.boards.parts.past import ranges, within
 from dashboards.boards.rules import RuleText
+from dashboards.spans import RANGES
 
 __all__ = ["ALERTS", "RULE"]
 
@@ -65,7 +65,7 @@ def _rule(view: View) -> Mapping[str, Any]:
 
 def _panels(view: View, now: Sequence[Row], rule: str | None, severity: str) -> dict[str, Any]:
     """What both boards show: alerts of now and of a time, and their deliveries."""
-    span = view.address.range(view.now, default="24h")
+    span = view.address.range(view.now)
     asked = {"cluster": view.cluster, "rule": rule, "most": _MOST}
     fired, sent = within(view, span, "alert_history", **asked), within(view, span, "deliveries", **asked)
 
@@ -120,6 +120,7 @@ ALERTS = Board(
     title="Alerts · Evenkeel",
     word="Alerts",
     parameters=frozenset({"range", "from", "to", "severity"}),
+    span="24h",
 )
 
 RULE = Board(
@@ -128,4 +129,5 @@ RULE = Board(
     fill=_rule,
     title="{rule} · Evenkeel",
     parameters=frozenset({"range", "from", "to"}),
+    span="24h",
 )

@@ -12,6 +12,7 @@ from dashboards.boards.archive import Archive
 from dashboards.boards.rules import RulesFile
 from dashboards.format import Clock
 from dashboards.lake import PageLake, since
+from dashboards.spans import LIVE
 from streaming.config import Owner, owner_of
 
 __all__ = ["HEALTH", "Board", "Clock", "NotThereError", "Row", "View"]
@@ -85,6 +86,7 @@ class Board:
         title: Title of the browser's window; `{name}` stands for a segment.
         word: Its word in the navigation; "" keeps it out.
         parameters: Names of the query that it reads, beside `cluster`.
+        span: The span that it shows where the address asks for none.
     """
 
     path: tuple[str, ...]
@@ -93,6 +95,7 @@ class Board:
     title: str
     word: str = ""
     parameters: frozenset[str] = frozenset()
+    span: str = LIVE
 
     def fits(self, path: tuple[str, ...]) -> bool:
         """Whether an address is this board's."""

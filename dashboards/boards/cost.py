@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import RANGES, Range
 from dashboards.boards.board import Board, Row, View
 from dashboards.boards.parts.chips import cluster_chips, owner_chips
 from dashboards.boards.parts.past import ranges, within
+from dashboards.spans import RANGES, Range
 
 __all__ = ["BOARD", "Source", "by_group", "source_of", "sums"]
 
@@ -239,7 +239,7 @@ def _end(newest: date) -> datetime:
 
 
 def _fill(view: View) -> Mapping[str, Any]:
-    span = view.address.range(view.now, default="24h")
+    span = view.address.range(view.now)
     sort = view.address.one_of("sort", _SORTS) or "unassigned"
     most = int(view.address.one_of("most", _SHOWN) or _SHOWN[0])
     compared = view.address.one_of("compare", ("before",)) == "before"
@@ -293,4 +293,5 @@ BOARD = Board(
     title="Cost of rebalances · Evenkeel",
     word="Cost",
     parameters=frozenset({"range", "from", "to", "compare", "sort", "most", "owner"}),
+    span="24h",
 )

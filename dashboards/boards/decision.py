@@ -14,7 +14,7 @@ from dashboards.boards.parts.owners import owners
 from dashboards.boards.parts.strategies import strategies
 from streaming.explain import tell
 
-__all__ = ["BOARD"]
+__all__ = ["BOARD", "as_decided"]
 
 # A sentence may name foreign ids of any length; steps cut their lists themselves.
 _LONGEST = 2_000
@@ -63,10 +63,21 @@ def _fill(view: View) -> Mapping[str, Any]:
         "owners": owners(members, verdict, partitions, view.clock, topic_link(view, cluster)),
         "strategies": strategies(what_if, verdict, view.clock),
         "explained": _explained(explained),
-        "members": members_of(members, partitions, view, cluster),
+        "members": members_of(members, as_decided(partitions, members), view, cluster),
         "previous": _beside(view, group, cluster, decision["previous_decision"]),
         "following": _beside(view, group, cluster, decision["next_decision"]),
     }
+
+
+def as_decided(partitions: Sequence[Row], members: Sequence[Row]) -> list[Row]:
+    """Rows of partitions, each with its owner by this decision: at its time lag still counted for the one before."""
+    owner = {
+        ("@".join(filter(None, (owned["topic"], owned["broker"]))), number): member["member_id"]
+        for member in members
+        for owned in member["partitions"] or ()
+        for number in owned["partitions"]
+    }
+    return [{**row, "member_id": owner.get((row["topic"], row["partition"]))} for row in partitions]
 
 
 def _number(text: str) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, Row, View
 from dashboards.boards.parts.chips import chips, cluster_chips, owner_chips
 from dashboards.boards.parts.past import ranges, within
 from dashboards.charts.measures import count_plot, step_of
+from dashboards.spans import RANGES
 
 __all__ = ["BOARD", "drifted_groups", "libraries", "mismatches", "reasons"]
 
@@ -114,7 +114,7 @@ def libraries(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 def _fill(view: View) -> Mapping[str, Any]:
     address = view.address
-    span = address.range(view.now, default="24h")
+    span = address.range(view.now)
     verdict = address.one_of("verdict", _VERDICTS)
     owner = address.text("owner")
     compared = address.one_of("compare", ("before",)) == "before"
@@ -306,4 +306,5 @@ BOARD = Board(
     title="Drift · Evenkeel",
     word="Drift",
     parameters=frozenset({"range", "from", "to", "verdict", "owner", "compare"}),
+    span="24h",
 )

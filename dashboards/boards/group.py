@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import LIVE, RANGES, Range
 from dashboards.boards.alerts import firing
 from dashboards.boards.board import Board, NotThereError, Row, View
 from dashboards.boards.overview import behind
@@ -19,6 +18,7 @@ from dashboards.boards.parts.strategies import strategies
 from dashboards.boards.parts.timeline import decided, timeline
 from dashboards.charts.plots import Heard, history_plot, lag_plot
 from dashboards.lake import since
+from dashboards.spans import LIVE, RANGES, Range
 
 __all__ = ["BOARD", "found_group", "members_of", "topic_link"]
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import RANGES
 from dashboards.boards.board import Board, Row, View
 from dashboards.boards.parts.chips import cluster_chips, owner_chips
 from dashboards.boards.parts.decisions import decision_rows
 from dashboards.boards.parts.past import ranges
 from dashboards.boards.parts.timeline import Decided, decided, of_owner, of_verdict, timeline
+from dashboards.spans import RANGES
 
 __all__ = ["BOARD"]
 
@@ -20,7 +20,7 @@ _SHOWN: Final = 100
 
 
 def _fill(view: View) -> Mapping[str, Any]:
-    span = view.address.range(view.now, default="24h")
+    span = view.address.range(view.now)
     verdict = view.address.one_of("verdict", ("drifted", "identical", "unverified", "not_applicable", "pending"))
     found = decided(view, span, view.cluster, None)
     compared = view.address.one_of("compare", ("before",)) == "before"
@@ -107,4 +107,5 @@ BOARD = Board(
     title="Rebalances · Evenkeel",
     word="Rebalances",
     parameters=frozenset({"range", "from", "to", "verdict", "compare", "owner"}),
+    span="24h",
 )

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -110,11 +110,11 @@ class Site:
             return None
         given = list(parameters)
         try:
-            address = Address.of(path, given, board.parameters | _EVERYBODYS)
+            address = Address.of(path, given, board.parameters | _EVERYBODYS, board.span)
         except WrongAddressError as error:
             return self._refused(Address(path, {}), board, 400, str(error))
         whole = address.text(PART) != "main"
-        address = Address(path, {name: value for name, value in address.given.items() if name != PART})
+        address = replace(address, given={name: value for name, value in address.given.items() if name != PART})
         key = _Key(path, tuple(address.given.items()), whole)
         now = self._now()
         state = (self._lake.version, self._lake.problem, silent(self._lake), int(now.timestamp()) // _GOOD_S)
@@ -148,7 +148,7 @@ class Site:
     def alerters_live(self, clusters: Sequence[str]) -> Mapping[str, bool | None] | None:
         """By cluster whether its alerter judges rounds, as the board "Evenkeel" says it; None while it is being read.
 
-        A value of None: it cannot be told, because there are no rounds, or no alerter has written anything yet.
+        A value of None: it is not known, because there are no rounds, or no alerter has written anything yet.
 
         Raises:
             EvenkeelError: The lake cannot be read.

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import RANGES, Range
 from dashboards.boards.board import HEALTH, Board, NotThereError, Row, View
 from dashboards.boards.itself import size
 from dashboards.boards.parts.past import ranges, whole_minutes
 from dashboards.boards.topics import produced_why, reading_of, unread_why
 from dashboards.charts.measures import measure_plot
+from dashboards.spans import RANGES, Range
 
 __all__ = ["BOARD"]
 
@@ -41,7 +41,7 @@ def _fill(view: View) -> Mapping[str, Any]:
     health = {row["group_id"]: row["health"] for row in view.groups(topic["cluster"])}
     # (What is not known any more does not go on waiting: a silent cluster is shown as of its newest round.)
     as_of = next((row["round_time"] for row in view.ask("rounds") if row["cluster"] == topic["cluster"]), view.now)
-    span = view.address.range(view.now, default="24h")
+    span = view.address.range(view.now)
     history = _history(view, topic, span)
     return {
         "name": topic["topic"],
@@ -181,4 +181,5 @@ BOARD = Board(
     fill=_fill,
     title="{topic} · Evenkeel",
     parameters=frozenset({"range", "from", "to"}),
+    span="24h",
 )

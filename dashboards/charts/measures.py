@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import Range
 from dashboards.charts.plots import Heard
+from dashboards.spans import Range
 
 __all__ = ["count_plot", "held", "measure_plot", "measured", "step_of"]
 
@@ -90,7 +90,7 @@ def count_plot(rows: Sequence[Row], span: Range, step: str, kinds: Mapping[str, 
         span: What is shown.
         step: Length of a bar: minute, hour or day.
         kinds: Names of the parts from the bottom up, by the value of the column.
-        column: The column that tells the parts apart.
+        column: The column with these values.
     """
     counted: dict[int, dict[str, int]] = {}
     for row in rows:

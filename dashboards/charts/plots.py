@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import Range
 from dashboards.charts.steps import Steps
+from dashboards.spans import Range
 from streaming.terminal import age
 
 __all__ = ["Heard", "history_plot", "lag_plot", "rebalance_plot", "step_plot"]

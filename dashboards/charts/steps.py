@@ -1,4 +1,4 @@
-"""Columns of a time axis: not too many to be told apart, each a round number of minutes, hours or days. Pure."""
+"""Columns of a time axis: not too many to be distinguished, each a round number of minutes, hours or days. Pure."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@
 --   leads           whether one of them led the newest generation
 --   partitions      partitions that they own; NULL where that cannot be read
 --   group_type, protocol_type, strategy        those of the group
---   library         client library, with the first release of its era, that gives the leader's assignment. Only of who
---                   led, where the verdict is identical: of all others no record tells; NULL then
+--   library         client library, with the first release of its era, that gives the leader's assignment. Only for those
+--                   that led, where the verdict is identical: no record names any other's; NULL then
 --   of_all          rows without the limit
 WITH clients AS (
   SELECT cluster, client_id, client_host, group_id, count(*) AS members,

@@ -18,8 +18,7 @@ FROM (
   SELECT *,
     row_number() OVER (
       PARTITION BY cluster, group_id, decision ORDER BY CASE verdict WHEN 'drifted' THEN 3 WHEN 'unverified' THEN 2 WHEN 'identical' THEN 1 ELSE 0 END DESC, topic NULLS FIRST
-    ) AS place,
-    CAST(sum(drifted_count) OVER (PARTITION BY cluster, group_id, decision) AS INT) AS drifted_in_all
+    ) AS place
   FROM drift
   WHERE event_date >= CAST(:since AS DATE) AND event_date <= CAST(:until AS DATE)
     AND record_time >= :since AND record_time < :until AND (:cluster IS NULL OR cluster = :cluster)

@@ -23,7 +23,7 @@
   let ink = null;
 
   function inks() {
-    ink = Object.fromEntries(["text", "quiet", "line", "accent", "bad"].map((name) => [name, resolved(`--${name}`)]));
+    ink = Object.fromEntries(["text", "quiet", "line", "accent", "bad", "unsure"].map((name) => [name, resolved(`--${name}`)]));
   }
 
   function short(value) {
@@ -54,7 +54,7 @@
 
   // ---- what is said under the cursor, or where the arrow keys have gone
 
-  // Screen readers are told by this line alone: what lies inside of an image is not read.
+  // Screen readers hear this line alone: what lies inside of an image is not read.
   const spoken = document.createElement("div");
   spoken.className = "unseen";
   spoken.setAttribute("aria-live", "polite");
@@ -74,7 +74,7 @@
           const { idx, left } = u.cursor;
           const said = idx == null || left < 0 ? "" : [...marksNear(u, left), text(u, idx)].filter(Boolean).join("  ");
           tip.hidden = !said;
-          if (document.activeElement === u.box.node && left >= 0) spoken.textContent = said || `${when(u.data[0][idx])}  nothing`;
+          if (document.activeElement === u.box.node && left >= 0) spoken.textContent = said || `${idx == null ? "" : when(u.data[0][idx])}  nothing`;
           if (!said) return;
           tip.textContent = said;
           const width = tip.offsetWidth;
@@ -150,7 +150,7 @@
 
   // ---- the charts of the board
 
-  const KINDS = window.evenkeelKinds({ ink: () => ink, tips, when, shown, from0, resolved });
+  const KINDS = window.evenkeelKinds({ ink: () => ink, tips, when, shown });
 
   // Lines and stems are moved on; of other kinds the drawing is made of what was given with it: a change is a new chart.
   const MOVES_ON = new Set(["lag", "history", "rebalances"]);
@@ -186,7 +186,7 @@
     plots.get(node)?.plot.destroy();
     const box = { node, text: node.dataset.plot, given, dark: dark.matches };
     const { data, options } = KINDS[given.kind](given, box);
-    const { labels, plugins, ...more } = options;
+    const { labels, plugins, scales, ...more } = options;
     const [x, y] = axes(given.kind === "rebalances" || given.kind === "steps" ? 30 : 40);
     x.values = timeValues;
     Object.assign(y, labels);
@@ -195,18 +195,16 @@
       height: node.clientHeight,
       legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false }, points: { show: false }, sync: { key: "time", setSeries: false } },
-      scales: { x: { time: true, min: given.x[0], max: given.x[1], range: (_, min, max) => (box.plot ? [min, max] : given.x) }, y: { range: from0 } },
+      scales: { x: { time: true, min: given.x[0], max: given.x[1], range: (_, min, max) => (box.plot ? [min, max] : given.x) }, y: { range: from0 }, ...scales },
       axes: [x, y],
       plugins: [...plugins, marks],
       ...more,
     }, null, (u, init) => {
       u.box = box;
       u.what = given.series?.[3];
-      u.ready = false;
       node.append(u.root);
       init();
     });
-    box.plot.ready = true;
     box.plot.setData(data, false);
     box.plot.setScale("x", { min: given.x[0], max: given.x[1] });
     plots.set(node, box);

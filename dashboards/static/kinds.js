@@ -2,7 +2,7 @@
 // them on the page.
 "use strict";
 
-window.evenkeelKinds = ({ ink, tips, when, shown, from0, resolved }) => {
+window.evenkeelKinds = ({ ink, tips, when, shown }) => {
   const UNITS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
   // As the server says it: "0", "<0.1", "0.4", "12", "1,240"; sizes with a letter.
@@ -36,10 +36,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown, from0, resolved }) => {
             points: { show: straight && given.series[0].length < 60, size: 5, fill: () => ink()[name], stroke: () => ink()[name] },
           };
         })],
-        scales: {
-          x: { time: true, range: (u, min, max) => (u.ready ? [min, max] : given.x) },
-          y: { range: (_, __, max) => [0, Math.max(given.top, (max || 0) * 1.12)] },
-        },
+        scales: { y: { range: (_, __, max) => [0, Math.max(given.top, (max || 0) * 1.12)] } },
         labels: { values: (_, found) => found.map((v) => (given.unit === "bytes" ? sized(v) : v >= 1e3 ? brief(v).trim() : String(Number(v.toPrecision(3))))) },
         plugins: [tips((u, i) => {
           const said = given.names.map((name, at) => [name, u.data[at + 1][i]]).filter(([, value]) => value != null);
@@ -57,10 +54,6 @@ window.evenkeelKinds = ({ ink, tips, when, shown, from0, resolved }) => {
       data: [given.series[0], sums],
       options: {
         series: [{}, { paths: () => null, points: { show: false } }],
-        scales: {
-          x: { time: true, range: (u, min, max) => (u.ready ? [min, max] : given.x) },
-          y: { range: (_, __, max) => [0, Math.max(4, (max || 0) * 1.12)] },
-        },
         plugins: [
           tips((u, i) => {
             const said = given.names.map((name, at) => [name, given.series[at + 1][i]]).filter(([, n]) => n);
@@ -92,7 +85,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown, from0, resolved }) => {
         // (One of a thousand is still to be seen: what is drifted stands at the bottom.)
         const high = Math.max(2 * px, low - top - px);
         ctx.globalAlpha = hatched ? 0.25 : alpha;
-        ctx.fillStyle = resolved(`--${name}`);
+        ctx.fillStyle = ink()[name];
         ctx.fillRect(left, low - high, wide, high);
         if (hatched) {
           ctx.globalAlpha = 1;
@@ -218,7 +211,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown, from0, resolved }) => {
       data: given.series,
       options: {
         series: [{}, ...[1, 2, 3].map(() => ({ paths: () => null, points: { show: false } }))],
-        scales: { x: { time: true, range: () => given.x }, y: { range: from0 } },
+        scales: { x: { time: true, range: () => given.x } },
         plugins: [
           tips((u, i) => u.data[3][i] ? `${when(u.data[0][i])}  ${shown(u.data[3][i])} decisions: ${shown(u.data[1][i])} moves, ${shown(u.data[2][i])} needed` : ""),
           { hooks: {

@@ -1,4 +1,4 @@
-"""What both demos have: an empty folder, a free port, a stage that goes quiet, tables that catch up with it."""
+"""What both demos have: folders, settings, and the course from the start of the programs to the verdict."""
 
 from __future__ import annotations
 
@@ -6,28 +6,35 @@ import contextlib
 import json
 import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streaming.config import ServeSettings
+from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of
 from streaming.exceptions import EvenkeelError, SetupError
-from streaming.process import Programs
+from streaming.process import Program, Programs
 from streaming.tables import LakeReader
-from streaming.up import lines
+from streaming.up import ALERTER, JOB, PROBE, SERVER, lines, page_url, print_summary, watch
 
-__all__ = ["INTERVAL_MS", "LOOK_MS", "catch_up", "empty_folder", "free_port", "look", "play", "wait"]
+__all__ = ["LOOK_MS", "Folders", "folders_of", "run_course", "settings_of_demo", "wait"]
 
-INTERVAL_MS = 2_000
+_INTERVAL_MS = 2_000
 """Rounds and batches are frequent, so that people who watch the demo see events at once."""
 
 LOOK_MS = 500
 """The alerter polls more often than rounds come, so that an alert appears within the round that fires it."""
+
+_REFRESH_MS = 1_000
+"""The page shows each round, too."""
 
 # Limit until the tables show the last round or an alert; a batch of the demo takes a second or two.
 _CATCH_UP_S = 120.0
@@ -35,7 +42,137 @@ _CATCH_UP_S = 120.0
 _LEAST_SPACE = 2 * 2**30
 
 
-def empty_folder(folder: Path) -> Path:
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a demo writes.
+
+    Attributes:
+        tables: The lake.
+        rest: Logs, the data of the servers, and `journal.jsonl`, in which the traffic notes what it did.
+    """
+
+    tables: Path
+    rest: Path
+
+    @property
+    def journal(self) -> Path:
+        """What the traffic did, a JSON object a line; `quiet` when the stage has gone quiet."""
+        return self.rest / "journal.jsonl"
+
+
+def folders_of(console: Console, lake: Path | None) -> Folders:
+    """The folders of one run of a demo, which are printed.
+
+    Args:
+        console: Where to write.
+        lake: Folder for the tables; None takes a new one.
+
+    Raises:
+        SetupError: The folder is not empty, cannot be created, or there is no space.
+    """
+    rest = Path(tempfile.mkdtemp(prefix="evenkeel-demo-"))
+    tables = _empty_folder(lake.resolve() if lake is not None else rest / "lake")
+    console.print(lines(f"tables in {tables}\nlogs, servers and journal in {rest}"), soft_wrap=True)
+    return Folders(tables, rest)
+
+
+def settings_of_demo(settings: Settings, bootstrap: str, alerts: AlertSettings, **own: Any) -> Settings:
+    """The user's settings, without what is meant for the user's own cluster.
+
+    Args:
+        settings: The user's.
+        bootstrap: The demo's Kafka.
+        alerts: The alerter's, without the user's targets: a demo must not page anyone.
+        own: Further settings that the demo overrides.
+    """
+    return settings.model_copy(
+        update={
+            "kafka": KafkaSettings(bootstrap_servers=bootstrap),
+            "filters": type(settings.filters)(),
+            "strategies": (),
+            "probe": settings.probe.model_copy(update={"interval_ms": _INTERVAL_MS}),
+            "job": settings.job.model_copy(update={"trigger_ms": _INTERVAL_MS}),
+            "alerts": alerts,
+            "serve": ServeSettings(listen=f"127.0.0.1:{_page_port()}", refresh_ms=_REFRESH_MS),
+            **own,
+        }
+    )
+
+
+def run_course(
+    console: Console,
+    stop: threading.Event,
+    settings: Settings,
+    folders: Folders,
+    traffic: Program,
+    seconds: int | None,
+    judge: Callable[[LakeReader], list[str]],
+    at_end: Callable[[Programs], None] = lambda _: None,
+) -> int:
+    """Start the programs and the traffic, and watch or check; returns the exit code.
+
+    Args:
+        console: Where to write.
+        stop: Set by Ctrl-C.
+        settings: Of the programs.
+        folders: Where they write.
+        traffic: The program that plays the stories.
+        seconds: End after this many seconds, and check; None serves the page until Ctrl-C.
+        judge: One sentence for everything that the tables lack.
+        at_end: Called when the tables show the quiet stage, before the programs stop.
+    """
+    lake = str(folders.tables)
+    notices: deque[str] = deque(maxlen=1)
+    with Programs(folders.rest / "logs", environment_of(settings), notices.append) as programs:
+        for program in (JOB, PROBE, ALERTER, traffic):
+            programs.start(program)
+        if seconds is None:
+            programs.start(SERVER)
+            page = f"page at {page_url(settings)}"
+            console.print(lines(page), soft_wrap=True)
+
+            def newest() -> str:
+                return "\n".join(filter(None, [page, _look(programs, notices)]))
+
+            heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
+            watch(lake, console, stop, newest, programs.note, heartbeat)
+            console.print("stopping: the job ends between two batches …")
+            return 0
+        is_quiet = _play(console, stop, programs, notices, folders.journal, seconds)
+        if is_quiet:
+            _catch_up(stop, lake)
+            at_end(programs)
+        programs.stop(["probe", "job", "alerter"])
+        missing = ["it was stopped"]
+        if is_quiet:
+            reader = LakeReader(folders.tables)
+            print_summary(console, reader)
+            missing = judge(reader)
+    for sentence in missing:
+        console.print(lines(f"missing: {sentence}", style="red"), soft_wrap=True)
+    if not missing:
+        console.print("every story is in the tables", style="green")
+    return 1 if missing else 0
+
+
+def wait(stop: threading.Event, lake: str, sql: str, given: list[Any], missing: str) -> None:
+    """Wait until a query of one value, `done`, is true of the tables.
+
+    Raises:
+        EvenkeelError: It is not within two minutes.
+    """
+    reader = LakeReader(lake)
+    deadline = time.monotonic() + _CATCH_UP_S
+    while not stop.wait(1.0):
+        reader.refresh()
+        if reader.rows(sql, given)[0]["done"]:
+            return
+        if time.monotonic() > deadline:
+            message = f"The tables in {lake} show {missing} within {_CATCH_UP_S:.0f} s: see the logs."
+            raise EvenkeelError(message)
+
+
+def _empty_folder(folder: Path) -> Path:
     """The folder, created if missing.
 
     Raises:
@@ -57,7 +194,7 @@ def empty_folder(folder: Path) -> Path:
     return folder
 
 
-def free_port() -> int:
+def _page_port() -> int:
     """The server's own port if it is free, else any other."""
     default = ServeSettings().address[1]
     for port in (default, 0):
@@ -68,13 +205,13 @@ def free_port() -> int:
     return default  # the server reports what is wrong with it
 
 
-def look(programs: Programs, notices: deque[str]) -> str:
+def _look(programs: Programs, notices: deque[str]) -> str:
     """Look after the programs; the newest notice about one of them."""
     programs.look()
     return notices[-1] if notices else ""
 
 
-def play(
+def _play(
     console: Console,
     stop: threading.Event,
     programs: Programs,
@@ -89,7 +226,7 @@ def play(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("the stories play", total=seconds)
         while not stop.wait(0.5):
-            notice = look(programs, notices)
+            notice = _look(programs, notices)
             if notice != said:
                 said = notice
                 console.print(lines(said))
@@ -106,24 +243,7 @@ def _is_quiet(line: bytes) -> bool:
         return False  # an incomplete line, still being written
 
 
-def catch_up(stop: threading.Event, lake: str) -> None:
+def _catch_up(stop: threading.Event, lake: str) -> None:
     """Wait until the tables show two rounds that began after the stage had gone quiet."""
     sql = "SELECT count(*) >= 2 AS done FROM rounds WHERE epoch(round_time) > ?"
     wait(stop, lake, sql, [time.time()], "no new round")
-
-
-def wait(stop: threading.Event, lake: str, sql: str, given: list[Any], missing: str) -> None:
-    """Wait until a query of one value, `done`, is true of the tables.
-
-    Raises:
-        EvenkeelError: It is not within two minutes.
-    """
-    reader = LakeReader(lake)
-    deadline = time.monotonic() + _CATCH_UP_S
-    while not stop.wait(1.0):
-        reader.refresh()
-        if reader.rows(sql, given)[0]["done"]:
-            return
-        if time.monotonic() > deadline:
-            message = f"The tables in {lake} show {missing} within {_CATCH_UP_S:.0f} s: see the logs."
-            raise EvenkeelError(message)

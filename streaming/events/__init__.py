@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from streaming.events.brokers import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
+from streaming.events.codec import (
+    Rejected,
+    UnknownType,
+    decode_event,
+    decode_round,
+    encode_event,
+    encode_round,
+)
 from streaming.events.rocketmq import (
     LONGEST_CLIENT,
     LONGEST_EXPRESSION,
@@ -30,7 +38,6 @@ from streaming.events.schema import (
     GroupEvent,
     GroupGone,
     LogHold,
-    Rejected,
     Retention,
     Round,
     RoundClosed,
@@ -39,12 +46,7 @@ from streaming.events.schema import (
     SeenGroupEvent,
     SeenGroupGone,
     TopicEvent,
-    UnknownType,
     UnreadTimestamp,
-    decode_event,
-    decode_round,
-    encode_event,
-    encode_round,
 )
 from streaming.events.seen import (
     MOST_TOLD,

@@ -22,7 +22,7 @@ LONGEST_HOST: Final = 255
 """Characters of a host or a rack; longer ones are cut. (A host name has at most 253.)"""
 
 MOVES_PER_PARTITION: Final = 3
-"""Moves of a coordinator that a record tells: a broker that restarts makes two."""
+"""Moves of a coordinator that a record reports: a broker that restarts makes two."""
 
 _MOST_PARTITIONS: Final = 1_000_000
 _INT32: Final = 2**31 - 1
@@ -37,8 +37,8 @@ class Broker(msgspec.Struct, frozen=True, array_like=True, gc=False):
         node: Its node id.
         host: The host that it advertises to the probe.
         rack: Its rack; None without one.
-        since: Of one that is up: time of the first round that had it again, or for the first time; None if it was there
-            in the first round that the probe knows. Of one that is gone: time of the first round that did not have it.
+        since: For a broker that is up, time of the first round that had it again, or for the first time; None if it was
+            there in the first round that the probe knows. For one that is gone, time of the first round without it.
     """
 
     node: int
@@ -80,7 +80,7 @@ class Brokers(msgspec.Struct, frozen=True, omit_defaults=True):
         up: Those in the metadata, by node id.
         gone: Those that an earlier round had, for a day after they went, by node id.
         coordinators: Leader's node id and leader epoch per partition of the offsets log; empty where the log is not
-            read, or the brokers do not tell leader epochs (before 2.1).
+            read, or the brokers do not report leader epochs (before 2.1).
         moves: Coordinators that moved in the last hour, the oldest first.
     """
 

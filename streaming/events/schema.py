@@ -6,10 +6,10 @@ grows, so that probes and jobs of different releases work together:
 - Fields are only appended, with defaults. A reader ignores fields it does not know and uses the default for fields that
   an older writer does not write. No field ever changes its meaning or type, or is removed.
 - A record that older readers would misread gets a type of its own. A reader skips types it does not know, and counts
-  them (`UnknownType`).
+  them (`codec.UnknownType`).
 - `"v"` is the writer's version of this schema, from 1 up. It is for people; nothing depends on it.
 
-Everything else is refused (`Rejected`); nobody guesses.
+Everything else is refused (`codec.Rejected`); nobody guesses.
 
 A **round** is one observation of the cluster. Its number is the offset of its opening record in `evenkeel.rounds`, its
 time the broker's append time of that record, so it depends on neither the probe's clock nor its memory. Events carry
@@ -17,28 +17,26 @@ the number; a closing record confirms that all of them are acknowledged and give
 never closed count for nothing.
 
 A cluster whose offsets log cannot be read has rounds without log positions: they are closed by a `RoundSeen`, which is
-a type of its own, and tell their groups by `SeenGroupEvent` and the types of `events/seen.py`. To older readers these
+a type of its own, and report their groups by `SeenGroupEvent` and the types of `events/seen.py`. To older readers these
 types are unknown: they take no such round, rather than one that seems to have no groups.
 
 Keys: `evenkeel.events` by group id, or by topic where no group is concerned (UTF-8), `evenkeel.rounds` by cluster name.
 Times are ms since the epoch, UTC. Offsets are offsets of the monitored topic, positions are exclusive ends in the
 offsets log.
 
-(Longer than other modules: every type of record, its fields explained, beside the checks of what a record may hold.)
+What of it can be true is checked where it is read, in `codec.py`. (Longer than other modules: every type of record, its
+fields explained.)
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from streaming.events.brokers import Brokers, possible_brokers
-from streaming.events.rocketmq import RocketMQGroupEvent, wrong_rocketmq_group
-from streaming.events.seen import SEEN_TYPES, ClassicSeen, CommitsSeen, ConsumerSeen, SeenEvent, wrong_seen
-from streaming.terminal import visible
+from streaming.events.brokers import Brokers
+from streaming.events.rocketmq import RocketMQGroupEvent
+from streaming.events.seen import ClassicSeen, CommitsSeen, ConsumerSeen
 
 EVENTS_VERSION: Final = 1
 
@@ -62,18 +60,16 @@ A `TopicEvent` takes up to 60 bytes a partition, so this fits a topic of a quart
 record takes many times its bytes; larger ones are not decoded at all.
 """
 
-# A closing record takes some 25 bytes for each partition of the log and of the events topic, and some 150 for each that
-# is held back: this fits tens of thousands. A record made of event positions alone takes 25 times its bytes in memory.
-_MAX_ROUND_BYTES: Final = 4 * 1024 * 1024
-
-# Every broker's offsets fit in int64, and so does the state's encoding of them.
-_MAX_OFFSET: Final = 2**63 - 1
-
 FIRST_TIMESTAMP_MS: Final = 1_293_840_000_000
 """2011-01-01, when Kafka was first released. A record with an earlier timestamp has something else in that field, such
 as seconds, or nothing (-1)."""
 
-_LAST_TIMESTAMP_MS: Final = 253_402_300_799_999  # the end of the year 9999, the last that the tables hold
+MOST_READERS: Final = 20
+"""Groups that an event of a topic names: enough to show who reads it, and so few that events and rows stay small.
+All of them are a query over `lag_current`."""
+
+LONGEST_READER: Final = 1_000
+"""Characters of a group that an event names; an id can have 32 KB. A longer one is cut."""
 
 
 class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type"):
@@ -176,8 +172,8 @@ class RoundSeen(RoundClosed, frozen=True, tag="closed_seen", tag_field="type", k
 Round = RoundOpened | RoundClosed | RoundSeen
 
 
-class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
-    """One group in one round. Written before the group's `TopicEvent`s of the round.
+class _OfGroup(msgspec.Struct, frozen=True):
+    """What a group's own event of a round begins with.
 
     Attributes:
         v: Schema version.
@@ -187,6 +183,21 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
         group: Group id.
         log_partition: Partition of the offsets log that holds the group.
         log_position: The round's position in that partition.
+    """
+
+    v: int
+    cluster: str
+    round: int
+    time: int
+    group: str
+    log_partition: int
+    log_position: int
+
+
+class GroupEvent(_OfGroup, frozen=True, tag="group", tag_field="type"):
+    """One group in one round. Written before the group's `TopicEvent`s of the round.
+
+    Attributes, after those of `_OfGroup`:
         topics: How many `TopicEvent`s follow for this group in this round.
         state: Coordinator's state in Kafka's words; None when it could not be asked.
         protocol_type: As the coordinator reports it; None when it could not be asked.
@@ -198,18 +209,11 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
         held_by: Its transactional id; None when not known.
         idle: The group has no members and has not changed for a while: until it changes, it has events only once per
             heartbeat.
-        rested: Of a group that was idle and has changed: times of the first and the last round in which it looked the
+        rested: For a group that was idle and has changed, times of the first and the last round in which it looked the
             same. Its topics' offsets were the same until then, although the rounds between reported it only once per
             heartbeat. None otherwise, and from a probe that does not report it.
     """
 
-    v: int
-    cluster: str
-    round: int
-    time: int
-    group: str
-    log_partition: int
-    log_position: int
     topics: int
     state: str | None
     protocol_type: str | None
@@ -227,7 +231,7 @@ class SeenGroupEvent(GroupEvent, frozen=True, tag="group_seen", tag_field="type"
 
     Attributes:
         seen: How many events of `events/seen.py` follow for this group in this round, beside its `TopicEvent`s.
-        looked: The round has seen the group's membership. If no event tells it, it is as it was.
+        looked: The round has seen the group's membership. Without an event about it, it is as it was.
         absent_at: Time of the closed round before, which did not list the group; None for a group that it listed, and
             where nobody knows.
     """
@@ -293,7 +297,7 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
         retention: How long records are kept; None when the probe may not ask (DescribeConfigs), has not yet, or does
             not report it.
         unread: Timestamps of the oldest unread records that were there before the probe's first round, as far as it has
-            found them. Told when they are news, and once per heartbeat: they hold while a record stays the oldest
+            found them. Reported when they are news, and once per heartbeat: they hold while a record stays the oldest
             unread one.
     """
 
@@ -312,27 +316,13 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
     unread: tuple[UnreadTimestamp, ...] = ()
 
 
-class GroupGone(msgspec.Struct, frozen=True, tag="gone", tag_field="type"):
+class GroupGone(_OfGroup, frozen=True, tag="gone", tag_field="type"):
     """A group that the previous round listed and this one does not. Written once.
 
-    Attributes:
-        v: Schema version.
-        cluster: Configured name of the cluster.
-        round: The round's number.
-        time: The round's time.
-        group: Group id.
-        log_partition: Partition of the offsets log that held the group.
-        log_position: The round's position in that partition.
+    Attributes, after those of `_OfGroup`:
         reason: "deleted" (the brokers no longer list it) or "filtered" (the configuration excludes it now).
     """
 
-    v: int
-    cluster: str
-    round: int
-    time: int
-    group: str
-    log_partition: int
-    log_position: int
     reason: str
 
 
@@ -395,242 +385,3 @@ Event = (
     | CommitsSeen
     | RocketMQGroupEvent
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A record that does not follow our schema; it goes to `quarantine`."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnknownType:
-    """A record of a type that this release does not know: written by a newer probe, not damaged.
-
-    Attributes:
-        name: The type, printable.
-    """
-
-    name: str
-
-    @property
-    def reason(self) -> str:
-        """What `quarantine` gives as the reason."""
-        return f"type {self.name} is not known to this release; a newer probe may have written it"
-
-
-class _Head(msgspec.Struct, frozen=True):
-    """The fields that every record has, in every release."""
-
-    v: int
-    type: str
-
-
-_ENCODER = msgspec.json.Encoder()
-_EVENTS = msgspec.json.Decoder(Event)
-_ROUNDS = msgspec.json.Decoder(Round)
-_HEAD = msgspec.json.Decoder(_Head)
-# Brokers allow these names of topics (`org.apache.kafka.common.internals.Topic`).
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-
-MOST_READERS: Final = 20
-"""Groups that an event of a topic names: enough to show who reads it, and so few that events and rows stay small.
-All of them are a query over `lag_current`."""
-
-LONGEST_READER: Final = 1_000
-"""Characters of a group that an event names; an id can have 32 KB. A longer one is cut."""
-
-_TYPES = {"opened", "closed", "closed_seen", "group", "topic", "gone", "cluster_topic", "group_seen", "gone_seen"}
-_TYPES |= {"rocketmq_group", *SEEN_TYPES}
-
-# Characters of a name in a reason; an id can have 32 KB.
-_LONGEST_NAME = 100
-
-# Sources are our own words; a column of the tables holds them.
-_SOURCE = re.compile(r"[a-z][a-z_]{0,31}")
-
-_MAX_GROUPS = 2**31 - 1
-
-
-def encode_event(event: Event) -> bytes:
-    """Write one event."""
-    return _ENCODER.encode(event)
-
-
-def encode_round(record: Round) -> bytes:
-    """Write one opening or closing record."""
-    return _ENCODER.encode(record)
-
-
-def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
-    """Read one record of `evenkeel.events`; any bytes are allowed."""
-    event = _decode(value, _EVENTS, MAX_RECORD_BYTES)
-    if isinstance(event, TopicEvent):
-        reason = _wrong_topic_event(event)
-        return Rejected(reason) if reason else _with_possible_extras(event)
-    if isinstance(event, ClusterTopicEvent):
-        reason = _wrong_cluster_topic(event)
-        return Rejected(reason) if reason else event
-    if isinstance(event, SeenEvent):
-        reason = wrong_seen(event)
-        return Rejected(reason) if reason else event
-    if isinstance(event, SeenGroupEvent | SeenGroupGone):
-        return Rejected(reason) if (reason := _wrong_seen_group(event)) else event
-    if isinstance(event, RocketMQGroupEvent):
-        reason = wrong_rocketmq_group(event)
-        return Rejected(reason) if reason else event
-    if isinstance(event, (GroupEvent, GroupGone)):
-        if not 0 <= event.log_partition < MAX_PARTITIONS:
-            return Rejected(f"log_partition is {event.log_partition}")
-        if not 0 <= event.log_position <= _MAX_OFFSET or not 0 <= event.round <= _MAX_OFFSET:
-            return Rejected(f"log_position is {event.log_position}, round {event.round}")
-        producer = event.held_by_producer if isinstance(event, GroupEvent) else None
-        if producer is not None and not 0 <= producer <= _MAX_OFFSET:
-            return Rejected(f"held_by_producer is {producer}")
-        return event
-    return event if isinstance(event, Rejected | UnknownType) else Rejected("not an event")
-
-
-def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
-    """Read one record of `evenkeel.rounds`; any bytes are allowed."""
-    record = _decode(value, _ROUNDS, _MAX_ROUND_BYTES)
-    if isinstance(record, RoundSeen):
-        if record.log or record.log_end or record.holds is not None:
-            return Rejected("a round without a log that has log positions")
-        if not _SOURCE.fullmatch(record.seen_by) or record.seen_by == LOG:
-            return Rejected(f"{visible(record.seen_by, _LONGEST_NAME)} is not a source of groups")
-        return Rejected(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
-    if isinstance(record, RoundClosed):
-        if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):
-            return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
-        if not all(0 <= position <= _MAX_OFFSET for position in (*record.log, *record.log_end)):
-            return Rejected("a negative or impossible log position")
-        for hold in record.holds or ():
-            if not (0 <= hold.partition < len(record.log) and 0 <= hold.groups <= _MAX_OFFSET):
-                return Rejected(f"a hold of log partition {hold.partition} with {hold.groups} groups")
-            if record.log[hold.partition] >= record.log_end[hold.partition]:
-                return Rejected(f"a hold of log partition {hold.partition}, which nothing holds back")
-            if hold.producer_id is not None and not 0 <= hold.producer_id <= _MAX_OFFSET:
-                return Rejected(f"a hold by producer {hold.producer_id}")
-        return Rejected(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
-    if isinstance(record, RoundOpened | UnknownType | Rejected):
-        return record
-    return Rejected("not a round")
-
-
-def _with_possible_brokers(record: RoundClosed) -> RoundClosed:
-    possible = possible_brokers(record.brokers, len(record.log))
-    return record if possible is record.brokers else msgspec.structs.replace(record, brokers=None)
-
-
-def _wrong_positions(record: RoundClosed) -> str | None:
-    for positions in (record.events, record.resting):
-        for partition, (first, end) in positions.items():
-            if not (_is_partition(partition) and 0 <= first <= end <= _MAX_OFFSET):
-                return f"event positions {first} to {end} of partition {partition[:20]!r}"
-    return None
-
-
-def _wrong_seen_group(event: SeenGroupEvent | SeenGroupGone) -> str | None:
-    if event.log_partition != -1 or event.log_position != -1 or not 0 <= event.round <= _MAX_OFFSET:
-        return f"log position {event.log_position} in a round without a log, round {event.round}"
-    if isinstance(event, SeenGroupEvent) and not 0 <= event.seen <= len(SEEN_TYPES):
-        return f"{event.seen} events as seen of one group"
-    absent_at = event.absent_at if isinstance(event, SeenGroupEvent) else None
-    if absent_at is not None and not 0 <= absent_at <= _LAST_TIMESTAMP_MS:
-        return f"a round before at {absent_at}"
-    return None
-
-
-def _is_partition(name: str) -> bool:
-    # (Python refuses to convert a number of thousands of digits.)
-    return name.isascii() and name.isdigit() and len(name) < 10 and int(name) < MAX_PARTITIONS
-
-
-def _decode(
-    value: bytes | None, decoder: msgspec.json.Decoder[Event] | msgspec.json.Decoder[Round], most: int
-) -> object:
-    if value is None:
-        return Rejected("the record has no value")
-    if len(value) > most:
-        return Rejected(f"the record has {len(value):,} bytes; no probe writes one of more than {most:,}")
-    try:
-        record = decoder.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _unread(value, error)
-    if record.v < 1:
-        return Rejected("its schema version is below 1")
-    return record
-
-
-def _unread(value: bytes, error: Exception) -> UnknownType | Rejected:
-    try:
-        head = _HEAD.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        head = None
-    if head is not None and head.v >= 1 and head.type not in _TYPES:
-        return UnknownType(visible(head.type, _LONGEST_NAME))
-    return Rejected(f"not one of our records: {visible(str(error))}")
-
-
-def _with_possible_extras(event: TopicEvent) -> TopicEvent:
-    """The event without a retention or timestamps that make no sense: they are not known then, the offsets are."""
-    kept = event.retention
-    if kept is not None and not (-1 <= kept.ms <= _MAX_OFFSET and -1 <= kept.bytes <= _MAX_OFFSET):
-        event = msgspec.structs.replace(event, retention=None)
-    if event.unread and not _are_possible(event):
-        event = msgspec.structs.replace(event, unread=())
-    return event
-
-
-def _are_possible(event: TopicEvent) -> bool:
-    count = event.partitions or 0
-    return len(event.unread) <= count and all(
-        0 <= one.partition < count
-        and 0 <= one.offset <= _MAX_OFFSET
-        and FIRST_TIMESTAMP_MS <= one.reached <= _LAST_TIMESTAMP_MS
-        and (one.below == -1 or one.reached < one.below <= _LAST_TIMESTAMP_MS)
-        for one in event.unread
-    )
-
-
-def _wrong_topic_event(event: TopicEvent) -> str | None:
-    count = event.partitions
-    if count is not None and not 0 < count <= MAX_PARTITIONS:
-        return f"partition count {count} of topic {visible(event.topic, _LONGEST_NAME)}"
-    expected = count or 0
-    if not len(event.end) == len(event.stable) == len(event.start) == expected:
-        return f"offsets of {len(event.end)}, {len(event.stable)}, {len(event.start)} partitions instead of {expected}"
-    if event.racks is not None and len(event.racks) != expected:
-        return f"racks of {len(event.racks)} partitions instead of {expected}"
-    for offsets in (event.end, event.stable, event.start):
-        if offsets and (min(offsets) < -1 or max(offsets) > _MAX_OFFSET):
-            return "an offset below -1 or beyond int64"
-    return None
-
-
-def _wrong_cluster_topic(event: ClusterTopicEvent) -> str | None:
-    if not _TOPIC_NAME.fullmatch(event.topic) or event.topic in {".", ".."}:
-        return f"{visible(event.topic, _LONGEST_NAME)} is not a name of a topic"
-    if not 0 <= event.round <= _MAX_OFFSET or event.time < 0:
-        return f"round {event.round} at {event.time}"
-    if not 0 <= event.groups <= _MAX_GROUPS or len(event.readers) != min(event.groups, MOST_READERS):
-        return f"{len(event.readers)} readers of {event.groups} groups"
-    if any(len(reader) > LONGEST_READER for reader in event.readers) or not event.time <= _LAST_TIMESTAMP_MS:
-        return "a reader with too long a name, or an impossible time"
-    reasons = (event.gone, event.hidden, event.unsized, event.topic_id)
-    if any(reason is not None and not 0 < len(reason) <= _LONGEST_NAME for reason in reasons):
-        return "a reason, or an id, of impossible length"
-    if event.gone is not None:
-        return None if not event.end else "a topic that is gone with partitions"
-    count = len(event.end)
-    if not 0 < count <= MAX_PARTITIONS:
-        return f"partition count {count} of topic {event.topic}"
-    shapes = (event.start, event.leaders, event.end if event.sizes is None else event.sizes)
-    if any(len(values) != count for values in shapes):
-        return f"start, leader or size of another number of partitions than the {count} of topic {event.topic}"
-    for values in (event.end, event.start, event.leaders, event.sizes or ()):
-        if values and (min(values) < -1 or max(values) > _MAX_OFFSET):
-            return "an offset, a leader or a size below -1 or beyond int64"
-    return None

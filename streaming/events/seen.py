@@ -1,11 +1,11 @@
 """The probe's events about what is seen of a group where its log cannot be read: membership and committed offsets.
 
-Part of the schema of `streaming/events.py`, whose rules hold here. These types come only in rounds that are closed
+Part of the schema of `schema.py`, whose rules hold here. These types come only in rounds that are closed
 without log positions (`RoundSeen`), behind their group's `SeenGroupEvent`, at most one of each per group and round.
 They come when something has changed and once per heartbeat, so a reader compares with what it knows.
 
 Everything in them is somebody else's: anyone who may join a group chooses ids, subscriptions and user data. So the
-probe limits what it tells (`MOST_TOLD`), and a reader checks numbers before it uses them.
+probe limits what it reports (`MOST_TOLD`), and a reader checks numbers before it uses them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SeenPartitions = tuple[tuple[str, str, tuple[int, ...]], ...]
 
 
 class ClassicMemberSeen(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A member as DescribeGroups tells it.
+    """A member in the answer to DescribeGroups.
 
     Attributes:
         id: Member id.
@@ -73,7 +73,7 @@ class ClassicSeen(msgspec.Struct, frozen=True, tag="classic_seen", tag_field="ty
 
 
 class ConsumerMemberSeen(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A member as ConsumerGroupDescribe tells it (KIP-848).
+    """A member in the answer to ConsumerGroupDescribe (KIP-848).
 
     Attributes:
         id: Member id.
@@ -86,7 +86,7 @@ class ConsumerMemberSeen(msgspec.Struct, frozen=True, omit_defaults=True):
         regex: Subscribed regular expression; None when there is none.
         owned: Partitions that it owns.
         target: Partitions that the coordinator wants it to own.
-        classic: It uses the classic protocol; None when the broker does not tell (before 4.0).
+        classic: It uses the classic protocol; None when the broker does not say (before 4.0).
     """
 
     id: str
@@ -129,7 +129,7 @@ class ConsumerSeen(msgspec.Struct, frozen=True, tag="consumer_seen", tag_field="
 
 
 class CommitsSeen(msgspec.Struct, frozen=True, tag="commits_seen", tag_field="type"):
-    """A group's committed offsets, as OffsetFetch tells them: those that moved since they were last told, or all.
+    """A group's committed offsets by OffsetFetch: those that moved since they were last reported, or all.
 
     Attributes:
         v: Schema version.

@@ -192,9 +192,10 @@ def _nearest(nearest: Candidate, tried: int, strategy: str) -> str:
         other = (
             "another strategy than the group's" if nearest.strategy != strategy else "a library that did not lead it"
         )
-        return f"{what} gives exactly this assignment: {other}. ({tried} candidates compared.)"
+        return f"{what} gives exactly this assignment: {other}. ({tried} pairs of strategy and library compared.)"
     partitions = f"{apart:,} partition{'' if apart == 1 else 's'}"
-    return f"The nearest of {tried} candidates is {what}: it differs in {partitions}."
+    compared = f"Compared with what {tried} pairs of strategy and library would give"
+    return f"{compared}, {what} is nearest: it differs in {partitions}."
 
 
 def _where_it_parts(nearest: Candidate, steps: Explanation) -> str | None:

@@ -76,7 +76,7 @@ def advance(
             _fold(state, item)
         elif isinstance(item, GroupObservation):
             _take_in(state)
-            state = _from_source(state, item)
+            state = _with_source(state, LOG if item.seen is None else item.seen.source)
             context.source = state.source
             compaction.leave(state, item.log_position)
             if item.gone is not None:
@@ -111,10 +111,6 @@ def advance(
     if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):
         state = None
     return state, context.rows
-
-
-def _from_source(state: GroupState, observation: GroupObservation) -> GroupState:
-    return _with_source(state, LOG if observation.seen is None else observation.seen.source)
 
 
 def _with_source(state: GroupState, source: str) -> GroupState:

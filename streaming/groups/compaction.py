@@ -59,6 +59,6 @@ def goes_on_behind(state: GroupState, inputs: Iterable[GroupInput]) -> bool:
     """Whether more of the group's records in the stretch may follow these inputs, the newest ones processed."""
     if state.compacted_until < 0:
         return False
-    rounds = GroupObservation | RocketMQObservation | Compacted
-    taken = max((item.position for item in inputs if not isinstance(item, rounds)), default=-1)
+    others = GroupObservation | RocketMQObservation | Compacted
+    taken = max((item.position for item in inputs if not isinstance(item, others)), default=-1)
     return taken + 1 < state.compacted_until

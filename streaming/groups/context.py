@@ -36,13 +36,13 @@ class Incarnations:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Parameters of RocketMQ's strategies, which clients do not tell; None where they are not configured.
+    """Parameters of RocketMQ's strategies, which clients do not report; None where they are not configured.
 
     Attributes:
-        virtual_node_cnt: Of CONSISTENT_HASH.
-        message_queue_list: Of CONFIG.
-        consumeridcs: Of MACHINE_ROOM.
-        room_separator: Of MACHINE_ROOM_NEARBY: the room is the text before it, in broker names and client ids.
+        virtual_node_cnt: For CONSISTENT_HASH.
+        message_queue_list: For CONFIG.
+        consumeridcs: For MACHINE_ROOM.
+        room_separator: For MACHINE_ROOM_NEARBY: the room is the text before it, in broker names and client ids.
         nearby_delegate: Name of the strategy that MACHINE_ROOM_NEARBY deals with.
     """
 

@@ -12,7 +12,7 @@ the record in which the next member has it. Rounds show high watermarks, which o
 "Well before" and "certainly" compare a record's time with a round's, which other brokers may have stamped: their clocks
 may differ by `CLOCKS_MS`.
 
-The next round of the group tells the bounds, or why there are none. No later one revises them.
+The next round of the group gives the bounds, or why there are none. No later one revises them.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def arrived_before(known: PartitionState | None, newest: Newest) -> int | None:
 def bounds(
     stopped: Stopped, partitions: Partitions, newest: Newest, observation: GroupObservation
 ) -> tuple[int | None, int | None, str | None]:
-    """What the next round tells of a rebalance.
+    """What the next round shows of a rebalance.
 
     Args:
         stopped: The rebalance.

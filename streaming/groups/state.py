@@ -120,7 +120,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         rebalances: When it has rebalanced; None before the first time.
         uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
         load: Its rates and their window; None before the first round.
-        stopped: Rebalances whose delayed records the next round tells, oldest first (`delayed.py`).
+        stopped: Rebalances that wait for what the next round shows, oldest first (`delayed.py`).
         source: Where the group is read from: "log", or how it is seen in rounds.
         seen: The looks at a group that is only seen in rounds; None for one whose log is read.
         rocketmq: What only RocketMQ's groups have; None for Kafka's.

@@ -313,13 +313,13 @@ def write_verdicts(
             crowded = at < len(waiting) - NEWEST
             others.append(kind.what_if(waiting[at], judged[at], verdicts[at], crowded=crowded))
     for of_decision, verdict in zip(judged, verdicts, strict=True):
-        context.rows.drift.append(_row(of_decision, verdict, observation, context.config))
+        context.rows.drift.append(drift_row(of_decision, verdict, observation, context.config))
     context.rows.what_if.extend(row for rows in reversed(others) for row in rows)
     return verdicts
 
 
-def _row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
-    """One verdict as a row of `drift`."""
+def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
+    """One verdict on all of a group's topics as a row of `drift`."""
     expected = config.expected_strategy(judged.group)
     return DriftRow(
         cluster=config.cluster,

@@ -13,11 +13,11 @@ import msgspec
 from streaming.events import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
 
 GONE_MS: Final = 86_400_000
-"""For how long a broker that is gone is told: somebody who comes to work sees the outage of the night, and one that was
-taken out for good is forgotten."""
+"""How long rounds report a broker that is gone: somebody who comes to work sees the outage of the night, and one that
+was taken out for good is forgotten."""
 
 MOVES_MS: Final = 3_600_000
-"""For how long a move of a coordinator is told: a group that decides later has other causes. It bounds the closing
+"""How long rounds report a move of a coordinator: a group that decides later has other causes. It bounds the closing
 records after the restart of a large cluster."""
 
 STOPS_MS: Final = 60_000
@@ -29,11 +29,22 @@ RETURNS_MS: Final = 600_000
 default (`leader.imbalance.check.interval.seconds`)."""
 
 
+OUTDATED_ROUNDS: Final = 6
+"""A broker that answers with an older state of the cluster hears of the newer one within seconds. What stays older for
+so many rounds is another log: somebody deleted it, or the whole cluster."""
+
+
 class Host(NamedTuple):
     """Where a broker is: the host that it advertises, and its rack; None without one."""
 
     host: str
     rack: str | None
+
+
+def is_outdated(before: Brokers | None, coordinators: Sequence[tuple[int, int]]) -> bool:
+    """Whether the broker that answered has not heard yet of what another one answered the round before."""
+    led = _led(before, coordinators)
+    return any(epoch < known for (_, epoch), (_, known) in zip(coordinators, led, strict=False))
 
 
 def brokers_after(
@@ -42,8 +53,9 @@ def brokers_after(
     coordinators: Sequence[tuple[int, int]],
     number: int,
     time: int,
+    outdated: int = 0,
 ) -> Brokers:
-    """What a round knows of the brokers.
+    """What a round knows of the brokers: what the one before knew, if its own answer is older.
 
     Args:
         before: What the closed round before knew; None if nothing.
@@ -51,12 +63,13 @@ def brokers_after(
         coordinators: Leader and leader epoch per partition of the offsets log; () where they are not known.
         number: Number of the round.
         time: Its time, ms.
+        outdated: How many rounds in a row before this one had an older answer; after `OUTDATED_ROUNDS` what was known
+            is of another log, and counts no more.
     """
-    if before is None:
+    if before is None or outdated >= OUTDATED_ROUNDS:
         return Brokers(tuple(_named(node, host, None) for node, host in sorted(hosts.items())), (), tuple(coordinators))
-    led = before.coordinators if len(before.coordinators) == len(coordinators) else ()
-    if any(epoch < known for (_, epoch), (_, known) in zip(coordinators, led, strict=False)):
-        # The broker that answered had not heard yet of what another one told the round before.
+    led = _led(before, coordinators)
+    if is_outdated(before, coordinators):
         return msgspec.structs.replace(before, moves=_recent(before.moves, time))
     known = {broker.node: broker for broker in before.up}
     up = {
@@ -80,6 +93,11 @@ def brokers_after(
         tuple(coordinators),
         _newest(moves),
     )
+
+
+def _led(before: Brokers | None, coordinators: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Leader and leader epoch per partition at the round before; () where they cannot be compared."""
+    return before.coordinators if before is not None and len(before.coordinators) == len(coordinators) else ()
 
 
 def _named(node: int, host: Host, since: int | None) -> Broker:

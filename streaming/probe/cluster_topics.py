@@ -34,7 +34,7 @@ _Places = dict[tuple[str, int], int]
 
 
 class ClusterTopics:
-    """Asks for them. Keeps what it has told the log, and whether groups are hidden from us."""
+    """Asks for them. Keeps what it has written to the log, and whether groups are hidden from us."""
 
     def __init__(
         self,

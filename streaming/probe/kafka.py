@@ -458,7 +458,7 @@ class KafkaCluster:
 def _seen(
     groups: Mapping[str, Group], descriptions: Mapping[str, Description], committed: Mapping[str, Committed]
 ) -> dict[str, SeenGroup]:
-    """What a round tells of the groups where it does not read the log."""
+    """What a round reports of the groups where it does not read the log."""
     return {
         name: SeenGroup(
             # An empty group need not be described to know that it has no members.

@@ -114,9 +114,10 @@ class Memory:
         rest: How long the groups have rested.
         unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
         turns: The topics of the cluster.
-        told: What was told last of groups whose log is not read.
+        told: What was last reported of groups whose log is not read.
         source: Source of the round that this is the memory of; None before the first.
         brokers: The brokers; None before the first, and from the round of a probe that did not report them.
+        outdated: How many rounds in a row had an older answer about them; counted anew by each probe.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -127,6 +128,7 @@ class Memory:
     told: Mapping[str, Told] = field(default_factory=dict)
     source: str | None = None
     brokers: Brokers | None = None
+    outdated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +334,7 @@ def _topic_event(
 
 
 def seen_round(head: RoundHead, look: Look, memory: Memory, after: Memory, period_ms: int) -> SeenRound:
-    """What a round that does not read the log tells of membership and committed offsets.
+    """What a round that does not read the log reports of membership and committed offsets.
 
     Args:
         head: What all events share.

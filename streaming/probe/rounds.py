@@ -21,7 +21,7 @@ from dataclasses import replace
 from streaming.config import Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
-from streaming.probe.brokers import brokers_after
+from streaming.probe.brokers import brokers_after, is_outdated
 from streaming.probe.deadline import Deadline
 from streaming.probe.holds import advance_holds, reported_holds
 from streaming.probe.kafka import KafkaCluster, LogPositions
@@ -65,12 +65,15 @@ def one_round(
         log=positions.stable,
         holds=cluster.name_holders(log, holds, deadline),
     )
-    brokers = brokers_after(memory.brokers, log.metadata.hosts, log.coordinators, opened.number, opened.time)
+    brokers = brokers_after(
+        memory.brokers, log.metadata.hosts, log.coordinators, opened.number, opened.time, memory.outdated
+    )
+    outdated = memory.outdated + 1 if is_outdated(brokers, log.coordinators) else 0
     look = cluster.look(log, memory, opened.time, deadline)
     asked = cluster.ask_topics(log, look, memory.turns, opened.time, deadline)
     ended = gone(memory.turns, asked, settings.watches_cluster_topic)
     turns = turns_after(memory.turns, asked, ended, opened.time)
-    after = replace(memory_after(head, look, memory, turns), brokers=brokers)
+    after = replace(memory_after(head, look, memory, turns), brokers=brokers, outdated=outdated)
     seen = None if cluster.reads_log else seen_round(head, look, memory, after, settings.job.heartbeat_ms)
     if seen is not None:
         after = replace(after, told=seen.told)

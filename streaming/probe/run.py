@@ -6,8 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kafka.errors import KafkaError
 from tenacity import (
@@ -25,7 +24,6 @@ from streaming.events import LOG, RoundClosed
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.clients import open_admin
-from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory
@@ -33,73 +31,32 @@ from streaming.probe.preflight import check
 from streaming.probe.readback import remember
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.rounds import one_round
+from streaming.probe.rounds_probe import RoundsProbe
 from streaming.probe.source import Source, choose, is_readable
-from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 
 _LOG = room_log(__name__)
-
-_LEAST_ROUND_S = 10.0
-"""Interval settings can be shorter, for demos and tests; a broker's election takes seconds there as well."""
-
-_RECALL_S = 60.0
-"""Limit for reading back the events of a heartbeat before the first round; it is not part of that round's time."""
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 """A broker's restart takes seconds, so the first retries come soon; an outage of hours costs an attempt every 10 s."""
 
 
-class Probe:
-    """Runs rounds against one cluster, written to it or to the bus. A context manager; not for several threads.
+class Probe(RoundsProbe):
+    """Runs rounds against one Kafka cluster, written to it or to the bus."""
 
-    Its clients open with the first round. After a round that failed it discards them and the memory: the next one
-    starts as after a restart.
-    """
+    LEAST_ROUND_S = 10.0
+    """Interval settings can be shorter, for demos and tests; a broker's election takes seconds there as well."""
+
+    KAFKA = "the cluster"
 
     def __init__(self, settings: Settings, stop: threading.Event | None = None) -> None:
-        """Prepare; nothing is opened yet.
-
-        Args:
-            settings: All settings.
-            stop: Set by the caller to end a round in progress.
-        """
-        self._settings = settings
-        self._stop = stop or threading.Event()
-        self._seconds = max(_LEAST_ROUND_S, 2 * settings.probe.interval_ms / 1000)
+        """Prepare, as `RoundsProbe` does."""
+        super().__init__(settings, stop)
         self._admin: Any = None
         self._cluster: KafkaCluster | None = None
         self._writer: RoundWriter | None = None
         self._memory: Memory | None = None
         self._source: Source | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def round(self) -> RoundClosed:
-        """Run one round and return its closing record.
-
-        Raises:
-            RoundAbandonedError: It did not close.
-            SetupError: A person must fix something first.
-            StopRequestedError: `stop` was set.
-        """
-        try:
-            cluster, writer, memory = self._opened()
-            deadline = Deadline.after(self._seconds, self._stop)
-            closed, self._memory = one_round(cluster, writer, self._settings, memory, deadline)
-        except KafkaError as error:
-            self.close()
-            message = f"the cluster did not answer ({error_text(error)})"
-            raise RoundAbandonedError(message) from error
-        except BaseException:
-            self.close()
-            raise
-        return closed
 
     @property
     def requests(self) -> dict[str, int]:
@@ -117,6 +74,11 @@ class Probe:
             if admin is not None:
                 admin.close()
 
+    def _round(self) -> RoundClosed:
+        cluster, writer, memory = self._opened()
+        closed, self._memory = one_round(cluster, writer, self._settings, memory, self._deadline())
+        return closed
+
     def _opened(self) -> tuple[KafkaCluster, RoundWriter, Memory]:
         settings = self._settings
         if self._admin is None:
@@ -126,7 +88,7 @@ class Probe:
                 self._writer_on_bus(settings.bus) if settings.bus else self._writer_by(self._admin, settings.kafka)
             )
         if self._memory is None:
-            self._memory = remember(settings, Deadline.after(max(self._seconds, _RECALL_S), self._stop))
+            self._memory = remember(settings, self._recall_deadline())
         source = self._source or self._choose(self._admin, self._memory)
         if self._cluster is None:
             self._cluster = KafkaCluster(
@@ -142,7 +104,7 @@ class Probe:
 
     def _choose(self, admin: Any, memory: Memory) -> Source:
         """Decide for the life of this process where groups are read from."""
-        deadline = Deadline.after(self._seconds, self._stop)
+        deadline = self._deadline()
         source = choose(self._settings, memory.source, lambda: is_readable(admin, self._settings, deadline))
         if source is None:
             message = f"the cluster has no topic {self._settings.job.offsets_topic} yet, because it never had a group"
@@ -162,13 +124,6 @@ class Probe:
             # Named, because another team may run it than the watched cluster.
             message = f"the bus did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error
-
-    def _writer_by(self, admin: Any, kafka: KafkaSettings) -> RoundWriter:
-        """A writer to the two topics, which are created where they are missing."""
-        settings = self._settings
-        for topic in create_missing(admin, settings.probe):
-            _LOG.info("Created topic %s.", topic)
-        return RoundWriter(settings.cluster, settings.probe, kafka)
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
@@ -213,7 +168,7 @@ def _watch(settings: Settings, stop: threading.Event) -> None:
     _LOG.info("Stopped.")
 
 
-def _persistently(probe: Probe | RocketMQProbe, interval: float, stop: threading.Event) -> None:
+def _persistently(probe: RoundsProbe, interval: float, stop: threading.Event) -> None:
     """Run rounds until one closes; an outage is logged in two lines, its begin and its end.
 
     Raises:

@@ -1,10 +1,10 @@
-"""What a round tells of groups whose log is not read: membership and committed offsets, when they have changed.
+"""What a round reports of groups whose log is not read: membership and committed offsets, when they have changed.
 
 A round repeats neither unless it differs from what was sent last, or a heartbeat has passed, so that a reader who lost
 its past gets it again. What is too large for a record, or for a round, stays out; then the round says that it has not
 looked, and the next one begins with other groups.
 
-Pure, as `observe.py`. A new probe tells everything once; readers compare with what they know.
+Pure, as `observe.py`. A new probe reports everything once; readers compare with what they know.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class SeenGroup:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What was last told of a group.
+    """What was last reported of a group.
 
     Attributes:
-        membership: Hash of its members; None when none was told.
-        offsets: Its committed offsets; None when none were told.
+        membership: Hash of its members; None when none was reported.
+        offsets: Its committed offsets; None when none were reported.
     """
 
     membership: int | None = None
@@ -72,7 +72,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What a round tells of one group.
+    """What a round reports of one group.
 
     Attributes:
         looked: As in `SeenGroupEvent`.
@@ -85,7 +85,7 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class SeenRound:
-    """What a round tells, by group, and what has been told with it."""
+    """What a round reports, by group, and what has been reported with it."""
 
     telling: Mapping[str, Telling] = field(default_factory=dict)
     told: Mapping[str, Told] = field(default_factory=dict)
@@ -99,15 +99,15 @@ def tell(
     whole: Iterable[str],
     silent: Iterable[str],
 ) -> SeenRound:
-    """What a round tells of the groups.
+    """What a round reports of the groups.
 
     Args:
         cluster: Configured name of the cluster.
-        number: The round's number; where to begin, if not all can be told.
+        number: The round's number; where to begin, if not all can be reported.
         seen: What it saw, by group.
-        told: What was told before, by group.
+        told: What was reported before, by group.
         whole: Groups to report whole, changed or not.
-        silent: Groups of which this round tells nothing.
+        silent: Groups of which this round reports nothing.
     """
     due, unheard = frozenset(whole), frozenset(silent)
     names = sorted(seen)
@@ -155,7 +155,7 @@ def _fitted(event: Membership) -> tuple[Membership, int]:
 def _commits(
     cluster: str, number: int, group: str, offsets: Offsets, before: Offsets | None, *, whole: bool
 ) -> tuple[CommitsSeen | None, Offsets | None]:
-    """The event that tells committed offsets, and what has been told with it."""
+    """The event with committed offsets, and what has been reported with it."""
     if before is None or whole:
         news = dict(offsets)
         all_of_them = len(news) <= MOST_OFFSETS
@@ -167,7 +167,7 @@ def _commits(
             return None, before
     if len(news) > MOST_OFFSETS:
         told = before or {}
-        # Those that were never told, or have changed, come first: the others are as they were.
+        # Those that were never reported, or have changed, come first: the others are as they were.
         order = sorted(news, key=lambda place: (told.get(place) == news[place], place))
         news = {place: news[place] for place in order[:MOST_OFFSETS]}
         after = {place: offset for place, offset in {**told, **news}.items() if offset >= 0}

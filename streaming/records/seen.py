@@ -20,7 +20,7 @@ class SeenClassic(msgspec.Struct, frozen=True, array_like=True):
         protocol_type: "consumer", "connect", ...
         protocol: Selected protocol (the strategy's name).
         members: The members, in the order of the answer; without timeouts, which it does not have (-1).
-        more: Number of members that are not told because they would be too large; then none is.
+        more: Number of members that are left out because they would be too large; then all are.
     """
 
     protocol_type: str

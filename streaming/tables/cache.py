@@ -19,7 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from streaming.tables.dataset import DAY
-from streaming.tables.held import HeldTable, create_group_numbers
+from streaming.tables.held import HeldTable, create_group_numbers, forget_groups
 from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.memory import give_back, holding
 from streaming.tables.read import VIEWS
@@ -32,7 +32,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _AT_FIRST, _AT_ONCE = 120, 1_000
 
 # Rows that are in memory beside those that are held, while files are read: as many as our own compaction puts into a
-# row group. Fewer cost more merges, of which each writes the present anew.
+# row group. Fewer cost more merges, and each rewrites the present.
 _PIECE_ROWS = 131_072
 
 # Rows of one reading, after which they are compressed: uncompressed they take up to 200 bytes each.
@@ -180,12 +180,14 @@ class TableCache:
         """Let go of what is older than was asked for, and lay the past out by group; call it now and then."""
         if self.behind:
             return
+        numbered = [one.held for one in self._followed if one.held.past and one.held.grouped]
         with self._whole():
             for one in self._followed:
                 one.held.drop_old()
-        for one in self._followed:
-            if one.held.past and one.held.grouped:
-                one.held.sort(self._whole, self._compress)
+            if numbered:
+                forget_groups(self._connection, numbered)
+        for held in numbered:
+            held.sort(self._whole, self._compress)
         self._compress()
 
     def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -261,7 +263,7 @@ class TableCache:
         alike = [part for part in near if part.near_since == part.since or part.is_small] if held.past else []
         others = [part for part in near if part not in alike]
         rest = [part for part in parts if part not in alike] if held.past else []
-        # (Merged once: each merge writes the present anew, and what it replaces is freed at the transaction's end.)
+        # (Merged once: each merge rewrites the present, and what it replaces is freed at the transaction's end.)
         newest = []
         for _ in self._rows(one, alike, {*held.current, *held.past}, [part.since for part in alike]):
             newest.append(held.newest())

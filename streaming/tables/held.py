@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +13,7 @@ import pyarrow as pa
 from streaming.tables.read import current_sql
 from streaming.tables.schema import Table
 
-__all__ = ["HeldTable", "create_group_numbers"]
+__all__ = ["HeldTable", "create_group_numbers", "forget_groups"]
 
 # Rows of the past that are sorted at once: as many are in memory twice, uncompressed.
 _SORTED_AT_ONCE = 500_000
@@ -25,6 +25,17 @@ _GROUP = ("cluster", "group_id")
 def create_group_numbers(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the table of groups and their numbers, which all tables of the past share; before any of those."""
     connection.execute("CREATE TABLE group_numbers (number INTEGER, cluster VARCHAR, group_id VARCHAR)")
+
+
+def forget_groups(connection: duckdb.DuckDBPyConnection, tables: Iterable[HeldTable]) -> None:
+    """Let go of the numbers of groups that have no row of the past: some clients make a group of each run.
+
+    Args:
+        connection: The database.
+        tables: All tables whose past may have numbers.
+    """
+    used = " UNION ALL ".join(f"SELECT number FROM past_{one.table.name}" for one in tables)  # noqa: S608
+    connection.execute(f"DELETE FROM group_numbers WHERE number NOT IN ({used})")  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,7 @@ class HeldTable:
                 self.connection.execute(f"DELETE FROM {kind}_{self.table.name}")  # noqa: S608
 
     def newest(self) -> pa.Table:
-        """Of the incoming rows the newest of each key, with the columns of the present."""
+        """The newest incoming row of each key, with the columns of the present."""
         return self.connection.sql(self._newest_of(f"SELECT {_list(self.current)} FROM incoming")).to_arrow_table()  # noqa: S608
 
     def merge(self, rows: pa.Table) -> None:
@@ -110,8 +121,8 @@ class HeldTable:
         number, source = "", "incoming"
         if self.grouped:
             self.connection.execute(
-                "INSERT INTO group_numbers SELECT (SELECT count(*) FROM group_numbers) + row_number() OVER () - 1,"
-                " cluster, group_id FROM (SELECT DISTINCT cluster, group_id FROM incoming)"
+                "INSERT INTO group_numbers SELECT (SELECT coalesce(max(number), -1) FROM group_numbers)"
+                " + row_number() OVER (), cluster, group_id FROM (SELECT DISTINCT cluster, group_id FROM incoming)"
                 " ANTI JOIN group_numbers USING (cluster, group_id)"
             )
             number, source = "number, ", "incoming JOIN group_numbers USING (cluster, group_id)"
@@ -122,7 +133,7 @@ class HeldTable:
     def drop_old(self) -> None:
         """Let go of what is older than was asked for, and of what has ended."""
         if self.past:
-            # (Of the past the newest of each group's cluster would cost a join over all of it, for what it saves.)
+            # (By the newest row of a group's cluster it would take a join over all of the past, for what it saves.)
             self._drop(f"past_{self.table.name}", self.span, by_cluster=not self.grouped)
         if not self.current:
             return

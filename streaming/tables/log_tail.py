@@ -42,10 +42,10 @@ class DataFile:
         path: Path inside the table's folder.
         day: The day that its folder stands for; None where the table is not partitioned.
         clusters: First and last cluster in it; two files of one job have the same.
-        newest: Newest time in it; None where the log does not tell.
-        rounds: First and last round in it; None where the log does not tell, or the table has no rounds.
+        newest: Newest time in it; None where the log does not say.
+        rounds: First and last round in it; None where the log does not say, or the table has no rounds.
         written: When it was written, ms since the epoch.
-        rows: Rows in it; None where the log does not tell.
+        rows: Rows in it; None where the log does not say.
     """
 
     path: str

@@ -114,7 +114,7 @@ class StretchReader:
             "min.group_id": pc.field("min.group_id") <= stretch.group,
             "max.group_id": _reaches(pc.field("max.group_id"), stretch.group),
         }
-        # (What a file's statistics do not tell is not known, so the file may hold anything.)
+        # (Without statistics a file may hold anything.)
         for name, holds in bounds.items():
             if name in actions.column_names:
                 actions = actions.filter(holds | pc.field(name).is_null())

@@ -66,6 +66,7 @@ def add_events(lake: MadeLake) -> None:
         noted(100, mark_id="k1", text="deploy of billing", group_id="billing-stuck", mark_time=ms - 100_000),
         noted(90, mark_id="k2", text=HOSTILE[0], group_id=None, mark_time=ms - 90_000),
         noted(80, mark_id="k2", text=HOSTILE[0], group_id=None, mark_time=ms - 90_000),
+        noted(80, mark_id="k4", text="new release", group_id=None, mark_time=ms - 3 * hour),
         noted(70, mark_id="k3", text="rack 2 moved", group_id=None, mark_time=ms - 500_000),
     )
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.address import Range
 from dashboards.boards.advising import saving
 from dashboards.boards.clients import folded
 from dashboards.boards.clusters import missing
 from dashboards.boards.cost import source_of, sums
+from dashboards.boards.decision import as_decided
 from dashboards.boards.itself import alerter, delay, maintained, pace, size
 from dashboards.boards.parts.alert_rows import lasted
 from dashboards.boards.rules import rules_of
 from dashboards.format import DASH, Clock, reasons
+from dashboards.spans import Range
 from streaming.exceptions import SetupError
 from streaming.tables import Written
 
@@ -221,3 +222,18 @@ def test_data_that_is_lost_soon_is_critical_only_by_the_brokers_own_timestamps()
     assert (perhaps.health, "producers' timestamps" in perhaps.text) == (2, True)
     [over] = reasons({**group, "loses_data_in_seconds_max": 0.0}, Clock(NOW, UTC))
     assert "orders 3 has ended" in over.text
+
+
+def test_lag_as_of_a_decision_is_counted_for_the_owners_that_it_gave() -> None:
+    members = [
+        {"member_id": "old", "partitions": []},
+        {"member_id": "new", "partitions": [{"topic": "t", "broker": None, "partitions": [0, 1]}]},
+        {"member_id": "queues", "partitions": [{"topic": "t", "broker": "a", "partitions": [0]}]},
+        {"member_id": "undecodable", "partitions": None},
+    ]
+    before = [
+        {"topic": topic, "partition": n, "lag": 1, "member_id": "old"}
+        for topic, n in (("t", 0), ("t", 1), ("t@a", 0), ("t", 2))
+    ]
+    found = {(row["topic"], row["partition"]): row["member_id"] for row in as_decided(before, members)}
+    assert found == {("t", 0): "new", ("t", 1): "new", ("t@a", 0): "queues", ("t", 2): None}

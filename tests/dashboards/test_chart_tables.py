@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.boards.address import Range
 from dashboards.charts.heat import Line, map_plot
 from dashboards.charts.measures import count_plot, held, measure_plot
 from dashboards.charts.plots import Heard, lag_plot, rebalance_plot, step_plot
 from dashboards.charts.steps import Steps, steps_of
 from dashboards.charts.tables import table_of
 from dashboards.format import DASH, mark
+from dashboards.spans import Range
 
 BEGIN = datetime(2026, 11, 20, 0, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.address import Range
 from dashboards.boards.drift_history import drifted_groups, libraries, mismatches, reasons
 from dashboards.boards.group_load import by_member, by_partition, by_topic, history_series
 from dashboards.boards.load import could_be, headroom, hot, judged, whole_hours
@@ -15,6 +14,7 @@ from dashboards.boards.topics import produced_why, reading_of, unread_why
 from dashboards.charts.measures import count_plot, held, measure_plot, step_of
 from dashboards.charts.plots import Heard
 from dashboards.format import DASH, percent, rate
+from dashboards.spans import Range
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
 SPAN = Range("live", NOW - timedelta(hours=1), NOW)

@@ -364,7 +364,7 @@ def test_axe_finds_nothing_on_any_board_in_light_and_dark(boards: list[str], bro
     assert {board: some for board, some in found.items() if some} == {}
 
 
-def test_a_server_that_does_not_answer_is_told_until_it_does(address: str, lake: MadeLake, look: Look) -> None:
+def test_a_server_that_does_not_answer_is_reported_until_it_does(address: str, lake: MadeLake, look: Look) -> None:
     page = look(address, expected=("ERR_FAILED", "Failed to fetch"))
     away = page.locator("#away")
     expect(away).not_to_be_visible()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.boards.address import Range
 from dashboards.charts.plots import Heard, lag_plot, rebalance_plot
+from dashboards.spans import Range
 
 END = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SPAN = Range("live", END - timedelta(hours=1), END)

@@ -64,4 +64,4 @@ def test_the_kafka_demo_refuses_settings_that_name_a_rocketmq_cluster(
 
     monkeypatch.setenv("EVENKEEL_ROCKETMQ__NAME_SERVERS", "127.0.0.1:2")
     with pytest.raises(SetupError, match=r"The settings name a RocketMQ cluster, .* or as evenkeel demo --rocketmq"):
-        of_kafka("127.0.0.1:1", tmp_path / "lake", 8090, "http://127.0.0.1:2")
+        of_kafka("127.0.0.1:1", tmp_path / "lake", "http://127.0.0.1:2")

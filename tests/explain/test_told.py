@@ -73,7 +73,8 @@ def test_drift_names_the_nearest_candidate_and_where_it_parts() -> None:
     assert told.drift[0] == "orders 2 was given to b; a should own it."
     assert told.nearest is not None
     assert (told.nearest.strategy, len(told.nearest.differences)) == ("range", 1)
-    assert told.drift[1] == f"The nearest of {told.tried} candidates is range of java:0.9: it differs in 1 partition."
+    compared = f"Compared with what {told.tried} pairs of strategy and library would give"
+    assert told.drift[1] == f"{compared}, range of java:0.9 is nearest: it differs in 1 partition."
     assert told.drift[2] == (
         "They part at step 2: orders has 5 partitions and 2 subscribers: 2 each, and one more for the first. a is "
         "number 1 in the order and gets 0-2. In fact b has it."

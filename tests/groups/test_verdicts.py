@@ -18,7 +18,7 @@ from tests.examples import examples
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_JOINS, TOPIC_ID, asking, observation, read, stands, target
 from tests.groups.recomputed import recompute_all, recomputed
-from tests.groups.record_states import STATES
+from tests.groups.state_lives import STATES
 from tests.groups.streams import Step, batches, streams
 from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of
 

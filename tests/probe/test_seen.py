@@ -1,4 +1,4 @@
-"""What a round tells of groups whose log is not read: news, everything once in a while, and never too much."""
+"""What a round reports of groups whose log is not read: news, everything once in a while, and never too much."""
 
 from __future__ import annotations
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from streaming.events import Broker, Brokers, CoordinatorMove
-from streaming.probe.brokers import GONE_MS, MOVES_MS, RETURNS_MS, STOPS_MS, Host, brokers_after
+from streaming.probe.brokers import (
+    GONE_MS,
+    MOVES_MS,
+    OUTDATED_ROUNDS,
+    RETURNS_MS,
+    STOPS_MS,
+    Host,
+    brokers_after,
+    is_outdated,
+)
 
 START = 1_767_225_600_000
 ROUND_MS = 10_000
@@ -19,12 +28,12 @@ class Seen:
         self.number = -2
         self.time = START
 
-    def round(self, up: str, *coordinators: tuple[int, int], after_ms: int = ROUND_MS) -> Brokers:
+    def round(self, up: str, *coordinators: tuple[int, int], after_ms: int = ROUND_MS, outdated: int = 0) -> Brokers:
         """A round that sees these brokers, and these leaders with their epochs."""
         self.number += 2
         self.time += after_ms
         hosts = {int(node): HOSTS[int(node)] for node in up}
-        self.now = brokers_after(self.now, hosts, coordinators, self.number, self.time)
+        self.now = brokers_after(self.now, hosts, coordinators, self.number, self.time, outdated)
         return self.now
 
 
@@ -123,6 +132,17 @@ def test_an_answer_that_is_older_than_the_round_before_changes_nothing() -> None
     known = seen.round("1", (1, 8))
     assert seen.round("12", (2, 7)) == known
     assert [broker.node for broker in seen.round("1", (1, 8)).gone] == [2]
+
+
+def test_answers_that_stay_older_are_of_another_log() -> None:
+    seen = Seen()
+    known = seen.round("12", (2, 7))
+    for outdated in range(OUTDATED_ROUNDS):
+        assert is_outdated(seen.now, [(1, 0)])
+        assert seen.round("1", (1, 0), outdated=outdated) == known
+    anew = seen.round("1", (1, 0), outdated=OUTDATED_ROUNDS)
+    assert anew == Brokers((Broker(1, "kafka-1", "a"),), (), ((1, 0),))
+    assert not is_outdated(anew, [(1, 0)])
 
 
 def test_the_newest_moves_of_a_partition_are_kept_for_an_hour() -> None:

@@ -108,7 +108,7 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
     with Probe(chosen) as restarted:
         third = restarted.round()
     assert isinstance(third, RoundSeen)
-    # A new probe tells everything once.
+    # A new probe reports everything once.
     assert any(isinstance(event, ClassicSeen) for event in read_round(plain, third).events)
 
 

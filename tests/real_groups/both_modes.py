@@ -26,7 +26,7 @@ ONLY_THE_LOG: Final[Mapping[str, frozenset[str]]] = {
     "lag": frozenset({"commits", "last_commit_time"}),
     "group_health": frozenset({"log_partition", "generation", "commits"}),
 }
-"""Columns that are NULL where a classic group is only seen (docs/admin-mode.md tells each)."""
+"""Columns that are NULL where a classic group is only seen (docs/admin-mode.md explains each)."""
 
 _OWN: Final[Mapping[str, frozenset[str]]] = {
     # What numbers and times the decision: a record, or the round that showed it. Between two looks several decisions
@@ -62,7 +62,7 @@ _OWN: Final[Mapping[str, frozenset[str]]] = {
     ),
 }
 
-# The coordinator tells the assignor in use, the log only what members ask for; it does not tell their timeouts.
+# The coordinator reports the assignor in use, the log only what members ask for; it does not report their timeouts.
 _OF_BROKER: Final[Mapping[str, frozenset[str]]] = {
     "rebalance_churn": frozenset({"strategy", "generations_skipped", "previous_generation"}),
     "drift": frozenset({"strategy"}),

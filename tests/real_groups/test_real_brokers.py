@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark
 LOG_PARTITIONS = 8
 PREFERRED = 0  # election type on the wire (KIP-460)
 GROUPS = int(os.environ.get("CAUSE_GROUPS", "28"))
-"""Of each library and protocol; half of them are coordinated by the broker that is killed."""
+"""For each library and protocol; half of them are coordinated by the broker that is killed."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield running
 
 
-def test_a_coordinator_that_dies_and_comes_back_is_told_by_its_node_id(pair: Pair, unique: str) -> None:
+def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(pair: Pair, unique: str) -> None:
     topic = f"{unique}-orders"
     admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)
     admin.create_topics({topic: {"assignments": {number: [1, 2] for number in range(6)}}}, wait_for_metadata=True)

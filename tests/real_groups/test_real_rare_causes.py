@@ -29,7 +29,7 @@ from tests.real_groups.test_real_causes import LIBRARIES
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
 
 MADE = int(os.environ.get("CAUSES_MADE", "40"))
-"""Of each cause and library."""
+"""For each cause and library."""
 
 GROUPS = 8
 PARTITIONS = 4
@@ -192,7 +192,7 @@ def test_a_leader_that_did_not_know_what_a_round_had_shown_was_stale(
             for group in groups:
                 rows = group.step(followed)
                 said = words(rows)
-                # The leader's own assignment tells whether it knew the partition.
+                # The leader's own assignment shows whether it knew the partition.
                 lacked = [row.partitions < partitions for row in rows]
                 expected = [before and not now for before, now in zip([False, *lacked], lacked, strict=False)]
                 made += sum(expected)
@@ -218,9 +218,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield running
 
 
-# (Members of kafka-python do not tell the coordinator their rack.)
+# (Members of kafka-python do not send the coordinator their rack.)
 @pytest.mark.parametrize("library", ["java", "librdkafka"])
-def test_replicas_that_moved_to_other_racks_are_told_where_members_have_racks(
+def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks(
     library: str, pair: Pair, unique: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)

@@ -156,6 +156,10 @@ def test_marks_stand_below_each_board_with_an_axis_of_time_and_only_those_of_the
         assert "deploy of billing" in page
         assert HOSTILE[0] not in page
     assert "deploy of billing" not in shown(boards, "/groups/checkout")
+    # A board lists the marks of the time that its charts show.
+    assert "new release" in shown(boards, "/rebalances")
+    assert "new release" not in shown(boards, "/groups/checkout")
+    assert "new release" in shown(boards, "/groups/checkout?range=6h")
     assert "rack 2 moved" in shown(boards, "/groups/checkout")
 
 

@@ -132,6 +132,22 @@ def test_a_silent_cluster_stays_in_the_present_and_what_is_old_leaves_the_past(l
     assert [row["lag_total"] for row in begun.rows(PAST) if row["group_id"] == "g"] == [2, 7]
 
 
+def test_a_group_that_has_left_the_past_is_forgotten_and_comes_back_as_itself(lake: DeltaLake) -> None:
+    followed = cache(lake)
+    numbers = "SELECT group_id FROM group_numbers ORDER BY group_id"
+    for batch, (group, hour) in enumerate((("once", 0.0), ("a", 1.0), ("late", 2.0), ("a", 25.5))):
+        lake.append("group_health", [health(group, batch, hour=hour)], "query", batch)
+        followed.update()
+    assert [row["group_id"] for row in followed.rows(numbers)] == ["a", "late", "once"]
+    followed.tidy()
+    assert [row["group_id"] for row in followed.rows(numbers)] == ["a", "late"]
+    for batch, group in enumerate(("new", "once", "a"), 10):
+        lake.append("group_health", [health(group, batch, hour=26.0)], "query", batch)
+        followed.update()
+    rows = [(row["group_id"], row["lag_total"]) for row in followed.rows(PAST)]
+    assert rows == [("a", 3), ("a", 12), ("late", 2), ("new", 10), ("once", 11)]
+
+
 def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lake: DeltaLake) -> None:
     lake.append("group_health", [health("a", 1)], "query", 0)
     followed = cache(lake)

@@ -22,10 +22,10 @@ _MOST_MARKS: Final = 50
 
 
 def marks(view: View) -> list[dict[str, Any]]:
-    """Marks of the time of a board, the oldest first: of the group that its address names, or of all."""
+    """Marks of the time that a board shows, the oldest first: of the group that its address names, or of all."""
     path = view.address.path
     group = path[1] if len(path) > 1 and path[0] == "groups" else None
-    span = whole_minutes(view.address.range(view.now, default="24h"))
+    span = whole_minutes(view.address.range(view.now))
     rows = view.ask("marks", cluster=view.cluster, group_id=group, since=span.begin, until=span.end, most=_MOST_MARKS)
     return [
         {

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-from dashboards.boards.address import Range
 from dashboards.boards.board import Row, View
+from dashboards.spans import Range
 
 __all__ = ["decisions_within", "in_memory", "left_out", "ranges", "whole_minutes", "within"]
 

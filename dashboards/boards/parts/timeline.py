@@ -1,4 +1,4 @@
-"""Decisions over time: each a stem while they can be told apart, sums by step when they are many."""
+"""Decisions over time: a stem each while they can be distinguished, sums by step when they are many."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from dashboards.boards.address import Range
 from dashboards.boards.board import Row, View
 from dashboards.boards.parts.past import decisions_within, left_out, within
 from dashboards.charts.plots import rebalance_plot, step_plot
 from dashboards.charts.steps import steps_of
+from dashboards.spans import Range
 
 __all__ = ["Decided", "decided", "of_owner", "of_verdict", "timeline"]
 
@@ -54,7 +54,7 @@ def decided(view: View, span: Range, cluster: str | None, group: str | None) -> 
 
 
 def of_owner(found: Decided | None, view: View, owner: str) -> Decided | None:
-    """Of decisions those of an owner's groups; the address must name the owner."""
+    """The decisions of an owner's groups; the address must name the owner."""
     if found is None:
         return None
 

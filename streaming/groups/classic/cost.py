@@ -221,7 +221,7 @@ def close_cost(state: GroupState, rows: Rows, observation: GroupObservation | No
 
 
 def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[int, ChurnRow]) -> list[Stopped]:
-    """Put the rows of which a round tells more into `told`.
+    """Put the rows that a round completes into `told`.
 
     Returns:
         What goes on waiting: decisions whose coordinator had moved after the round looked who it was.

@@ -89,17 +89,13 @@ def recompute(
         return replace(verdict, verdict=UNVERIFIED, reason=_UNKNOWN_ORDER, drifted=())
 
 
-_UNKNOWN_ORDER = (
-    "no candidate fits in the orders of members that were tried; the order in which the leader had them is not told"
+_UNKNOWN_ORDER: Final = (
+    "no candidate fits in the orders of members that were tried; the order in which the leader had them is not known"
 )
 
 # Strategies that sort their members in every library that is recomputed, except where kafka-python mixes up static and
 # dynamic ones.
-_SORT_MEMBERS = frozenset({"range", "roundrobin"})
-
-_ORDERS: Final = 4
-"""Other orders of members that are tried. A coordinator answers in the order of the map from which it also writes the
-record, so that the first is usually the right one."""
+_SORT_MEMBERS: Final = frozenset({"range", "roundrobin"})
 
 
 def _order_may_matter(strategy: Strategy, members: Sequence[Member]) -> bool:
@@ -110,14 +106,16 @@ def _order_may_matter(strategy: Strategy, members: Sequence[Member]) -> bool:
 
 
 def _other_orders(record: MembershipRecord) -> Iterator[MembershipRecord]:
-    """The record with its members in other orders."""
+    """The record with its members in other orders.
+
+    A coordinator answers in the order of the map from which it also writes the record into the log, so the record's own
+    order is usually the right one, and few others are tried.
+    """
     by_id = sorted(record.members, key=lambda member: member.member_id)
     static_first = sorted(by_id, key=lambda member: member.group_instance_id is None)
-    orders = [by_id, by_id[::-1], static_first, static_first[::-1]]
-    tried = {record.members}
-    for order in map(tuple, orders[:_ORDERS]):
-        if order not in tried:
-            tried.add(order)
+    orders = dict.fromkeys(map(tuple, (by_id, by_id[::-1], static_first, static_first[::-1])))
+    for order in orders:
+        if order != record.members:
             yield msgspec.structs.replace(record, members=order)
 
 

@@ -102,7 +102,7 @@ def _unknown(decision: ModernDecision) -> str | None:
         return "members or subscriptions have changed since the epoch of the target"
     unresolved = [name for name, topics in decision.subscriptions.items() if topics is None]
     if unresolved:
-        where = "in the log" if decision.log_partition >= 0 else "in what its coordinator tells"
+        where = "in the log" if decision.log_partition >= 0 else "in its coordinator's answer"
         return f"the regular expression of member {unresolved[0][:100]!r} is not resolved {where}"
     return None
 

@@ -6,6 +6,7 @@ listed, with what shows them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from streaming.groups import causes
@@ -117,12 +118,8 @@ def _of_views(before: Facts, after: Facts, staying: list[str]) -> Iterable[Cause
             causes.NAME_SERVER_DIFFERS, evidence, before=", ".join(before.poorer), after=", ".join(after.poorer)
         )
     both = before.lists.keys() & after.lists.keys()
-    moved = [
-        client
-        for client in staying
-        if any((client in before.lists[broker]) != (client in after.lists[broker]) for broker in both)
-        or any(before.lists[broker].count(client) != after.lists[broker].count(client) for broker in both)
-    ]
+    entries = [(Counter(before.lists[broker]), Counter(after.lists[broker])) for broker in both]
+    moved = [client for client in staying if any(old[client] != new[client] for old, new in entries)]
     yield from of_members(
         causes.MEMBER_LISTS_CHANGED, moved, "on other brokers' lists than before, so that clients see other groups"
     )

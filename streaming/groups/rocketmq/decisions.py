@@ -66,6 +66,7 @@ def follow(
         mine.settling = None
         return
     if current is None and not members:
+        mine.settling = None
         return
     settling = mine.settling
     began = now if settling is None else settling.began

@@ -158,7 +158,6 @@ def _lists(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
         if longest >= SEEN_TWICE_MS:
             texts.append(f"{client[:200]} is not on the list of {some(brokers)}")
     if views.missing:
-        has = {client: [b for b, listed in views.lists.items() if client in listed] for client in views.missing}
         left_out = {broker for brokers in views.missing.values() for broker in brokers}
         # (A broker that has none of the group's topics has no list of it, either.)
         lists = "; ".join(
@@ -166,7 +165,7 @@ def _lists(watch: _Watch, views: Views, now: int) -> Iterator[Found]:
             for broker, clients in views.lists.items()
             if clients or broker in left_out
         )
-        detail = f"{some(texts)}. Clients that ask there leave it out. Members: {lists[:300]}" if has else ""
+        detail = f"{some(texts)}. Clients that ask there leave it out. Members: {lists[:300]}"
         yield _found(MEMBER_LISTS_DIFFER, lasted, SEEN_TWICE_MS, detail, now)
 
 

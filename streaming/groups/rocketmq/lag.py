@@ -24,11 +24,11 @@ from streaming.groups.lag.state import PartitionState
 from streaming.groups.rocketmq.places import named, place_of, split
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import ROCKETMQ, HotPartition, LagRow
+from streaming.groups.seen.commits import window_seen
 from streaming.groups.state import GroupState
 from streaming.records import (
     BROADCASTING,
     OK,
-    CommitWindow,
     GroupObservation,
     RocketMQObservation,
     TopicObservation,
@@ -94,23 +94,7 @@ def _take(state: GroupState, seen: RocketMQObservation, place: str, committed: t
             continue
         if known is None:
             known = partitions[number] = PartitionState()
-        gone = offset < 0
-        window = CommitWindow(
-            topic=place,
-            partition=number,
-            commits=0 if gone else 1,
-            tombstones=1 if gone else 0,
-            first_offset=offset,
-            first_commit_time=-1,
-            first_record=seen.round,
-            offset=offset,
-            leader_epoch=-1,
-            last_commit_time=-1,
-            last_record=seen.round,
-            deleted=gone,
-            step_back=0,
-        )
-        lag.absorb(known, window, None)
+        lag.absorb(known, window_seen(seen.round, place, number, offset), None)
     if not partitions:
         del state.partitions[place]
 

@@ -26,10 +26,9 @@ def split(place: str) -> tuple[str, str | None]:
     return topic, broker if between else None
 
 
-def named(place: str) -> str:
-    """A place as text for people: topic@broker."""
-    topic, broker = split(place)
-    return topic if broker is None else f"{topic}@{broker}"
+def named(text: str) -> str:
+    """A place, or a text with places in it, for people: topic@broker."""
+    return text.replace(_BETWEEN, "@")
 
 
 def is_retry(topic: str) -> bool:

@@ -115,7 +115,7 @@ def _write_health(
     if views.message_model != BROADCASTING:
         found.extend(never_committed(state, observation))
         found.extend(
-            Found(one.name, one.since, _as_text(one.detail))
+            Found(one.name, one.since, named(one.detail))
             for one in offset_events.findings_of_offsets(state, state.clock.now, totals.lost)
         )
     if (raging := storm(state.rebalances, state.clock.now)) is not None:
@@ -124,10 +124,6 @@ def _write_health(
     health, load = len(context.rows.group_health), len(context.rows.member_load)
     write_row(state, observation, context, totals, _membership(state, mine), findings)
     _as_rocketmq(context, health, load)
-
-
-def _as_text(detail: str) -> str:
-    return detail.replace("\0", "@")
 
 
 def _membership(state: GroupState, mine: RocketMQState) -> Membership:

@@ -20,10 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from assignors import AssignorError
 from assignors.jsonl import write_allocate_line
 from assignors.rocketmq import MessageQueue
 from streaming.groups.context import Context
+from streaming.groups.health.columns import some
 from streaming.groups.rocketmq.allocation import BY_CONFIGURATION, MOST_ENTRIES, Computed, Queue, Runs, options_of
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import NO_MEMBERS, Views, queues_of
@@ -40,11 +43,10 @@ from streaming.groups.verdicts import (
     Judged,
     StandingVerdict,
     Verdict,
-    mismatch,
+    drift_row,
     pack_line,
 )
 from streaming.records import GroupObservation, MembershipRecord
-from streaming.times import day_of
 
 SETTLED_MS: Final = 60_000
 """`pollNameServerInterval` (30 s), a cycle of 20 s, and 10 s for what lies between two rounds."""
@@ -93,13 +95,9 @@ def write_verdicts(
         return
     mine.unjudged = None
     mine.standing = standing_of(judged)
-    record = current.record
-    for of in judged:
-        context.rows.drift.append(_row(record, mine.incarnation, of, observation, context))
+    decided = _judged(current.record, mine, context)
+    context.rows.drift.extend(_row(decided, of, observation, context) for of in judged)
     if mine.standing.verdict != NOT_APPLICABLE:
-        decided = Judged(
-            context.group, record.record, -1, record.record_time, mine.incarnation, None, record.protocol, ROCKETMQ
-        )
         rows = rocketmq_what_if_rows(state, waiting, decided, views, observation, context.config)
         context.rows.what_if.extend(rows)
 
@@ -113,9 +111,8 @@ def give_up(state: GroupState, mine: RocketMQState, observation: GroupObservatio
     topics = sorted(mine.facts.routes) if mine.facts is not None else []
     verdict = Verdict(UNVERIFIED, SUPERSEDED)
     mine.standing = StandingVerdict(UNVERIFIED, SUPERSEDED, 0)
-    for topic in topics:
-        of = TopicVerdict(topic, verdict)
-        context.rows.drift.append(_row(current.record, mine.incarnation, of, observation, context))
+    decided = _judged(current.record, mine, context)
+    context.rows.drift.extend(_row(decided, TopicVerdict(topic, verdict), observation, context) for topic in topics)
 
 
 def standing_of(judged: Sequence[TopicVerdict]) -> StandingVerdict:
@@ -150,6 +147,11 @@ class _Topic:
         self._runs: Mapping[str, Runs] = views.runs
         self._computed = Computed(topic)
         self._holders = views.holders[topic]
+        held: dict[str, set[Queue]] = {}
+        for queue, holders in self._holders.items():
+            for client in holders:
+                held.setdefault(client, set()).add(queue)
+        self._held = {client: frozenset(queues) for client, queues in held.items()}
         self._clients = views.clients
         self._unknown = [client for client in views.unknown if client in views.subscribers.get(topic, ())]
         self._subscribed = views.subscribers[topic]
@@ -174,7 +176,7 @@ class _Topic:
             reason = self._runs[unsure[0]].why_not or "the strategy is not known"
             return self._drifted(broken, reason) if self._are_certain(broken) else Verdict(UNVERIFIED, reason)
         if odd:
-            return self._drifted(broken | self._differences(odd), f"{next(iter(odd.values()))}: {_some(odd)}")
+            return self._drifted(broken | self._differences(odd), f"{next(iter(odd.values()))}: {some(list(odd))}")
         if broken:
             return self._drifted(broken, self._why_split())
         return Verdict(IDENTICAL, library=self._library(), candidates=self._candidates)
@@ -199,14 +201,14 @@ class _Topic:
         if self._unknown:
             answers = {member.client_id: member.answer for member in self._views.observation.members}
             told = sorted({answers.get(client, "not asked") for client in self._unknown})
-            return f"members do not tell what they hold ({', '.join(told)}): {_some(self._unknown)}"
+            return f"members do not tell what they hold ({', '.join(told)}): {some(self._unknown)}"
         if not self._servers:
             return "no name server tells its queues"
         if not self._lists:
             return "no broker of it tells the group's members"
         unasked = sorted(self._views.routes[self._topic].keys() - self._views.lists.keys())
         if unasked:
-            return f"brokers did not tell their list of members: {_some(unasked)}"
+            return f"brokers did not tell their list of members: {some(unasked)}"
         if len(self._pairs) > _MOST_VIEWS:
             return f"more than {_MOST_VIEWS} different views: not recomputed"
         if sum(len(queues) + len(clients) for queues, clients in self._pairs) > MOST_ENTRIES:
@@ -221,7 +223,7 @@ class _Topic:
 
     def _unexplained(self, client: str) -> str | None:
         """Why what a member holds follows from none of its views; None if it does from one."""
-        holds = self._held(client)
+        holds = self._held.get(client, frozenset())
         if client not in self._subscribed:
             return "members hold queues of a topic that they do not subscribe to" if holds else None
         is_orderly = self._views.told[client].orderly
@@ -236,9 +238,6 @@ class _Topic:
     def _are_locked(self, queues: frozenset[Queue]) -> bool:
         """Whether other members hold these queues: then their locks keep an orderly client from them."""
         return all(self._holders.get(queue) for queue in queues)
-
-    def _held(self, client: str) -> frozenset[Queue]:
-        return frozenset(queue for queue, holders in self._holders.items() if client in holders)
 
     def _broken(self) -> dict[Queue, tuple[str, tuple[str, ...]]]:
         """Queues with several owners, or none, by what their holders say; kind and owners by queue."""
@@ -263,7 +262,7 @@ class _Topic:
         """Queues that members hold or lack against all views."""
         found: dict[Queue, tuple[str, tuple[str, ...]]] = {}
         for client in odd:
-            holds = self._held(client)
+            holds = self._held.get(client, frozenset())
             if client not in self._subscribed:
                 found.update((queue, (NOT_SUBSCRIBED, self._holders[queue])) for queue in holds)
                 continue
@@ -310,10 +309,10 @@ class _Topic:
         if len(names) > 1:
             reasons.append(f"members run different strategies ({', '.join(sorted(names)[:_NAMED])})")
         if views.duplicates:
-            reasons.append(f"a client id is listed twice ({_some(views.duplicates)})")
+            reasons.append(f"a client id is listed twice ({some(list(views.duplicates))})")
         outside = sorted(set(self._clients) - self._subscribed)
         if outside:
-            reasons.append(f"members that do not subscribe to it have a share of it ({_some(outside)})")
+            reasons.append(f"members that do not subscribe to it have a share of it ({some(outside)})")
         if len(set(self._servers.values())) > 1 or self._topic in views.poorer:
             reasons.append("name servers tell different queues")
         if len({frozenset(clients) for clients in self._lists.values()}) > 1:
@@ -326,38 +325,12 @@ def _release(version: str | None) -> str:
     return "?" if version is None else version.removeprefix("V").replace("_", ".")
 
 
-def _row(
-    record: MembershipRecord, incarnation: int, of: TopicVerdict, observation: GroupObservation, context: Context
-) -> DriftRow:
-    expected = context.config.expected_strategy(context.group)
-    verdict = of.verdict
-    return DriftRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
-        decision=record.record,
-        source=ROCKETMQ,
-        log_partition=None,
-        record_time=record.record_time,
-        event_date=day_of(record.record_time),
-        topic=of.topic or None,
-        incarnation=incarnation,
-        generation=None,
-        round=observation.round,
-        round_time=observation.time,
-        strategy=record.protocol,
-        expected_strategy=expected,
-        strategy_mismatch=mismatch(expected, record.protocol),
-        verdict=verdict.verdict,
-        reason=verdict.reason,
-        matching_library=verdict.library,
-        candidates=verdict.candidates,
-        drifted_count=len(verdict.drifted),
-        drifted_partitions=verdict.drifted,
-        inputs=None if of.line is None else pack_line(of.line),
+def _row(judged: Judged, of: TopicVerdict, observation: GroupObservation, context: Context) -> DriftRow:
+    row = drift_row(judged, of.verdict, observation, context.config)
+    return msgspec.structs.replace(row, topic=of.topic or None, inputs=None if of.line is None else pack_line(of.line))
+
+
+def _judged(record: MembershipRecord, mine: RocketMQState, context: Context) -> Judged:
+    return Judged(
+        context.group, record.record, -1, record.record_time, mine.incarnation, None, record.protocol, ROCKETMQ
     )
-
-
-def _some(names: Sequence[str] | Mapping[str, object]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(name[:100] for name in listed[:_NAMED]) + more

@@ -16,7 +16,7 @@ from typing import Final
 
 from streaming.groups.context import Allocation
 from streaming.groups.rocketmq.allocation import Queue, Runs, runs
-from streaming.groups.rocketmq.places import is_dead_letters, is_retry, place_of
+from streaming.groups.rocketmq.places import is_dead_letters, is_retry, place_of, split
 from streaming.groups.rocketmq.state import Facts, Routes
 from streaming.records import (
     BROADCASTING,
@@ -103,7 +103,7 @@ class Views:
         before = self.assumed.get(client)
         if before is None or before.topics is None:
             return None
-        return frozenset(place.partition("\0")[0] for place in before.topics)
+        return frozenset(split(place)[0] for place in before.topics)
 
     @cached_property
     def queues_by_server(self) -> dict[str, dict[str, tuple[Queue, ...]]]:
@@ -171,14 +171,14 @@ class Views:
     @cached_property
     def holders(self) -> dict[str, dict[Queue, tuple[str, ...]]]:
         """Clients that hold a queue, by topic and queue."""
-        found: dict[str, dict[Queue, tuple[str, ...]]] = {topic: {} for topic in self.topics}
+        found: dict[str, dict[Queue, list[str]]] = {topic: {} for topic in self.topics}
         for client, places in self.held.items():
             for place, numbers in (places or {}).items():
-                topic, _, broker = place.partition("\0")
+                topic, broker = split(place)
                 of_topic = found.setdefault(topic, {})
                 for number in numbers:
-                    of_topic[broker, number] = (*of_topic.get((broker, number), ()), client)
-        return found
+                    of_topic.setdefault((broker or "", number), []).append(client)
+        return {topic: {queue: tuple(of) for queue, of in queues.items()} for topic, queues in found.items()}
 
     @cached_property
     def unknown(self) -> tuple[str, ...]:
@@ -306,16 +306,15 @@ class Views:
 
     def addresses_of(self, client: str) -> tuple[str, ...]:
         """Addresses under which brokers know a client, sorted."""
-        return tuple(
-            sorted(
-                {
-                    channel.address
-                    for broker in self.observation.brokers
-                    for channel in broker.channels or ()
-                    if channel.client_id == client
-                }
-            )
-        )
+        return tuple(sorted(self._addresses.get(client, ())))
+
+    @cached_property
+    def _addresses(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for broker in self.observation.brokers:
+            for channel in broker.channels or ():
+                found.setdefault(channel.client_id, set()).add(channel.address)
+        return found
 
 
 def queues_of(routes: Mapping[str, int]) -> Iterable[Queue]:

@@ -23,7 +23,7 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.load.rates import known_load
 from streaming.groups.rocketmq.allocation import NEARBY, missing_of, options_of
 from streaming.groups.rocketmq.membership import Numbered
-from streaming.groups.rocketmq.places import place_of
+from streaming.groups.rocketmq.places import named, place_of, split
 from streaming.groups.rocketmq.state import Unjudged
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import WhatIfRow
@@ -137,7 +137,7 @@ def _found(
 def _within(held: Owned, routes: Mapping[str, Mapping[str, int]]) -> Owned:
     """What members held, of the topics that are compared."""
     return {
-        member: {place: numbers for place, numbers in places.items() if place.partition("\0")[0] in routes}
+        member: {place: numbers for place, numbers in places.items() if split(place)[0] in routes}
         for member, places in held.items()
     }
 
@@ -147,7 +147,7 @@ def _load(state: GroupState, numbered: Numbered, routes: Mapping[str, Mapping[st
     counts = {place_of(topic, broker): count for topic, brokers in routes.items() for broker, count in brokers.items()}
     found = known_load(state.load, counts)
     if isinstance(found, str):
-        return found.replace("\0", "@")
+        return named(found)
     return {
         topic: [
             found[place][number] if (place := place_of(topic, broker)) in found and number < len(found[place]) else 0

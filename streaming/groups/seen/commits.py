@@ -32,14 +32,14 @@ def windows_of(state: GroupState, observation: GroupObservation, seen: SeenCommi
                 continue
             # Offsets of a topic that was deleted are deleted, too; a lower one of its successor is no step back.
             if had >= 0 and (offset < 0 or topic in recreated):
-                gone.append(_window(observation, topic, partition, -1))
+                gone.append(window_seen(observation.round, topic, partition, -1))
             if offset >= 0:
-                moved.append(_window(observation, topic, partition, offset))
+                moved.append(window_seen(observation.round, topic, partition, offset))
     if seen.whole:
         for topic, known_of in state.partitions.items():
             left = {partition for partition, _ in seen.offsets.get(topic, ())}
             gone.extend(
-                _window(observation, topic, partition, -1)
+                window_seen(observation.round, topic, partition, -1)
                 for partition, known in known_of.items()
                 if known.committed >= 0 and partition not in left
             )
@@ -47,7 +47,15 @@ def windows_of(state: GroupState, observation: GroupObservation, seen: SeenCommi
     yield moved
 
 
-def _window(observation: GroupObservation, topic: str, partition: int, offset: int) -> CommitWindow:
+def window_seen(number: int, topic: str, partition: int, offset: int) -> CommitWindow:
+    """An offset that a round has seen for the first time, as a window of one commit.
+
+    Args:
+        number: Number of the round.
+        topic: Topic.
+        partition: Partition.
+        offset: The committed offset; -1 where there is none any more.
+    """
     is_gone = offset < 0
     return CommitWindow(
         topic=topic,
@@ -56,11 +64,11 @@ def _window(observation: GroupObservation, topic: str, partition: int, offset: i
         tombstones=1 if is_gone else 0,
         first_offset=offset,
         first_commit_time=-1,
-        first_record=observation.round,
+        first_record=number,
         offset=offset,
         leader_epoch=-1,
         last_commit_time=-1,
-        last_record=observation.round,
+        last_record=number,
         deleted=is_gone,
         step_back=0,
     )

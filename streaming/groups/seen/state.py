@@ -12,7 +12,7 @@ class SeenState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         looked: Time of the newest round that looked at the membership, or that knew that there was no such group, ms;
             -1 if none did.
         empty: At that look the group had no members.
-        untold: Number of its members, if they are too large to be told; 0 otherwise.
+        untold: Number of its members, if they are too large to be reported; 0 otherwise.
     """
 
     looked: int = -1

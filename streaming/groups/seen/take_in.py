@@ -1,7 +1,7 @@
 """A look at a group: its membership, then its committed offsets, as inputs that the log would have given.
 
 The core's own steps follow (`classic/churn.py`, `modern/decisions.py`, `lag/`), with the round's number in place of a
-log offset. What a look cannot tell stays unknown in these inputs: generation, leader, timeouts, times of commits.
+log offset. What a look cannot show stays unknown in these inputs: generation, leader, timeouts, times of commits.
 A decision that was only seen was made between two looks (`Context.made`), and others may have been made there.
 """
 

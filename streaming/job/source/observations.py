@@ -14,7 +14,6 @@ at most, all that wait take at most `_WAITING_BYTES`, and a round's events at mo
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -27,28 +26,27 @@ from streaming.events import (
     RocketMQGroupEvent,
     SeenEvent,
     SeenGroupEvent,
-    SeenGroupGone,
     TopicEvent,
     UnknownType,
     decode_event,
 )
-from streaming.job.source.brokers import epochs_of, moves_of
-from streaming.job.source.plan import LATEST_MS, TakenRound
+from streaming.job.source.event_rounds import EventRound, windows_of, wrong_event
+from streaming.job.source.observed import (
+    cluster_topic_observation,
+    rocketmq_observation,
+    topic_bytes,
+    topic_observation,
+)
 from streaming.job.source.seen import SeenParts, size_of
-from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
+from streaming.offsets_log import LogRecord, UnreadableRecords
 from streaming.record_batches import Record
 from streaming.records import (
     ClusterTopicObservation,
-    CoordinatorMove,
     GroupObservation,
     RocketMQObservation,
     Seen,
     TopicObservation,
-    TopicRetention,
-    UnreadTimestamp,
-    Window,
 )
-from streaming.times import DAY_MS
 
 OfGroup = GroupObservation | RocketMQObservation
 """One group in one round, whatever was seen of it."""
@@ -62,68 +60,9 @@ _WAITING_BYTES = 128 * 1024 * 1024
 # Memory of an event, and of each topic of it, as an observation, in addition to its strings and offsets.
 _EVENT_BYTES = 500
 
-# Memory of an `UnreadTimestamp` with its place in a dict.
-_UNREAD_BYTES = 250
-
 # Memory of a RocketMQ group's event as an observation, in bytes for each byte of its JSON: a client id that takes 30
 # bytes there is a string of 80, a held queue of 60 a struct of 300 with its texts.
 _ROCKETMQ_TIMES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class EventRound:
-    """A closed round as one partition of the events topic needs it.
-
-    Attributes:
-        round: Number of the round.
-        opened: Offset of its opening record, which its events carry.
-        time: The round's time, ms.
-        first: First offset of the round's events in the partition.
-        end: Exclusive end of them.
-        log: The round's position in each partition of the offsets log.
-        elapsed: As in `GroupObservation`, ms.
-        size: Bytes of the round's events in all partitions, from its closing record; 0 when it does not give them.
-        closed: Append time of its closing record, ms; -1 when unknown.
-        source: Where its groups were read from. Without the log, `log` is empty.
-        moves: How coordinators moved lately, by partition of the offsets log.
-        epochs: Leader epoch of each partition of the offsets log; empty when unknown.
-    """
-
-    round: int
-    opened: int
-    time: int
-    first: int
-    end: int
-    log: tuple[int, ...]
-    elapsed: int = -1
-    size: int = 0
-    closed: int = -1
-    source: str = LOG
-    moves: Mapping[int, tuple[CoordinatorMove, ...]] = field(default_factory=dict)
-    epochs: tuple[int, ...] = ()
-
-
-def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
-    """The rounds with events in a partition of the events topic."""
-    return tuple(
-        EventRound(
-            t.summary.round,
-            t.closed.round,
-            t.closed.time,
-            first,
-            end,
-            t.closed.log,
-            t.summary.elapsed,
-            t.closed.size,
-            t.summary.closed_time,
-            t.closed.source,
-            moves_of(t.closed.brokers),
-            epochs_of(t.closed.brokers),
-        )
-        for t in taken
-        for name, (first, end) in t.closed.events.items()
-        if int(name) == partition and first < end
-    )
 
 
 @dataclass(slots=True)
@@ -176,7 +115,7 @@ class ObservationAssembler:
         """
         self.made = 0
         self._rounds: Mapping[int, EventRound] = {r.opened: r for r in rounds}
-        self.unreadable = UnreadableRecords(partition, _windows(self._rounds.values()), topic, typed=False)
+        self.unreadable = UnreadableRecords(partition, windows_of(self._rounds.values()), topic, typed=False)
         self._start = start
         self._watches = watches
         self._watches_topic = watches_topic
@@ -227,7 +166,7 @@ class ObservationAssembler:
         if not isinstance(event, GroupGone) and not self._watches(event.group):
             return
         size = len(plain.value or b"")
-        wrong = _wrong(event, current) or self._too_much(current, size)
+        wrong = wrong_event(event, current) or self._too_much(current, size)
         if wrong is not None:
             self._reject(plain, wrong)
         elif isinstance(event, TopicEvent):
@@ -275,7 +214,7 @@ class ObservationAssembler:
         total = self._sizes[current.round] = self._sizes.get(current.round, 0) + size
         if not current.size or total <= current.size:
             return None
-        return f"round {current.round} tells {current.size:,} bytes of events, and has more in this partition alone"
+        return f"round {current.round} announces {current.size:,} bytes of events, and has more in this partition alone"
 
     def _add_group(self, record: LogRecord, event: GroupEvent | GroupGone) -> None:
         key = event.round, event.group
@@ -310,21 +249,7 @@ class ObservationAssembler:
         if event.gone is None and not self._watches_topic(event.topic):
             return
         self._topics_done.add(key)
-        observation = ClusterTopicObservation(
-            round=current.round,
-            time=event.time,
-            elapsed=current.elapsed,
-            gone=event.gone,
-            topic_id=event.topic_id,
-            end=event.end,
-            start=event.start,
-            leaders=event.leaders,
-            sizes=event.sizes,
-            unsized=event.unsized,
-            groups=event.groups,
-            readers=event.readers,
-            hidden=event.hidden,
-        )
+        observation = cluster_topic_observation(event, current)
         self._cluster_topics.setdefault(event.topic, []).append(observation)
         self.made += _EVENT_BYTES + size + 8 * 4 * len(event.end)
 
@@ -355,9 +280,9 @@ class ObservationAssembler:
         opened.seen.add(event.topic)
         size = _EVENT_BYTES + len(event.topic)
         if self._watches_topic(event.topic):
-            observation = _topic_observation(event)
+            observation = topic_observation(event)
             opened.topics.append(observation)
-            size += _topic_bytes(observation)
+            size += topic_bytes(observation)
         self._complete(key, opened, size)
 
     def _add_seen(self, record: LogRecord, event: SeenEvent, current: EventRound) -> None:
@@ -428,99 +353,3 @@ class ObservationAssembler:
     def _reject(self, record: LogRecord, reason: str) -> None:
         # (Before `start`, too: no earlier batch has judged the events of this batch's rounds.)
         self.unreadable.reject(record, reason)
-
-
-def _windows(rounds: Iterable[EventRound]) -> Windows:
-    """The windows of the partition, each named by the round above it, with whose events it is read."""
-    above = sorted(rounds, key=lambda current: current.end)
-    windows: list[Window] = []
-    day = 0
-    for current in above:
-        day = max(day, current.elapsed // DAY_MS)
-        windows.append(Window(current.round, day))
-    return Windows([current.end for current in above[:-1]], windows or [Window()])
-
-
-def _wrong(event: GroupEvent | GroupGone | TopicEvent | SeenEvent, current: EventRound) -> str | None:
-    """Why an event contradicts its round: an observation counts exactly the records below the round's positions."""
-    if isinstance(event, TopicEvent):
-        return None
-    of_log = current.source == LOG
-    if isinstance(event, SeenEvent):
-        return "its round reads the log" if of_log else None
-    if of_log == isinstance(event, SeenGroupEvent | SeenGroupGone):
-        return "it has no log position, and its round has" if of_log else "it has a log position, and its round none"
-    if of_log and (wrong := _wrong_position(event, current)) is not None:
-        return wrong
-    if event.time != current.time:
-        return "its time is not the round's"
-    if isinstance(event, GroupEvent):
-        if not 0 <= event.topics <= _LARGEST:
-            return "a negative or impossible number of topics"
-        if event.held_since is not None and not 0 <= event.held_since <= LATEST_MS:
-            return "the time since which the log is blocked is not a valid time"
-        if event.rested is not None and not 0 <= event.rested[0] <= event.rested[1] <= LATEST_MS:
-            return "the times between which the group rested are not valid times"
-    return None
-
-
-def rocketmq_observation(
-    event: RocketMQGroupEvent, current: EventRound, watches_topic: Callable[[str], bool]
-) -> RocketMQObservation:
-    """What one round saw of a RocketMQ group, as the core gets it: with the topics that pass the filters."""
-    rested = event.rested or (-1, -1)
-    return RocketMQObservation(
-        round=current.round,
-        time=event.time,
-        gone=event.gone,
-        brokers=event.brokers,
-        members=event.members,
-        topics=tuple(topic for topic in event.topics if watches_topic(topic.topic)),
-        idle=event.idle,
-        cut=event.cut,
-        elapsed=current.elapsed,
-        closed=current.closed,
-        rested_since=rested[0],
-        rested_until=rested[1],
-        name_servers=event.name_servers,
-    )
-
-
-def _wrong_position(event: GroupEvent | GroupGone, current: EventRound) -> str | None:
-    if event.log_partition >= len(current.log) or event.log_position != current.log[event.log_partition]:
-        return f"position {event.log_position} of log partition {event.log_partition} is not the round's"
-    if partition_for(event.group, len(current.log)) != event.log_partition:
-        return f"the group's log partition is not {event.log_partition}"
-    return None
-
-
-def _topic_observation(event: TopicEvent) -> TopicObservation:
-    kept = event.retention
-    return TopicObservation(
-        topic=event.topic,
-        topic_id=event.topic_id,
-        partitions=event.partitions,
-        high_watermarks=_packed(event.end),
-        last_stable_offsets=_packed(event.stable),
-        log_start_offsets=_packed(event.start),
-        racks=event.racks,
-        retention=TopicRetention(kept.ms, kept.bytes, kept.deletes, kept.append_time) if kept is not None else None,
-        unread={one.partition: UnreadTimestamp(one.offset, one.reached, one.below, one.own) for one in event.unread},
-    )
-
-
-def _topic_bytes(observation: TopicObservation) -> int:
-    racks = sum(len(rack) + 60 for racks in observation.racks or () for rack in racks) + 8 * len(
-        observation.racks or ()
-    )
-    return (
-        len(observation.high_watermarks)
-        + len(observation.last_stable_offsets)
-        + len(observation.log_start_offsets)
-        + racks
-        + _UNREAD_BYTES * len(observation.unread)
-    )
-
-
-def _packed(offsets: tuple[int, ...]) -> bytes:
-    return struct.pack(f"<{len(offsets)}q", *offsets)

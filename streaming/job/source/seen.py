@@ -1,4 +1,4 @@
-"""From what the probe tells of a group without its log to the core's values: bytes of members are decoded here."""
+"""From the probe's events about a group without its log to the core's values: bytes of members are decoded here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CONSUMER = "consumer"
 
 
 class SeenParts:
-    """The events that tell one group in one round, as they come; at most one of each kind."""
+    """What is seen of one group in one round, event by event; at most one of each kind."""
 
     def __init__(self, source: str, event: SeenGroupEvent) -> None:
         """Begin with the group's own event."""

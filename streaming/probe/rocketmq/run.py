@@ -8,31 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from types import TracebackType
-from typing import Any, Self
-
-from kafka.errors import KafkaError
+from typing import Any
 
 from streaming.config import RocketMQSettings, Settings
 from streaming.events import ROCKETMQ, RoundClosed
-from streaming.lifecycle import room_log
 from streaming.probe.clients import open_admin
-from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.readback import read_back
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQMemory, recall, round_of_groups
-from streaming.probe.topics import create_missing
+from streaming.probe.rounds_probe import RoundsProbe
 from streaming.probe.writer import RoundWriter
 from streaming.rocketmq import Client, Credentials
-
-_LOG = room_log(__name__)
-
-_LEAST_ROUND_S = 20.0
-"""A name server and a broker that say nothing cost 3 s each at every step; there are eight."""
-
-_RECALL_S = 60.0
-"""As for Kafka's rounds: for reading back a heartbeat's events before the first round."""
 
 
 def open_client(settings: RocketMQSettings) -> Client:
@@ -45,56 +31,23 @@ def open_client(settings: RocketMQSettings) -> Client:
     return Client(settings.tls_context(), None if login is None else Credentials(*login))
 
 
-class RocketMQProbe:
-    """Runs rounds against one RocketMQ cluster. A context manager; not for several threads.
+class RocketMQProbe(RoundsProbe):
+    """Runs rounds against one RocketMQ cluster; `rocketmq` and `bus` are given in the settings."""
 
-    Its clients open with the first round. After a round that failed it discards them and the memory: the next one
-    starts as after a restart.
-    """
+    LEAST_ROUND_S = 20.0
+    """A name server and a broker that say nothing cost 3 s each at every step; there are eight."""
+
+    KAFKA = "the bus"
 
     def __init__(self, settings: Settings, stop: threading.Event | None = None) -> None:
-        """Prepare; nothing is opened yet.
-
-        Args:
-            settings: All settings; `rocketmq` and `bus` are given.
-            stop: Set by the caller to end a round in progress.
-        """
+        """Prepare, as `RoundsProbe` does."""
         assert settings.rocketmq is not None  # noqa: S101  (the caller's choice of this class)
-        self._settings = settings
+        super().__init__(settings, stop)
         self._cluster_settings = settings.rocketmq
-        self._stop = stop or threading.Event()
-        self._seconds = max(_LEAST_ROUND_S, 2 * settings.probe.interval_ms / 1000)
         self._client: Client | None = None
         self._cluster: RocketMQCluster | None = None
         self._writer: RoundWriter | None = None
         self._memory: RocketMQMemory | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def round(self) -> RoundClosed:
-        """Run one round and return its closing record.
-
-        Raises:
-            RoundAbandonedError: It did not close.
-            SetupError: A person must fix something first.
-            StopRequestedError: `stop` was set.
-        """
-        try:
-            cluster, writer, memory = self._opened()
-            return self._round(cluster, writer, memory, Deadline.after(self._seconds, self._stop))
-        except KafkaError as error:
-            self.close()
-            message = f"the bus did not answer ({error_text(error)})"
-            raise RoundAbandonedError(message) from error
-        except BaseException:
-            self.close()
-            raise
 
     @property
     def requests(self) -> dict[str, int]:
@@ -111,10 +64,10 @@ class RocketMQProbe:
             if writer is not None:
                 closing.callback(writer.close)
 
-    def _round(
-        self, cluster: RocketMQCluster, writer: RoundWriter, memory: RocketMQMemory, deadline: Deadline
-    ) -> RoundClosed:
+    def _round(self) -> RoundClosed:
         settings = self._settings
+        cluster, writer, memory = self._opened()
+        deadline = self._deadline()
         opened = writer.open(deadline)
         look = cluster.look(memory.groups, memory.quiet, opened.time, deadline)
         told = round_of_groups(
@@ -147,16 +100,13 @@ class RocketMQProbe:
         if self._writer is None:
             self._writer = self._open_writer()
         if self._memory is None:
-            deadline = Deadline.after(max(self._seconds, _RECALL_S), self._stop)
-            self._memory = read_back(settings, deadline, recall) or RocketMQMemory()
+            self._memory = read_back(settings, self._recall_deadline(), recall) or RocketMQMemory()
         return self._cluster, self._writer, self._memory
 
     def _open_writer(self) -> RoundWriter:
-        settings = self._settings
-        admin: Any = open_admin(settings.bus_kafka)
+        bus = self._settings.bus_kafka
+        admin: Any = open_admin(bus)
         try:
-            for topic in create_missing(admin, settings.probe):
-                _LOG.info("Created topic %s.", topic)
+            return self._writer_by(admin, bus)
         finally:
             admin.close()
-        return RoundWriter(settings.cluster, settings.probe, settings.bus_kafka)

@@ -47,7 +47,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "generation",
             INT,
-            "Generation; where the broker assigns (KIP-848), the epoch of the target assignment. NULL for classic groups where source is admin: the answers do not have it",
+            "Generation; where the broker assigns (KIP-848), the epoch of the target assignment. NULL for classic groups where source is admin, whose answers do not have it, and for RocketMQ, which has none",
         ),
         Column("previous_generation", INT, "Previous generation of the same incarnation; NULL when not known"),
         Column(
@@ -137,12 +137,12 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "decided_time_min",
             TIMESTAMP,
-            "Of a decision that was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
+            "Where a decision was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
         ),
         Column(
             "decided_time_max",
             TIMESTAMP,
-            "Of the same: made before this time, when the round that showed it was closed, UTC. NULL for source log",
+            "Likewise: made before this time, when the round that showed it was closed, UTC. NULL for source log",
         ),
     ),
     key=("cluster", "group_id", "decision"),
@@ -158,7 +158,7 @@ DRIFT: Final = Table(
         *OF_DECISION,
         Column("topic", STRING, "Topic, where a group decides topic by topic (RocketMQ); NULL for Kafka"),
         INCARNATION,
-        Column("generation", INT, "Generation; NULL when not known (source admin)"),
+        Column("generation", INT, "Generation; NULL when not known (source admin), and for RocketMQ"),
         *VERDICT_ROUND,
         Column("strategy", STRING, "Strategy that the group runs; NULL when it is empty"),
         Column("expected_strategy", STRING, "Strategy that the configuration expects; NULL when there is none"),
@@ -206,12 +206,18 @@ MEMBERS: Final = Table(
         RECORD_DATE,
         Column("ended", BOOLEAN, "The member has left; the row has the offset and time of the record that shows it"),
         INCARNATION,
-        Column("generation", INT, "Newest generation that the member was in; NULL when not known (source admin)"),
+        Column(
+            "generation",
+            INT,
+            "Newest generation that the member was in; NULL when not known (source admin), and for RocketMQ",
+        ),
         Column("group_instance_id", STRING, "group.instance.id; NULL for a dynamic member"),
         Column("client_id", STRING, "Client id"),
         Column("client_host", STRING, "Host as the broker recorded it"),
         Column("rack", STRING, "client.rack; NULL when none"),
-        Column("leader", BOOLEAN, "Whether it led this generation; NULL when not known (source admin)"),
+        Column(
+            "leader", BOOLEAN, "Whether it led this generation; NULL when not known (source admin), and for RocketMQ"
+        ),
         Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
         Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
         Column(
@@ -245,7 +251,11 @@ WHAT_IF: Final = Table(
     (
         *OF_DECISION,
         INCARNATION,
-        Column("generation", INT, "Generation, or epoch of the target assignment; NULL when not known (source admin)"),
+        Column(
+            "generation",
+            INT,
+            "Generation, or epoch of the target assignment; NULL when not known (source admin), and for RocketMQ",
+        ),
         *VERDICT_ROUND,
         Column(
             "strategy",

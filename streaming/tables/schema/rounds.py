@@ -328,7 +328,7 @@ ROUNDS: Final = Table(
         Column(
             "source",
             STRING,
-            "Where the round's groups were read from: log, admin (admin-mode.md). NULL in rows of older releases: log",
+            "Where the round's groups were read from: log, admin (admin-mode.md), rocketmq (rocketmq.md). NULL in rows of older releases: log",
         ),
         Column(
             "brokers",

@@ -223,7 +223,7 @@ GROUP: Final = Column("group_id", STRING, "Group id")
 SOURCE: Final = Column(
     "source",
     STRING,
-    "Where the group was read from: log, the records of __consumer_offsets; admin, Kafka's requests about groups, asked in rounds (admin-mode.md); rocketmq is reserved",
+    "Where the group was read from: log, the records of __consumer_offsets; admin, Kafka's requests about groups, asked in rounds (admin-mode.md); rocketmq, RocketMQ's name servers, brokers and clients, asked in rounds (rocketmq.md)",
 )
 LOG_PARTITION: Final = Column(
     "log_partition",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from streaming.events import Broker, Brokers, CoordinatorMove, encode_event
 from streaming.groups import Rows
 from streaming.groups.rows import RoundBroker
-from streaming.job.source.observations import ObservationAssembler, event_rounds
+from streaming.job.source.event_rounds import event_rounds
+from streaming.job.source.observations import ObservationAssembler
 from streaming.job.source.plan import TakenRound, plan_batch
 from streaming.job.source.positions import Positions
 from streaming.log_health import RoundsState, advance_rounds

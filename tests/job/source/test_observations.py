@@ -8,7 +8,8 @@ import pytest
 
 from streaming.events import ClusterTopicEvent, Event, GroupEvent, GroupGone, TopicEvent, encode_event
 from streaming.job.source import observations as observations_module
-from streaming.job.source.observations import EventRound, ObservationAssembler, event_rounds
+from streaming.job.source.event_rounds import EventRound, event_rounds
+from streaming.job.source.observations import ObservationAssembler
 from streaming.job.source.plan import plan_batch
 from streaming.job.source.positions import Positions
 from streaming.offsets_log import partition_for
@@ -306,7 +307,7 @@ def test_a_round_with_more_bytes_of_events_than_it_tells_makes_no_observations_o
     assert (list(whole.observations), told(whole)) == (["g", "h", "i"], [])
     lied = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size - 1)])
     assert list(lied.observations) == ["g", "h"]
-    reason = f"round 7 tells {size - 1} bytes of events, and has more in this partition alone"
+    reason = f"round 7 announces {size - 1} bytes of events, and has more in this partition alone"
     assert told(lied) == [(12, reason)]
 
 
