@@ -192,7 +192,7 @@ class NoteBook:
         with in_memory() as connection:
             connection.register(name, all_rows(table_named(name), table, self._lake.path(name)))
             sql = f"SELECT * FROM ({VIEWS[f'{name}_current']}) WHERE cluster = ?"  # noqa: S608 - our own view
-            rows = connection.sql(sql, params=[self._cluster]).to_arrow_table().to_pylist()
+            rows: list[dict[str, Any]] = connection.sql(sql, params=[self._cluster]).to_arrow_table().to_pylist()
         self._versions[name] = version
         return rows
 
