@@ -185,9 +185,7 @@ def test_members_that_subscribe_to_different_topics(rocketmq: EmbeddedRocketMQ, 
     ):
         # The list of members is the group's, so half of `other` falls to the member that does not want it.
         look = group.look_until(
-            lambda seen: (
-                agree(seen) and len(holders(seen, topic)) == 8 and set(holders(seen, other)) == {"b0", "b1", "b2", "b3"}
-            )
+            lambda seen: are_dealt_evenly(seen, topic, 2, 8) and set(holders(seen, other)) == {"b0", "b1", "b2", "b3"}
         )
         group.round(look, _LASTING)
     assert set(group.findings) == {"subscriptions_differ", "held_by_nobody"}
