@@ -56,20 +56,20 @@ class Writer(Protocol):
     def newest(self) -> int | None:
         """Offset of the newest record that it has written to the rounds topic; None before the first."""
 
-    def open(self, deadline: Deadline, since: int | None = None) -> Opened:
+    def open(self, deadline: Deadline, /, since: int | None = None) -> Opened:
         """Write an opening record."""
 
-    def end(self, deadline: Deadline) -> Opened:
+    def end(self, deadline: Deadline, /) -> Opened:
         """Write that the probe makes no further round for now."""
 
 
 class Reader(Protocol):
     """What a turn needs of `Tail`."""
 
-    def newest(self, span_ms: int, deadline: Deadline) -> Newest:
+    def newest(self, span_ms: int, deadline: Deadline, /) -> Newest:
         """The newest records."""
 
-    def read(self, first: int, end: int, deadline: Deadline) -> tuple[Seen, ...]:
+    def read(self, first: int, end: int, deadline: Deadline, /) -> tuple[Seen, ...]:
         """The cluster's records between two offsets."""
 
     def end(self) -> int:
