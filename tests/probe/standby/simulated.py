@@ -22,8 +22,6 @@ CLUSTER = "prod"
 LONGEST = 20.0
 """A round is given up after this time."""
 
-RETRY = 1.0
-
 NO_LIMIT = Deadline.after(86_400)
 
 
@@ -81,10 +79,15 @@ class World:
 
 
 class _Reader:
-    """Reads the topic as `Tail` does."""
+    """Reads the topic as `Tail` does.
+
+    Attributes:
+        reads: How often records were read.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.reads = 0
 
     def newest(self, span_ms: int, deadline: Deadline) -> Newest:
         self._world.check()
@@ -96,6 +99,7 @@ class _Reader:
 
     def read(self, first: int, end: int, _: Deadline) -> tuple[Seen, ...]:
         self._world.check()
+        self.reads += 1
         found = (seen_of(each.offset, each.time, each.record) for each in self._world.log[first:end])
         return tuple(seen for seen in found if seen is not None)
 
@@ -154,16 +158,20 @@ class SimulatedProbe:
         suspended: It stands still, as after a SIGSTOP.
         fails: So many of its next rounds fail between opening and closing record.
         takes: Seconds that its rounds take.
+        retries_after: Seconds after a round that failed.
         stands_by: It waits for its turn.
+        reader: Its reader, which counts.
         writer: Its writer.
     """
 
     def __init__(self, world: World, who: Identity, clock_ahead_s: float) -> None:
         self._world, self._ahead_s = world, clock_ahead_s
         self.name = who.probe
-        self.turn = Turn(CLUSTER, who, _Reader(world), INTERVAL, PATIENCE, lambda: world.now + clock_ahead_s)
+        self.reader = _Reader(world)
+        self.turn = Turn(CLUSTER, who, self.reader, INTERVAL, PATIENCE, lambda: world.now + clock_ahead_s)
         self.writer = _Writer(world, who)
         self.alive, self.suspended, self.stands_by, self.fails, self.takes = True, False, False, 0, 0.5
+        self.retries_after = 1.0
         self._begins = True
         self._due = world.now
         self._open: tuple[Opened, float] | None = None
@@ -193,7 +201,7 @@ class SimulatedProbe:
             self.turn.over()
         except RoundAbandonedError:
             self._open, self._begins = None, True
-            self._due = max(self._due, self._world.now + RETRY)
+            self._due = max(self._due, self._world.now + self.retries_after)
             self.turn.over()
 
     def _go_on(self, opened: Opened, began: float) -> None:

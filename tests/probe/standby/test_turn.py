@@ -161,13 +161,15 @@ def test_after_an_outage_of_the_broker_one_of_them_goes_on() -> None:
     world.run(60)
     world.start()
     world.run(30)
+    # (The probe's retries become rare; the one that stands by looks each second.)
+    world.probes[0].retries_after = 9.0
     world.down = True
-    world.run(300)
+    world.run(301)
     world.down = False
     back = world.now
     world.run(60)
     assert set(makers(world, back)) == {"p0"}
-    assert world.closed[-6].at - back < 2 * INTERVAL
+    assert world.closed[-5].at - back < 2 * INTERVAL
 
 
 def test_a_broker_whose_clock_goes_back_an_hour_delays_no_take_over() -> None:
@@ -181,6 +183,39 @@ def test_a_broker_whose_clock_goes_back_an_hour_delays_no_take_over() -> None:
     world.run(60)
     assert makers(world)[-1] == "p1"
     assert longest_pause(world) < 3 * INTERVAL - 2
+
+
+def test_a_probe_alone_reads_nothing_beside_its_first_look() -> None:
+    world = World()
+    probe = world.start()
+    world.run(5 * INTERVAL)
+    assert len(world.closed) == 5
+    assert probe.reader.reads == 0
+
+
+def test_a_round_is_not_made_by_a_memory_that_another_probe_has_made_old() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    first.stop()
+    second, third = world.start(), world.start()
+
+    def one_round_and_away() -> None:
+        third.takes = 0.0
+        third.act()
+        third.act()
+        third.stop()
+
+    # (A probe reads the last round back between its first look and its opening record.)
+    second.writer.before_append = one_round_and_away
+    second.act()
+    assert [type(each.record) for each in world.log if each.probe == second.name] == [RoundOpened]
+    world.run(30)
+    assert makers(world)[-4:] == ["p2", "p1", "p1", "p1"]
+    # The round that it opened first was given up.
+    assert [each.record.round for each in world.closed if isinstance(each.record, RoundClosed)].count(
+        next(each.offset for each in world.log if each.probe == "p1")
+    ) == 0
 
 
 def test_a_probe_of_an_older_release_is_stood_by_for_and_a_run_beside_it_goes_on() -> None:
