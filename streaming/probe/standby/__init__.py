@@ -17,6 +17,6 @@ from __future__ import annotations
 
 from streaming.probe.standby.others import Others, Run, Seen, patience_s, seen_of
 from streaming.probe.standby.tail import Tail
-from streaming.probe.standby.turn import Identity, Turn
+from streaming.probe.standby.turn import STANDING_BY, TOOK_OVER, Identity, Turn
 
-__all__ = ["Identity", "Others", "Run", "Seen", "Tail", "Turn", "patience_s", "seen_of"]
+__all__ = ["STANDING_BY", "TOOK_OVER", "Identity", "Others", "Run", "Seen", "Tail", "Turn", "patience_s", "seen_of"]

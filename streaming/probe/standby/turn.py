@@ -20,6 +20,12 @@ from streaming.terminal import visible
 
 _LOG = room_log(__name__)
 
+STANDING_BY: Final = "Standing by"
+"""How the sentence in the log begins, by which the live view of `up` knows that its probe stands by, ..."""
+
+TOOK_OVER: Final = "Took over the rounds"
+"""... and that it does no longer."""
+
 _LOOK_S: Final = 1.0
 """From one look at the topic to the next while standing by, or a quarter of the interval: two small requests."""
 
@@ -257,7 +263,7 @@ class Turn:
     def _another(self, holder: Run) -> AnotherProbeError:
         self._run, self._watched = None, False
         if self._stood_by is None:
-            self._tell("Standing by", holder)
+            self._tell(STANDING_BY, holder)
         self._stood_by = holder
         return AnotherProbeError(f"probe {visible(holder.probe)} makes the rounds of cluster {self._cluster!r}")
 
@@ -278,4 +284,4 @@ class Turn:
         quiet = self._others.quiet_s(self._clock())
         why = f"has closed no round for {quiet:.0f} s" if self._others.are_known else "has ended"
         before, self._stood_by = visible(self._stood_by.probe), None
-        _LOG.info("Took over the rounds of cluster %r: probe %s %s.", self._cluster, before, why)
+        _LOG.info("%s of cluster %r: probe %s %s.", TOOK_OVER, self._cluster, before, why)

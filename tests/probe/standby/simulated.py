@@ -100,7 +100,11 @@ class _Reader:
     def read(self, first: int, end: int, _: Deadline) -> tuple[Seen, ...]:
         self._world.check()
         self.reads += 1
-        found = (seen_of(each.offset, each.time, each.record) for each in self._world.log[first:end])
+        found = (
+            seen_of(each.offset, each.time, each.record)
+            for each in self._world.log[first:end]
+            if each.record.cluster == CLUSTER
+        )
         return tuple(seen for seen in found if seen is not None)
 
     def end(self) -> int:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import StopRequestedError
 from streaming.probe.standby import Others
+from streaming.probe.standby.tail import MOST_RECORDS
 from tests.examples import examples
 from tests.probe.standby.simulated import INTERVAL, LONGEST, PATIENCE, Appended, SimulatedProbe, World
 
@@ -216,6 +217,34 @@ def test_a_round_is_not_made_by_a_memory_that_another_probe_has_made_old() -> No
     assert [each.record.round for each in world.closed if isinstance(each.record, RoundClosed)].count(
         next(each.offset for each in world.log if each.probe == "p1")
     ) == 0
+
+
+def test_a_topic_that_is_created_again_leaves_one_maker_of_rounds() -> None:
+    world = World()
+    world.start()
+    world.run(60)
+    world.start()
+    world.run(60)
+    world.log.clear()
+    world.run(120)
+    assert set(makers(world)) == {"p0"}
+    assert len(world.closed) == 12
+    world.log.clear()
+    world.probes[0].kill()
+    world.run(60)
+    assert set(makers(world)) == {"p1"}
+
+
+def test_a_topic_that_is_flooded_ends_a_run_and_no_round_is_read_for_ever() -> None:
+    world = World()
+    probe = world.start()
+    world.run(30)
+    for _ in range(MOST_RECORDS + 1):
+        world.append(RoundOpened(1, "another", "x", 10_000))
+    world.run(30)
+    assert [each.record.round for each in world.closed if isinstance(each.record, RoundClosed)][-1] > MOST_RECORDS
+    # Nothing but its look at the end of the topic, before its next run.
+    assert probe.reader.reads == 1
 
 
 def test_a_probe_of_an_older_release_is_stood_by_for_and_a_run_beside_it_goes_on() -> None:
