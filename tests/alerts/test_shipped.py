@@ -141,11 +141,13 @@ def test_messages_say_what_the_row_holds() -> None:
     assert (
         _truth("lag", **row)[1] == "g is stalled: 1,234,567 records behind, 30 of them on one partition, with 2 members"
     )
+    row |= {"members": 1, "lag_total": 1, "lag_max": 1}
+    assert _truth("lag", **row)[1] == "g is stalled: 1 record behind, 1 of them on one partition, with 1 member"
     findings = _finding("unassigned", "partitions without an owner: t (2 partitions)")
     assert _truth("unassigned", findings=findings)[1] == "g: y; partitions without an owner: t (2 partitions)"
     row = {"imbalance": 2.0, "imbalance_optimal": 1 / 3}
     assert "is 2, 0.3333 would be possible" in _truth("imbalance", **row)[1]
-    assert _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1].startswith("g runs unknown, but 4")
+    assert _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1].startswith("g runs unknown, but has 4")
 
 
 def test_a_hanging_transaction_is_told_with_the_numbers_as_other_tools_show_them() -> None:

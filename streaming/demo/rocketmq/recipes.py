@@ -2,7 +2,7 @@
 
     A  strategies that differ: queues held twice and by nobody, for as long as the group lives
     B  a name server that knows less: a member that asks it believes in a smaller topic
-    C  a member with a heartbeat to one broker only: whoever asks another broker does not count it
+    C  a member with a heartbeat to one broker only: clients that ask another broker do not count it
     D  a member that lost its way to one broker: lists differ at once, owners only at the next rebalance
     E  one client id used by two processes: the second one's share belongs to nobody
 

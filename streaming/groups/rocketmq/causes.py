@@ -1,4 +1,4 @@
-"""Why a RocketMQ group decided anew: what its clients decide by now and did not at the decision before.
+"""Why a RocketMQ group decided again: what its clients decide by now and did not at the decision before.
 
 Each cause is a difference between two `Facts`. Nobody says which of several changes moved a queue, so all of them are
 listed, with what shows them.
