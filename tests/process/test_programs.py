@@ -174,7 +174,9 @@ def test_secrets_reach_a_program_by_environment_and_stand_in_no_file_and_no_comm
 def test_a_program_knows_by_name_what_starts_it_again(kept: Kept) -> None:
     shows = _program("shows", f"import os, time; print(os.environ[{SUPERVISOR!r}], flush=True); time.sleep(600)")
     kept.programs.start(shows)
-    psutil.Process(kept.pid(shows)).kill()
+    pid = kept.pid(shows)
+    _until(lambda: kept.programs.log_of(shows).read_text().count("\n") == 1)
+    psutil.Process(pid).kill()
     _until(lambda: kept.programs.look() or kept.programs.log_of(shows).read_text().count("\n") == 2)
     first, second = kept.programs.log_of(shows).read_text().split()
     assert first == second

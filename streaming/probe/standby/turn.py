@@ -81,6 +81,9 @@ class Reader(Protocol):
     def end(self) -> int:
         """Offset behind the newest record."""
 
+    def close(self) -> None:
+        """Nothing is read for now."""
+
 
 class Turn:
     """One probe's view of whose turn it is. For one thread.
@@ -157,6 +160,8 @@ class Turn:
             message = f"{opened.number - self._next:,} records of others came between two of ours"
             raise RoundAbandonedError(message)
         first = self._next
+        if opened.number == first:
+            self._reader.close()  # nobody else writes: no connection is kept
         self._read_to(opened.number, deadline)
         self._next = opened.number + 1
         elder = self._others.elder(opened.number if run is None else run, first)

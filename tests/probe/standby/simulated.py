@@ -111,6 +111,9 @@ class _Reader:
         self._world.check()
         return len(self._world.log)
 
+    def close(self) -> None:
+        pass
+
 
 class _Writer:
     """Writes to the topic as `RoundWriter` does.
