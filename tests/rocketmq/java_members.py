@@ -62,6 +62,11 @@ class JavaMembers:
         self._process.kill()
         self._process.communicate()
 
+    @property
+    def pid(self) -> int:
+        """Their JVM's process id."""
+        return self._process.pid
+
     def start(self, strategy: str, address: str, instance: str) -> None:
         """Start one more."""
         self._order(f"{self._way} {strategy} {address} {instance}")
