@@ -77,8 +77,11 @@ def topic(rocketmq: EmbeddedRocketMQ) -> Iterator[str]:
     """A group and its topic, with two members and consumed messages in each queue."""
     name = "behind-proxies"
     first = rocketmq.addresses[:1]
-    with rocketmq.commands() as commands, recipes.steady(first, name, [name], count=2):
+    with rocketmq.commands() as commands:
         commands.create_topic(name, 4)
+    with rocketmq.commands() as commands, recipes.steady(first, name, [name], count=2):
+        # (While two hold a queue, the one that gives it up may commit less than the other has.)
+        look_until(first, name, lambda seen: are_dealt_evenly(seen, name, 2, 8))
         for broker in rocketmq.brokers:
             for queue in range(4):
                 commands.send(name, broker, queue, [b"x"] * _SENT)
