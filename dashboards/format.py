@@ -236,8 +236,8 @@ _CAUSES = {
     "metadata_stale": "the leader's metadata had been old",
     "racks_changed": "replicas in other racks",
     "strategy_changed": "another strategy",
-    "rejoined": "the same members joined anew",
-    "coordinator_moved": "the coordinator was elected anew",
+    "rejoined": "the same members joined again",
+    "coordinator_moved": "the group's coordinator was elected again",
     "member_frozen": "a member does not answer",
     "broker_down": "a broker is down",
     "broker_up": "a broker came back",
@@ -362,4 +362,5 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "subscriptions_differ": (2, _finding("subscriptions_differ")),
     "duplicate_client_id": (2, _finding("duplicate_client_id")),
     "not_answering": (2, _finding("not_answering")),
+    "broker_not_answering": (2, _finding("broker_not_answering")),
 }

@@ -9,22 +9,19 @@ setting, Java, the network, a right, a port, disk space.
 from __future__ import annotations
 
 import io
-import json
 import os
-import re
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import msgspec
 import typer
 from rich.console import Console
 
 from streaming.config import Settings, load_settings
 from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.pipes import answer_lines, decode_inputs, decode_unique
 from streaming.process import JOB, only_one
 from streaming.terminal import printable, visible
 
@@ -37,9 +34,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-# A zlib stream: it begins with 0x78.
-_HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; default: from the settings.")
@@ -460,7 +454,7 @@ def assign() -> None:
     from assignors.jsonl import assign_line  # noqa: PLC0415
 
     custom = _custom_strategies()
-    _pipe(lambda line: assign_line(line, custom), _decode_inputs)
+    answer_lines(lambda line: assign_line(line, custom), decode_inputs)
 
 
 @app.command(name="what-if")
@@ -469,7 +463,7 @@ def what_if() -> None:
     from assignors.jsonl import what_if_line  # noqa: PLC0415
 
     custom = _custom_strategies()
-    _pipe(lambda line: what_if_line(line, custom), _decode_unique)
+    answer_lines(lambda line: what_if_line(line, custom), decode_unique)
 
 
 @app.command()
@@ -477,7 +471,7 @@ def decode() -> None:
     """Decode records of __consumer_offsets: JSON lines in, JSON lines out (docs/tools.md)."""
     from streaming.offsets_log import decode_line  # noqa: PLC0415
 
-    _pipe(decode_line)
+    answer_lines(decode_line)
 
 
 @app.command(name="rocketmq-decode")
@@ -485,7 +479,7 @@ def rocketmq_decode() -> None:
     """Decode frames of RocketMQ's remoting protocol: JSON lines in, JSON lines out (docs/tools.md)."""
     from streaming.rocketmq import decode_line  # noqa: PLC0415
 
-    _pipe(decode_line)
+    answer_lines(decode_line)
 
 
 @app.command(name="burrow-status")
@@ -493,7 +487,7 @@ def burrow_status() -> None:
     """Judge a partition by Burrow's rules: JSON lines in, JSON lines out (docs/tools.md)."""
     from streaming.burrow import status_line  # noqa: PLC0415
 
-    _pipe(status_line)
+    answer_lines(status_line)
 
 
 for _command in app.registered_commands:
@@ -555,57 +549,3 @@ def _custom_strategies() -> dict[str, Strategy]:
 
     listed = load_settings().custom_strategies
     return custom_of((one.name, one.assignor, one.deterministic) for one in listed).by_name()
-
-
-def _pipe(
-    answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
-) -> None:
-    """One line out per line in, in order; a bad line gives `{"error": reason}`.
-
-    Args:
-        answer: Answers one object.
-        decode: Reads a line; raises ValueError.
-    """
-    encoder = msgspec.json.Encoder()
-    for line in sys.stdin.buffer:
-        try:
-            question = decode(line)
-        except (ValueError, RecursionError) as error:
-            result: dict[str, Any] = {"error": f"not JSON: {error}"}
-        else:
-            result = answer(question) if isinstance(question, dict) else {"error": "not a JSON object"}
-        try:
-            written = encoder.encode(result)
-        except UnicodeEncodeError:
-            written = encoder.encode({"error": "a text contains half of a surrogate pair and cannot be written"})
-        sys.stdout.buffer.write(written + b"\n")
-        sys.stdout.buffer.flush()
-
-
-def _decode_inputs(line: bytes) -> Any:
-    """Read a line of JSON, or `drift.inputs` in hex."""
-    if _HEX.fullmatch(line.strip()):
-        from streaming.groups import unpack_inputs  # noqa: PLC0415
-
-        line = unpack_inputs(bytes.fromhex(line.decode()))
-    return _decode_unique(line)
-
-
-def _decode_unique(line: bytes) -> Any:
-    """Read JSON; refuse an object in which a key stands twice, a member for instance: the last would count alone."""
-    return json.loads(line, object_pairs_hook=_unique, parse_constant=_refuse_constant)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
-        message = f"the key {twice[:100]!r} appears twice in one object"
-        raise ValueError(message)
-    return found
-
-
-def _refuse_constant(name: str) -> None:
-    message = f"{name} is no JSON"
-    raise ValueError(message)

@@ -8,8 +8,16 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+
+SUPERVISOR: Final = "EVENKEEL_SUPERVISOR"
+"""The variable that names what starts a process again when it has died, and never two of them at a time.
+
+Who supervises sets it, fresh at each start of its own (`process/programs.py`), or a person for another supervisor. It
+is no setting: in a file it would hold for every machine.
+"""
 
 
 def set_up_log(libraries: Mapping[str, int]) -> None:

@@ -150,13 +150,14 @@ ROOMS = {
         "streaming.notes streaming.offsets_log streaming.process streaming.rocketmq streaming.tables streaming.up",
         "streaming.demo.run streaming.demo.rocketmq.run",
     ),
+    "streaming.pipes": room("msgspec", "streaming.groups"),
     "streaming.cli": room(
-        "msgspec rich typer",
+        "rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
         "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain streaming.notes "
-        "streaming.offsets_log streaming.probe streaming.process streaming.rocketmq streaming.serve streaming.terminal "
-        "streaming.up",
+        "streaming.offsets_log streaming.pipes streaming.probe streaming.process streaming.rocketmq streaming.serve "
+        "streaming.terminal streaming.up",
     ),
 }
 

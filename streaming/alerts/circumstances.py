@@ -1,17 +1,20 @@
-"""What had happened before an alert, from the tables: the group's newest rebalance, moved coordinators, marks."""
+"""What had happened before an alert, from the tables: the group's newest rebalance, brokers, coordinators, marks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.delivery.wording import MARKS_WITHIN_MS, Circumstances, Rebalance
+from streaming.alerts.delivery.wording import MARKS_WITHIN_MS, BrokerDown, Circumstances, Rebalance
 from streaming.alerts.firing import FIRING
 from streaming.notes import Mark
 from streaming.tables import DAY, DeltaLake, all_rows, in_memory, table_named
@@ -19,10 +22,14 @@ from streaming.terminal import visible
 
 # A rebalance from before yesterday has nothing to do with what fires now; reading further back reads more files.
 _DAYS: Final = 1
-_COORDINATORS_WITHIN: Final = timedelta(minutes=30)
+# What a broker that goes down does to groups is over by then.
+_BROKERS_WITHIN_MS: Final = 30 * 60_000
 
 # A record is written before its round, by the clock of another broker.
-_SLACK: Final = timedelta(seconds=5)
+_SLACK_MS: Final = 5_000
+
+# Clocks of those who mark differ from the brokers'.
+_MARKS_AHEAD_MS: Final = 60_000
 
 _MOST_CAUSES: Final = 4
 _EVIDENCE_LENGTH: Final = 80
@@ -39,9 +46,27 @@ GROUP BY a.place
 """
 
 _MOVED: Final = """
-SELECT count(DISTINCT group_id) FROM churn
-WHERE cluster = $cluster AND record_time BETWEEN $since AND $until
-  AND list_contains([c.cause for c in causes], 'coordinator_moved')
+SELECT a.place, count(DISTINCT c.group_id) AS moved
+FROM (SELECT unnest(range(len($untils))) AS place, unnest($untils::BIGINT[]) AS until) AS a
+JOIN churn AS c ON c.cluster = $cluster AND epoch_ms(c.record_time) BETWEEN a.until - $within AND a.until
+  AND list_has_any([one.cause for one in c.causes], ['coordinator_moved', 'broker_down', 'broker_up'])
+GROUP BY a.place
+"""
+
+# A broker that is back is in no newer round's `brokers_gone`.
+_DOWN: Final = """
+WITH heard AS (
+  SELECT a.place, a.until, r.round, r.brokers_gone, max(r.round) OVER (PARTITION BY a.place) AS newest
+  FROM (SELECT unnest(range(len($untils))) AS place, unnest($untils::BIGINT[]) AS until) AS a
+  JOIN rounds AS r ON r.cluster = $cluster AND epoch_ms(r.round_time) BETWEEN a.until - $within AND a.until
+), seen AS (
+  SELECT place, until, round, newest, unnest(brokers_gone) AS gone FROM heard
+)
+SELECT place, gone.broker, arg_max(gone.host, round), max(epoch_ms(gone.since)) AS since, max(round) < any_value(newest)
+FROM seen
+GROUP BY place, gone.broker
+HAVING since >= any_value(until) - $within
+ORDER BY place, since DESC, gone.broker
 """
 
 
@@ -52,7 +77,7 @@ class Happened:
         """Prepare; nothing is read yet."""
         self._lake = DeltaLake(lake)
         self._cluster = cluster
-        self._churn: DeltaTable | None = None
+        self._tables: dict[str, DeltaTable] = {}
 
     def with_circumstances(self, decided: Sequence[Decided], marks: Sequence[Mark]) -> list[Decided]:
         """The same transitions; those that fire with what had happened before them.
@@ -63,42 +88,81 @@ class Happened:
         firing = [one for one in decided if one.state == FIRING]
         if not firing:
             return list(decided)
-        newest, moved = self._rebalances([one.group_id or "" for one in firing], [_at(one) for one in firing])
+        times = [_at(one) + _SLACK_MS for one in firing]
+        newest, moved = self._rebalances([one.group_id or "" for one in firing], times)
+        down = self._brokers(times)
         found = {
-            one.transition_id: Circumstances(newest.get(place), moved, _of(one, marks))
+            one.transition_id: Circumstances(
+                newest.get(place), tuple(down.get(place, ())), moved.get(place, 0), _of(one, marks)
+            )
             for place, one in enumerate(firing)
         }
         return [replace(one, circumstances=found[one.transition_id]) if one.state == FIRING else one for one in decided]
 
-    def _rebalances(self, groups: Sequence[str], times: Sequence[int]) -> tuple[Mapping[int, Rebalance], int]:
-        """The newest rebalance of each group at a time (ms), by its place; and how many coordinators moved."""
-        if self._churn is None:
-            try:
-                self._churn = DeltaTable(self._lake.path("rebalance_churn"))
-            except TableNotFoundError:
-                return {}, 0
-        self._churn.update_incremental()
-        slack = round(_SLACK.total_seconds() * 1000)
-        end = datetime.fromtimestamp(max(times) / 1000, UTC) + _SLACK
-        first = (end - timedelta(days=_DAYS)).date()
+    def _rebalances(
+        self, groups: Sequence[str], untils: Sequence[int]
+    ) -> tuple[Mapping[int, Rebalance], Mapping[int, int]]:
+        """The newest rebalance of each group up to a time (ms), and how many coordinators moved; both by place."""
+        opened = self._opened("rebalance_churn")
+        if opened is None:
+            return {}, {}
+        first = (_utc(min(untils)) - timedelta(days=_DAYS)).date()
+        last = _utc(max(untils)).date()
 
         def wanted(file: Mapping[str, Any]) -> bool:
             day = file.get(f"partition.{DAY}")
-            return day is None or first <= day <= end.date()
+            return day is None or first <= day <= last
 
-        table = table_named("rebalance_churn")
-        with in_memory() as connection:
-            connection.register("churn", all_rows(table, self._churn, self._lake.path(table.name), wanted))
-            asked = {"cluster": self._cluster, "groups": [*groups], "untils": [time + slack for time in times]}
-            rows = connection.execute(_NEWEST, asked).fetchall()
-            span = {"cluster": self._cluster, "until": end, "since": end - _COORDINATORS_WITHIN}
-            counted = connection.execute(_MOVED, span).fetchone()
+        with self._asked(opened, "rebalance_churn", "churn", wanted) as connection:
+            asked = {"cluster": self._cluster, "untils": [*untils]}
+            rows = connection.execute(_NEWEST, asked | {"groups": [*groups]}).fetchall()
+            moved = connection.execute(_MOVED, asked | {"within": _BROKERS_WITHIN_MS}).fetchall()
         newest = {
             place: Rebalance(decision, round(time.timestamp() * 1000), _causes(causes))
             for place, decision, time, causes in rows
             if decision is not None and time is not None
         }
-        return newest, int(counted[0]) if counted else 0
+        return newest, dict(moved)
+
+    def _brokers(self, untils: Sequence[int]) -> Mapping[int, Sequence[BrokerDown]]:
+        """Brokers that went down before a time (ms), the newest first, by its place."""
+        opened = self._opened("rounds")
+        if opened is None:
+            return {}
+        first = _utc(min(untils) - _BROKERS_WITHIN_MS)
+
+        def wanted(file: Mapping[str, Any]) -> bool:
+            newest, day = file.get("max.round_time"), file.get(f"partition.{DAY}")
+            if newest is not None:
+                return bool((newest if newest.tzinfo else newest.replace(tzinfo=UTC)) >= first)
+            return day is None or bool(day >= first.date())
+
+        found: defaultdict[int, list[BrokerDown]] = defaultdict(list)
+        with self._asked(opened, "rounds", "rounds", wanted) as connection:
+            asked = {"cluster": self._cluster, "untils": [*untils], "within": _BROKERS_WITHIN_MS}
+            for place, broker, host, since, is_back in connection.execute(_DOWN, asked).fetchall():
+                found[place].append(BrokerDown(broker, host, since, is_back))
+        return found
+
+    def _opened(self, name: str) -> DeltaTable | None:
+        """A table as it is now; None where it is not there."""
+        table = self._tables.get(name)
+        if table is None:
+            try:
+                table = self._tables[name] = DeltaTable(self._lake.path(name))
+            except TableNotFoundError:
+                return None
+        table.update_incremental()
+        return table
+
+    @contextmanager
+    def _asked(
+        self, opened: DeltaTable, name: str, view: str, wanted: Callable[[Mapping[str, Any]], bool]
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection that has the files of a table that are wanted as a view."""
+        with in_memory() as connection:
+            connection.register(view, all_rows(table_named(name), opened, self._lake.path(name), wanted))
+            yield connection
 
 
 def _causes(causes: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
@@ -107,6 +171,10 @@ def _causes(causes: Sequence[Mapping[str, Any]] | None) -> tuple[str, ...]:
         evidence = visible(one["evidence"] or "", _EVIDENCE_LENGTH)
         named.append(f"{visible(one['cause'] or '', 40)}{f': {evidence}' if evidence else ''}")
     return tuple(named)
+
+
+def _utc(time: int) -> datetime:
+    return datetime.fromtimestamp(time / 1000, UTC)
 
 
 def _at(decided: Decided) -> int:
@@ -118,6 +186,6 @@ def _of(decided: Decided, marks: Sequence[Mark]) -> tuple[Mark, ...]:
     return tuple(
         mark
         for mark in marks
-        if at - MARKS_WITHIN_MS <= mark.time <= at + MARKS_WITHIN_MS // 60
+        if at - MARKS_WITHIN_MS <= mark.time <= at + _MARKS_AHEAD_MS
         and (mark.group_id is None or decided.group_id is None or mark.group_id == decided.group_id)
     )

@@ -29,8 +29,8 @@ from streaming.alerts.rules.rules import (
     UNJUDGED_REASON,
     UNJUDGED_S,
     Rule,
-    fill,
 )
+from streaming.alerts.rules.templates import fill
 from streaming.alerts.standing import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST
 from streaming.alerts.upkeep import Largest
 

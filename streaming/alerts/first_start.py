@@ -1,8 +1,8 @@
 """The first start on an estate that has lived for years: one summary of what would fire, and then a person decides.
 
 Nobody wants three hundred alerts about what has been so for months. So until somebody accepts the summary, nothing but
-alerts about Evenkeel itself is sent. What the summary told is accepted with it; what has fired since is delivered then,
-if it still fires. Where nothing fires, there is nothing to accept, and delivery begins by itself.
+alerts about Evenkeel itself is sent. What the summary counts is accepted with it; what has fired since is delivered
+then, if it still fires. Where nothing fires, there is nothing to accept, and delivery begins by itself.
 
 Where it stands is kept in Delta's transaction ids of the table `alerts`, which survive everything that rows do.
 """
@@ -26,7 +26,7 @@ class FirstStart:
 
     Attributes:
         began: Delivery waits, or has waited, for acceptance.
-        summary: Number of the newest decision that the summary told of; None before it was made.
+        summary: Number of the newest decision that the summary counted; None before it was made.
         told_s: When the summary was made, seconds since the epoch.
         accepted: Decisions up to this number were accepted; None before somebody did.
     """

@@ -17,13 +17,13 @@ from streaming.times import DAY_MS
 KIND: Final = "first_start"
 """Word in the column `rule` of the summary's deliveries."""
 
-# Rules wait for their `for`; a summary that came before it would tell of less than what fires a moment later.
+# Rules wait for their `for`; a summary that came before it would count less than what fires a moment later.
 _LONGEST_SETTLING_MS: Final = 1_800_000
 _MORE_ROUNDS: Final = 3
 
 
 def settling_ms(rules: Iterable[Rule], interval_ms: int) -> int:
-    """For how long rounds must have been judged before a summary tells all of what fires, ms."""
+    """For how long rounds must have been judged before a summary can count all that fires, ms."""
     holds = [max(rule.hold_ms, rule.hold_rounds * interval_ms) for rule in rules]
     return min(max(holds, default=0), _LONGEST_SETTLING_MS) + _MORE_ROUNDS * interval_ms
 
@@ -35,7 +35,7 @@ def key_of(cluster: str, told_s: int, now_ms: int) -> str:
 
 
 def reminder_of(cluster: str, message: Message) -> Message:
-    """The summary of a later day: what fires now, of which the first summary may not have told all."""
+    """The summary of a later day: what fires now, which can be more than the first one counted."""
     lines = message.body.split("\n")
     lines[0] = f"Nothing is sent for the cluster {cluster} yet: its first summary was not accepted. Firing now:"
     return replace(message, subject=f"first start on {cluster}: still nothing is sent", body="\n".join(lines))

@@ -6,7 +6,6 @@ a while: nobody inside can say that everything inside has stopped.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -67,7 +66,7 @@ class Heartbeat:
 
     def _ask(self) -> None:
         try:
-            answer = requests.get(self._url, timeout=self._timeout_s, allow_redirects=True)
+            answer = requests.get(self._url, timeout=self._timeout_s)
             trouble = None if answer.ok else f"it answered HTTP {answer.status_code}"
         except requests.RequestException as error:
             # (Only the type: the text contains the URL.)
@@ -75,6 +74,6 @@ class Heartbeat:
         if (trouble is not None) != self._failed:
             self._failed = trouble is not None
             if trouble is not None:
-                _LOG.log(logging.WARNING, "the heartbeat URL did not take a sign of life: %s", trouble)
+                _LOG.warning("the heartbeat URL did not take a sign of life: %s", trouble)
             else:
                 _LOG.info("the heartbeat URL answers again")

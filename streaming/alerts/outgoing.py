@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from queue import SimpleQueue
 
 from streaming.alerts.circumstances import Happened
@@ -41,7 +42,8 @@ def wording_of(settings: Settings, rules: Iterable[Rule]) -> Wording:
     return Wording(
         owners=settings.owners,
         public_url=settings.serve.public_url,
-        bootstrap=settings.kafka.bootstrap_servers,
+        # (RocketMQ has none of Kafka's tools.)
+        bootstrap=settings.kafka.bootstrap_servers if settings.rocketmq is None else None,
         has_login=settings.kafka.security_protocol != "PLAINTEXT",
         tables={rule.name: rule.table.name for rule in rules},
         runbooks={rule.name: rule.route.runbook_url for rule in rules if rule.route.runbook_url},
@@ -150,11 +152,12 @@ class Outgoing:
         Raises:
             DeltaError, OSError, LakeUnreadableError: The tables cannot be read now; what was known goes on.
         """
-        self._marks = self._notes.marks()
+        # (Mutes first: marks that cannot be read only leave a line out of messages.)
         mutes = self._notes.mutes()
         if mutes != self._present.mutes:
-            self._present = Present(mutes, self._present.waits, self._present.accepted, self.always)
+            self._present = replace(self._present, mutes=mutes)
             self._hold()
+        self._marks = self._notes.marks()
 
     def settle(self, decisions: Decisions, active: Mapping[Key, Active], *, settled: bool) -> None:
         """See whether a first start was accepted, and make its summary once everything was judged.
@@ -162,7 +165,7 @@ class Outgoing:
         Args:
             decisions: The alerter's decisions.
             active: Alerts that are pending or firing.
-            settled: The rules have judged for long enough to tell all of what fires.
+            settled: The rules have judged for long enough to know all that fires.
         """
         if not self._first_start.waits:
             return
@@ -237,8 +240,6 @@ class Outgoing:
 
     def _hold(self) -> None:
         first = self._first_start
-        self._present = Present(
-            self._present.mutes, first.waits, 0 if first.accepted is None else first.accepted, self.always
-        )
+        self._present = replace(self._present, waits=first.waits, accepted=first.accepted or 0)
         for gate in self._gates.values():
             gate.present = self._present

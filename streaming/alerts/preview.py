@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -16,6 +15,7 @@ from streaming.alerts.firing import FIRING
 from streaming.alerts.outgoing import wording_of
 from streaming.alerts.routing.routes import Routing
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.rules.templates import fill, placeholders
 from streaming.alerts.trouble import PASSING, one_line
 from streaming.config import Settings
 from streaming.exceptions import SetupError
@@ -29,8 +29,6 @@ WHERE cluster = $cluster AND rule = $rule AND state = 'firing' AND ($group IS NU
 ORDER BY decided_time DESC, transition_id LIMIT 1
 """
 
-_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
-
 
 def preview(
     settings: Settings,
@@ -41,7 +39,7 @@ def preview(
     now: int,
     say: Callable[[str], None],
 ) -> None:
-    """Print the message of a rule for each target: of its newest alert, or of one that is made up.
+    """Print the message of a rule for each target, about its newest alert, or about one that is made up.
 
     Args:
         settings: All settings.
@@ -101,16 +99,16 @@ def _newest(settings: Settings, rule: Rule, group: str | None) -> Decided | None
 
 
 def _made_up(settings: Settings, rule: Rule, group: str | None, now: int) -> Decided:
-    names = {"cluster": settings.cluster, "group_id": group or "some-group", "topic": "some-topic"}
+    known = {"cluster": settings.cluster, "group_id": group or "some-group", "topic": "some-topic"}
 
     def filled(template: str) -> str:
-        return _PLACEHOLDER.sub(lambda found: names.get(found[1], "…"), template)
+        return fill(template, dict.fromkeys(placeholders(template), "…") | known)
 
     keys = set(rule.key)
     about = "group_id" in keys
     return Decided(
-        "0" * 32, "1" * 32, settings.cluster, rule.name, rule.severity, names["group_id"] if about else None,
-        names["topic"] if "partition" in keys else None, 0 if "partition" in keys else None,
+        "0" * 32, "1" * 32, settings.cluster, rule.name, rule.severity, known["group_id"] if about else None,
+        known["topic"] if "partition" in keys else None, 0 if "partition" in keys else None,
         tuple((name, filled(text)) for name, text in rule.labels), FIRING, None, now, now, None, False, None,
         filled(rule.message), now,
     )  # fmt: skip

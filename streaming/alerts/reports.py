@@ -1,4 +1,4 @@
-"""Daily and weekly reports of a team's alerts. Pure: of the transitions of a span, the settings, and the time."""
+"""Daily and weekly reports of a team's alerts: a pure function of a span's transitions, the settings, and the time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from streaming.alerts.rules.rules import SEVERITIES
 from streaming.config import Report
 from streaming.notes import Mark
 from streaming.terminal import age, visible
-from streaming.times import DAY_MS
 
 KIND: Final = "report"
 """Word in the column `rule` of a report's deliveries."""
@@ -54,13 +53,15 @@ def due(reports: Iterable[Report], cluster: str, now: int) -> list[Due]:
     """Reports whose time has come lately (`now` in ms), whether or not they were sent."""
     found = []
     for report in reports:
-        weekly = report.every == "week"
-        end = latest(report.day if weekly else None, report.at, report.time_zone, now)
+        days = report.day if report.every == "week" else None
+        end = latest(days, report.at, report.time_zone, now)
         if now - end > _AT_MOST_LATE_MS:
             continue
+        # (Not 24 hours before: where clocks change, a day has 23 or 25.)
+        begin = latest(days, report.at, report.time_zone, end - 1)
         parts = [cluster, report.team, report.every, report.at, sorted(report.day), report.time_zone, end]
         key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-        found.append(Due(report, end - (7 if weekly else 1) * DAY_MS, end, key))
+        found.append(Due(report, begin, end, key))
     return found
 
 
@@ -79,7 +80,7 @@ def report_of(one: Due, cluster: str, decided: Sequence[Decided], marks: Sequenc
     fired = [d for d in mine if d.state == FIRING and d.decided >= one.begin]
     ended = {d.alert_id: d for d in mine if d.closes and d.from_state == FIRING}
     still = [d for d in mine if d.state == FIRING and d.alert_id not in ended]
-    word = {"day": "day", "week": "week"}[one.report.every]
+    word = one.report.every
     about = f"of {team} on {cluster}" if team else f"of {cluster}"
     lines = [f"The last {word} {about}, up to {_local(one.end, one.report.time_zone)}.", ""]
     lines += _by_rule(fired, ended) or ["No alert fired."]

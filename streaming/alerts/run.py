@@ -162,8 +162,8 @@ class Alerter:
         if self._turn is None:
             return True
         try:
-            # (While the table cannot be read, whoever worked goes on: it must be able to say so. So does one that has
-            # never seen another.)
+            # (While the table cannot be read, the one that worked goes on: it must be able to say so. So does one that
+            # has never seen another.)
             self._is_ours = self._beside.attempt(self._turn.look, self._is_ours or not self._turn.stands_by)
         except LostTurnError:
             self._behind, self._is_ours = True, False
@@ -185,7 +185,7 @@ class Alerter:
         self._outgoing.report(self._decisions)
 
     def _beat(self) -> None:
-        """Tell the outside that a look was healthy: it has judged a round that none before it has."""
+        """Give a sign of life after a healthy look, which has judged a round that none before it has."""
         judged = self._evaluation.round
         if self._behind or self._trouble.reason is not None or judged is None or judged == self._beaten:
             return

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from streaming.config.kafka import Section
+from streaming.config.patterns import compile_all, fits
 from streaming.exceptions import SetupError
 
 ROCKETMQ_SECRETS = ("secret_key", "security_token", "ssl_password")
@@ -44,7 +45,7 @@ class RocketMQStrategy(Section):
     """What the members of some groups gave their strategy, which no server knows.
 
     Attributes:
-        groups: Literal name or "/regular expression/" of groups; the first entry that fits counts.
+        groups: Literal name or "/regular expression/"; the first entry that fits a group counts.
         virtual_node_cnt: Virtual nodes of AllocateMessageQueueConsistentHash.
         consumeridcs: Rooms of AllocateMessageQueueByMachineRoom.
         room_separator: The rule of AllocateMachineRoomNearby's resolver: the room is what stands before it in a
@@ -63,7 +64,7 @@ class RocketMQStrategy(Section):
     @field_validator("groups")
     @classmethod
     def _compile(cls, pattern: str) -> str:
-        _matches("", pattern)
+        compile_all((pattern,))
         return pattern
 
 
@@ -173,7 +174,7 @@ class RocketMQSettings(Section):
 
 def strategy_of(strategies: Iterable[RocketMQStrategy], group: str) -> RocketMQStrategy | None:
     """What the members of a group gave their strategy; None where no entry fits."""
-    return next((one for one in strategies if _matches(group, one.groups)), None)
+    return next((one for one in strategies if fits(group, one.groups)), None)
 
 
 def rocketmq_section(value: Any) -> Any:
@@ -183,14 +184,3 @@ def rocketmq_section(value: Any) -> Any:
 
 def _parts(name_servers: str) -> list[str]:
     return [part for part in (part.strip() for part in re.split("[;,]", name_servers)) if part]
-
-
-def _matches(group: str, pattern: str) -> bool:
-    """As the patterns of `Filters`."""
-    if len(pattern) > 1 and pattern[0] == pattern[-1] == "/":
-        try:
-            return re.search(pattern[1:-1], group, re.DOTALL) is not None
-        except re.error as error:
-            message = f"the regular expression {pattern} does not compile: {error}"
-            raise ValueError(message) from error
-    return group == pattern

@@ -114,7 +114,7 @@ def _one_cluster(values: dict[str, Any], file: str) -> dict[str, Any]:
     Raises:
         SetupError: There are several, or the cluster is given in another form.
     """
-    for name in ("cluster", "kafka", "offsets_log", "rocketmq"):
+    for name in _OF_CLUSTER.values():
         if name in values:
             message = (
                 f"{file} has {name} at its top level: begin the cluster's settings with [[clusters]], give its name as "

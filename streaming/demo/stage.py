@@ -172,8 +172,16 @@ class Stage:
             return self._partitions[topic]
 
     def log_partition_of(self, group: str) -> int:
-        """Return the partition of the offsets log that holds a group."""
-        return partition_for(group, len(self.admin.describe_topics([_LOG])[0]["partitions"]))
+        """Return the partition of the offsets log that holds a group.
+
+        Raises:
+            LookupError: The log does not exist yet: no group has formed.
+        """
+        partitions = self.admin.describe_topics([_LOG])[0]["partitions"]
+        if not partitions:
+            message = f"the broker has no topic {_LOG} yet: no group has formed so far"
+            raise LookupError(message)
+        return partition_for(group, len(partitions))
 
     def let_flow(self, rates: Mapping[str, float]) -> None:
         """Add records per second by topic; the rates of several stories for one topic add up."""

@@ -39,5 +39,5 @@ def look_at_alerts(settings: Settings) -> Iterator[Line]:
             text = f"{trouble}: start it, or correct its address (docs/alerts.md#alertmanager)"
             yield Line("alerts", f"target {name}", "wrong", text)
     if settings.alerts.heartbeat_url is None:
-        text = "alerts.heartbeat_url is not set: nobody outside is told when the alerter stands still (docs/alerts.md)"
+        text = "alerts.heartbeat_url is not set: nobody outside notices when the alerter stands still (docs/alerts.md)"
         yield Line("alerts", "heartbeat", "ok", text)

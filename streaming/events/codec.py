@@ -1,8 +1,8 @@
 """Reading and writing records of `evenkeel.events` and `evenkeel.rounds`, and which of them can be true.
 
 Anybody who may write to the two topics may write anything. A record that contradicts itself, or that no probe could
-have written, is refused as a whole (`Rejected`). Where only an extra is impossible (retention, timestamps, brokers) the
-record counts without it: then that is not known.
+have written, is refused as a whole (`Rejected`). Where only an extra is impossible (retention, timestamps, brokers, a
+run) the record counts without it: then that is not known.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from streaming.events.schema import (
     FIRST_TIMESTAMP_MS,
     LOG,
     LONGEST_READER,
+    LONGEST_SUPERVISOR,
     MAX_PARTITIONS,
     MAX_RECORD_BYTES,
     MOST_READERS,
@@ -157,9 +158,20 @@ def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
             if hold.producer_id is not None and not 0 <= hold.producer_id <= _MAX_OFFSET:
                 return Rejected(f"a hold by producer {hold.producer_id}")
         return Rejected(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
-    if isinstance(record, RoundOpened | UnknownType | Rejected):
+    if isinstance(record, RoundOpened):
+        return _with_possible_run(record)
+    if isinstance(record, UnknownType | Rejected):
         return record
     return Rejected("not a round")
+
+
+def _with_possible_run(record: RoundOpened) -> RoundOpened:
+    """The record without a run or a supervisor that cannot be: readers of rounds need neither."""
+    if record.since is not None and not 0 <= record.since <= _MAX_OFFSET:
+        record = msgspec.structs.replace(record, since=None)
+    if record.supervisor is not None and not 0 < len(record.supervisor) <= LONGEST_SUPERVISOR:
+        record = msgspec.structs.replace(record, supervisor=None)
+    return record
 
 
 def _with_possible_brokers(record: RoundClosed) -> RoundClosed:

@@ -71,14 +71,32 @@ All of them are a query over `lag_current`."""
 LONGEST_READER: Final = 1_000
 """Characters of a group that an event names; an id can have 32 KB. A longer one is cut."""
 
+LONGEST_SUPERVISOR: Final = 100
+"""Characters of a supervisor's id: a UUID has 36, a host with the name of a unit some more."""
 
-class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type"):
-    """Opens a round: its offset is the round's number, its append time the round's time."""
+
+class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type", omit_defaults=True):
+    """Opens a round: its offset is the round's number, its append time the round's time.
+
+    Attributes:
+        v: Schema version.
+        cluster: Configured name of the cluster.
+        probe: Id of the probe process, new at each start.
+        interval_ms: Interval between rounds.
+        since: Number of the first round of the probe's present run (`streaming/probe/standby/`); None in that round
+            itself, and from a probe that does not report it.
+        supervisor: Id of what starts the probe again when it dies; None where nobody said.
+        ends: Opens nothing: the probe makes no further round for now. A reader that does not know this field takes the
+            record for a round that never closed, which counts for nothing either.
+    """
 
     v: int
     cluster: str
     probe: str
     interval_ms: int
+    since: int | None = None
+    supervisor: str | None = None
+    ends: bool = False
 
 
 class LogHold(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Causes of a rebalance, with evidence: the words, and their limits in a row.
 
-A cause is a change between the previous decision and this one that makes a group decide anew. It is listed only if log
+A cause is a change between the previous decision and this one that makes a group decide again. It is listed only if log
 and rounds prove that it happened. Where two causes leave the same bytes, the cause is the word that is true of both
 (`MEMBER_GONE`), and where nothing is left, it is `REJOINED` or `UNKNOWN`. docs/causes.md has what can be known at all.
 """
@@ -129,7 +129,7 @@ def coordinator_moved(before: int, after: int) -> list[Cause]:
     if not 0 <= before < after:
         return []
     evidence = (
-        "the log partition of the group has a newer leader epoch: its coordinator was elected anew, or (KRaft before "
+        "the log partition of the group has a newer leader epoch: its coordinator was elected again, or (KRaft before "
         "3.6) a replica fell out of sync"
     )
     return [cause(COORDINATOR_MOVED, evidence, before=str(before), after=str(after))]

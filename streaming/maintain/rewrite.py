@@ -1,4 +1,4 @@
-"""The rows of some files of a table, as maintenance reads them to write them anew."""
+"""The rows of some files of a table, as maintenance reads them to write them again."""
 
 from __future__ import annotations
 

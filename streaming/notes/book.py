@@ -1,4 +1,4 @@
-"""The tables of notes: appended by anybody at any time, and read by whoever follows them.
+"""The tables of notes: appended by anybody at any time, followed by alerter and server.
 
 Job, alerter, server and people's commands write at the same time. Each row is one blind append, which Delta lets
 through beside any other commit, and a note that was written twice (an answer of the store was lost) has one id.
@@ -129,7 +129,9 @@ class NoteBook:
         self._lake = DeltaLake(lake)
         self._cluster = cluster
         self._tables: dict[str, DeltaTable] = {}
-        self._known: dict[str, tuple[int, list[dict[str, Any]]]] = {}
+        self._versions: dict[str, int] = {}
+        self._mutes: tuple[Mute, ...] = ()
+        self._marks: tuple[Mark, ...] = ()
 
     def mutes(self) -> tuple[Mute, ...]:
         """Mutes that were not lifted, also those that are over.
@@ -137,53 +139,61 @@ class NoteBook:
         Raises:
             DeltaError, OSError, LakeUnreadableError: The table cannot be read now.
         """
-        return tuple(
-            Mute(
-                row["mute_id"],
-                row["cluster"],
-                row["kind"] or "",
-                row["name"] or "",
-                row["reason"] or "",
-                row["made_by"] or "",
-                _ms(row["from_time"]),
-                _ms(row["until_time"]),
+        rows = self._changed("mutes")
+        if rows is not None:
+            self._mutes = tuple(
+                Mute(
+                    row["mute_id"],
+                    row["cluster"],
+                    row["kind"] or "",
+                    row["name"] or "",
+                    row["reason"] or "",
+                    row["made_by"] or "",
+                    _ms(row["from_time"]),
+                    _ms(row["until_time"]),
+                )
+                for row in rows
+                if row["from_time"] is not None and row["until_time"] is not None
             )
-            for row in self._rows("mutes")
-            if row["from_time"] is not None and row["until_time"] is not None
-        )
+        return self._mutes
 
     def marks(self) -> tuple[Mark, ...]:
         """Marks, the oldest first; raises as `mutes`."""
-        found = (
-            Mark(
-                row["mark_id"],
-                row["cluster"],
-                row["text"] or "",
-                row["group_id"],
-                row["made_by"] or "",
-                _ms(row["mark_time"]),
+        rows = self._changed("marks")
+        if rows is not None:
+            found = (
+                Mark(
+                    row["mark_id"],
+                    row["cluster"],
+                    row["text"] or "",
+                    row["group_id"],
+                    row["made_by"] or "",
+                    _ms(row["mark_time"]),
+                )
+                for row in rows
+                if row["mark_time"] is not None
             )
-            for row in self._rows("marks")
-            if row["mark_time"] is not None
-        )
-        return tuple(sorted(found, key=lambda mark: mark.time))
+            self._marks = tuple(sorted(found, key=lambda mark: mark.time))
+        return self._marks
 
-    def _rows(self, name: str) -> Sequence[Mapping[str, Any]]:
+    def _changed(self, name: str) -> Sequence[Mapping[str, Any]] | None:
+        """The cluster's rows of a table; None while it is the same as before, or not there."""
         table = self._tables.get(name)
         if table is None:
             try:
                 table = self._tables[name] = DeltaTable(self._lake.path(name))
             except TableNotFoundError:
-                return ()
+                return None
         else:
             table.update_incremental()
-        version, rows = self._known.get(name, (-1, []))
-        if version != table.version():
-            with in_memory() as connection:
-                connection.register(name, all_rows(table_named(name), table, self._lake.path(name)))
-                sql = f"SELECT * FROM ({VIEWS[f'{name}_current']}) WHERE cluster = ?"  # noqa: S608 - our own view
-                rows = connection.sql(sql, params=[self._cluster]).to_arrow_table().to_pylist()
-            self._known[name] = table.version(), rows
+        version = table.version()
+        if version == self._versions.get(name):
+            return None
+        with in_memory() as connection:
+            connection.register(name, all_rows(table_named(name), table, self._lake.path(name)))
+            sql = f"SELECT * FROM ({VIEWS[f'{name}_current']}) WHERE cluster = ?"  # noqa: S608 - our own view
+            rows: list[dict[str, Any]] = connection.sql(sql, params=[self._cluster]).to_arrow_table().to_pylist()
+        self._versions[name] = version
         return rows
 
 

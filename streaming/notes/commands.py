@@ -188,7 +188,7 @@ def _groups(lake: str, cluster: str) -> list[str]:
 
 
 def _check_pattern(made: Mute) -> None:
-    if len(made.name) > 2 and made.name[0] == made.name[-1] == "/" and not made.compiles:
+    if not made.compiles:
         message = f"The regular expression {visible(made.name)} does not compile."
         raise SetupError(message)
 

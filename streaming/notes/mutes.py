@@ -69,7 +69,7 @@ class Mute:
 
 
 def muting(mutes: Iterable[Mute], now: int, rule: str, group: str | None, owner: str | None) -> Mute | None:
-    """The mute that holds back an alert now (ms): of several the one that ends last; None when there is none."""
+    """The mute that holds back an alert now (ms), the last to end where several do; None when there is none."""
     holding = (mute for mute in mutes if mute.since <= now < mute.until and mute.covers(rule, group, owner))
     return max(holding, key=lambda mute: mute.until, default=None)
 

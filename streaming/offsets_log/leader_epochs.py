@@ -1,7 +1,7 @@
 """Leader epochs of one partition of the log, by offset.
 
 Every record batch has the epoch of the leader that wrote it (KIP-101). The leader of a log partition coordinates the
-groups in it, so another epoch means that their coordinator was elected anew.
+groups in it, so another epoch means that their coordinator was elected again.
 """
 
 from __future__ import annotations

@@ -5,10 +5,14 @@ from __future__ import annotations
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
 from streaming.probe.inspection import looks_of
 from streaming.probe.preflight import Inspected, check, inspect
-from streaming.probe.run import Probe, main
+from streaming.probe.run import WATCHING, Probe, main
 from streaming.probe.source import Source, source_of
+from streaming.probe.standby import STANDING_BY, TOOK_OVER
 
 __all__ = [
+    "STANDING_BY",
+    "TOOK_OVER",
+    "WATCHING",
     "Inspected",
     "NoOffsetsLogError",
     "Probe",

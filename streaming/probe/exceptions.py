@@ -20,6 +20,10 @@ class NoOffsetsLogError(RoundAbandonedError):
     """The cluster has no offsets log yet: no group has ever committed or joined."""
 
 
+class AnotherProbeError(EvenkeelError):
+    """Another probe makes the rounds of the cluster: this one stands by."""
+
+
 class StopRequestedError(EvenkeelError):
     """The probe was asked to stop while it waited; its round is abandoned."""
 

@@ -72,12 +72,12 @@ def read_back(
 
 def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> RoundClosed | None:
     place = TopicPartition(settings.probe.rounds_topic, 0)
-    first, end = _bounds(consumer, [place])[place]
+    first, end = bounds(consumer, [place])[place]
     upper, lookback = end, _LOOKBACK
     while upper > first:
         lower = max(first, end - lookback)
         last = None
-        for _, _, value in _records(consumer, {place: [(lower, upper)]}, deadline):
+        for _, _, _, value in records(consumer, {place: [(lower, upper)]}, deadline):
             found = decode_round(value)
             if isinstance(found, RoundClosed) and found.cluster == settings.cluster:
                 last = found
@@ -94,12 +94,12 @@ def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: D
     events of topics can be older after an outage.
     """
     place = TopicPartition(settings.probe.rounds_topic, 0)
-    first, end = _bounds(consumer, [place])[place]
+    first, end = bounds(consumer, [place])[place]
     since = closed.time - settings.job.heartbeat_ms
     since = max(0, since if closed.topics_since is None else min(since, closed.topics_since))
     found = consumer.offsets_for_times({place: since})[place]
     begin = max(first, found.offset) if found is not None else first
-    rounds = (decode_round(value) for _, _, value in _records(consumer, {place: [(begin, end)]}, deadline))
+    rounds = (decode_round(value) for _, _, _, value in records(consumer, {place: [(begin, end)]}, deadline))
     resting = {
         before.round: before.resting
         for before in rounds
@@ -121,12 +121,12 @@ def _events(
         for partition, (first, end) in between.items():
             ranges.setdefault(TopicPartition(topic, int(partition)), []).append((first, end))
     # (Retention may have taken the oldest.)
-    bounds = _bounds(consumer, list(ranges))
+    left = bounds(consumer, list(ranges))
     there = {
-        place: [(max(first, bounds[place][0]), min(end, bounds[place][1])) for first, end in sorted(of_rounds)]
+        place: [(max(first, left[place][0]), min(end, left[place][1])) for first, end in sorted(of_rounds)]
         for place, of_rounds in ranges.items()
     }
-    for place, offset, value in _records(consumer, there, deadline):
+    for place, offset, _, value in records(consumer, there, deadline):
         event = decode_event(value)
         if isinstance(event, Rejected | UnknownType) or event.cluster != settings.cluster:
             continue
@@ -135,16 +135,17 @@ def _events(
             yield event
 
 
-def _bounds(consumer: Any, places: list[Any]) -> dict[Any, tuple[int, int]]:
+def bounds(consumer: Any, places: list[Any]) -> dict[Any, tuple[int, int]]:
+    """First offset and exclusive end of each partition."""
     if not places:
         return {}
     first, end = consumer.beginning_offsets(places), consumer.end_offsets(places)
     return {place: (first[place], end[place]) for place in places}
 
 
-def _records(
+def records(
     consumer: Any, ranges: Mapping[Any, Sequence[tuple[int, int]]], deadline: Deadline
-) -> Iterator[tuple[Any, int, bytes | None]]:
+) -> Iterator[tuple[Any, int, int, bytes | None]]:
     """The records of the given offsets [first, end), in order per partition; some between the ranges may come too.
 
     Batches that cannot be decoded, or are too large, are left out: no probe has written them.
@@ -155,7 +156,7 @@ def _records(
         deadline: For all of it.
 
     Returns:
-        Partition, offset and value of each.
+        Partition, offset, time in ms and value of each.
     """
     waiting = {place: deque(each for each in of_place if each[0] < each[1]) for place, of_place in ranges.items()}
     waiting = {place: of_place for place, of_place in waiting.items() if of_place}
@@ -167,7 +168,7 @@ def _records(
         for place, items in polled.items():
             last = waiting[place][-1][1] if place in waiting else 0
             for item in items:
-                yield from ((place, offset, value) for offset, value in _values(item, place, last))
+                yield from ((place, *record) for record in _values(item, place, last))
         for place, of_place in list(waiting.items()):
             position = consumer.position(place)
             while of_place and of_place[0][1] <= position:
@@ -180,14 +181,14 @@ def _records(
                 consumer.seek(place, of_place[0][0])
 
 
-def _values(item: FetchedRun | FetchedBatch | Missing, place: Any, end: int) -> Iterator[tuple[int, bytes | None]]:
-    """Offsets and values of the records below `end`."""
+def _values(item: FetchedRun | FetchedBatch | Missing, place: Any, end: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """Offsets, times and values of the records below `end`."""
     if isinstance(item, Missing):
         return
     for batch in item.batches() if isinstance(item, FetchedRun) else (item,):
         try:
-            for offset, _, _, value in walk(batch, 0, end):
-                yield offset, value
+            for offset, time, _, value in walk(batch, 0, end):
+                yield offset, time, value
         except CorruptRecordError as error:
             where = f"{place.topic}-{place.partition}, offsets {batch.base_offset} to {batch.offset}"
             _LOG.warning("Passed over a record batch (%s) that cannot be taken apart: %s", where, error_text(error))

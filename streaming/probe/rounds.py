@@ -26,18 +26,20 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.holds import advance_holds, reported_holds
 from streaming.probe.kafka import KafkaCluster, LogPositions
 from streaming.probe.observe import Memory, RoundHead, cluster_topic_events, memory_after, round_events, seen_round
+from streaming.probe.standby import Turn
 from streaming.probe.turns import gone, turns_after
 from streaming.probe.writer import RoundWriter
 
 
 def one_round(
-    cluster: KafkaCluster, writer: RoundWriter, settings: Settings, memory: Memory, deadline: Deadline
+    cluster: KafkaCluster, writer: RoundWriter, turn: Turn, settings: Settings, memory: Memory, deadline: Deadline
 ) -> tuple[RoundClosed, Memory]:
     """Run one round.
 
     Args:
         cluster: The cluster to observe.
         writer: Where the round is written.
+        turn: Opens it, if it is this probe's turn.
         settings: Name of the cluster, filters.
         memory: From the last closed round.
         deadline: When the round is given up.
@@ -48,13 +50,14 @@ def one_round(
     Raises:
         RoundAbandonedError: It did not close, as far as we know; `memory` may be out of date: read it back.
         NoOffsetsLogError: It was not even opened.
+        AnotherProbeError: Another probe makes rounds, and goes on.
         SetupError: The topic of the rounds has a wrong setting.
         StopRequestedError: The probe is to stop.
     """
     # The leaders of the offsets log are requested before the round opens: they say nothing about any group, and
     # without a log there is no round.
     log = cluster.offsets_log(deadline)
-    opened = writer.open(deadline)
+    opened = turn.open(writer, deadline)
     positions = cluster.log_positions(log, deadline) if cluster.reads_log else LogPositions((), ())
     holds = advance_holds(memory.holds, positions.stable, positions.end, opened.time)
     head = RoundHead(

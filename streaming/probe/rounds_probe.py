@@ -1,4 +1,4 @@
-"""What both probes share: clients that open with the first round, and close with one that failed."""
+"""What both probes share: clients that open with the first round, and close with one that failed; whose turn it is."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from kafka.errors import KafkaError
 
 from streaming.config import KafkaSettings, Settings
 from streaming.events import RoundClosed
+from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, error_text
+from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
+from streaming.probe.standby import Identity, Tail, Turn, patience_s
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 
 _LOG = room_log(__name__)
+
+_END_S: Final = 3.0
+"""Limit for the last record of a probe that is to stop: its supervisor waits a few times longer."""
 
 _RECALL_S: Final = 60.0
 """Limit for reading back the events of a heartbeat before the first round; it is not part of that round's time."""
@@ -27,7 +32,8 @@ class RoundsProbe(ABC):
     """Runs rounds against one cluster. A context manager; not for several threads.
 
     Its clients open with the first round. After a round that failed it discards them and the memory: the next one
-    starts as after a restart.
+    starts as after a restart. Where another probe makes the rounds of the cluster, `round` refuses, and `stand_by`
+    waits for its end (`standby/`).
 
     Attributes:
         LEAST_ROUND_S: A round may take so long, however short the interval is.
@@ -37,16 +43,24 @@ class RoundsProbe(ABC):
     LEAST_ROUND_S: ClassVar[float]
     KAFKA: ClassVar[str]
 
-    def __init__(self, settings: Settings, stop: threading.Event | None = None) -> None:
+    def __init__(self, settings: Settings, stop: threading.Event | None = None, who: Identity | None = None) -> None:
         """Prepare; nothing is opened yet.
 
         Args:
             settings: All settings.
             stop: Set by the caller to end a round in progress.
+            who: Who this probe is; None for this process, supervised as its environment says.
         """
+        interval_s = settings.probe.interval_ms / 1000
         self._settings = settings
         self._stop = stop or threading.Event()
-        self._seconds = max(self.LEAST_ROUND_S, 2 * settings.probe.interval_ms / 1000)
+        self._seconds = max(self.LEAST_ROUND_S, 2 * interval_s)
+        self._who = who or Identity()
+        self._tail = Tail(settings)
+        self._turn = Turn(
+            settings.cluster, self._who, self._tail, interval_s, patience_s(interval_s, self.LEAST_ROUND_S)
+        )
+        self._writer: RoundWriter | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -54,6 +68,7 @@ class RoundsProbe(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._tell_end()
         self.close()
 
     def round(self) -> RoundClosed:
@@ -61,27 +76,58 @@ class RoundsProbe(ABC):
 
         Raises:
             RoundAbandonedError: It did not close.
+            AnotherProbeError: Another probe makes the rounds: call `stand_by`.
             SetupError: A person must fix something first.
             StopRequestedError: `stop` was set.
         """
+        if self._turn.paused:
+            self.close()
         try:
             return self._round()
         except KafkaError as error:
             self.close()
             message = f"{self.KAFKA} did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error
+        except StopRequestedError:
+            self._tell_end()
+            self.close()
+            raise
         except BaseException:
             self.close()
             raise
+
+    def stand_by(self) -> float:
+        """Wait until it is this probe's turn, while another one makes the rounds.
+
+        Returns:
+            When the next round is due, on the monotonic clock, s.
+
+        Raises:
+            RoundAbandonedError: The rounds could not be followed; call it again.
+            StopRequestedError: `stop` was set.
+        """
+        try:
+            return self._turn.stand_by(self._stop)
+        except KafkaError as error:
+            message = f"the rounds could not be followed ({error_text(error)})"
+            raise RoundAbandonedError(message) from error
 
     @property
     @abstractmethod
     def requests(self) -> dict[str, int]:
         """Requests sent since the clients were opened, by the protocol's name."""
 
-    @abstractmethod
     def close(self) -> None:
         """Close the clients; records without an acknowledgement are given up."""
+        self._turn.over()
+        try:
+            self._close()
+        finally:
+            self._tail.close()
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Close the clients of this kind of probe, and the writer; forget what they were for."""
 
     @abstractmethod
     def _round(self) -> RoundClosed:
@@ -100,4 +146,13 @@ class RoundsProbe(ABC):
         settings = self._settings
         for topic in create_missing(admin, settings.probe):
             _LOG.info("Created topic %s.", topic)
-        return RoundWriter(settings.cluster, settings.probe, kafka)
+        return RoundWriter(settings.cluster, settings.probe, kafka, self._who.probe, self._who.supervisor)
+
+    def _tell_end(self) -> None:
+        """Say in the topic that this probe makes no further round, so that another one need not wait."""
+        if self._writer is None:
+            return
+        try:
+            self._turn.end(self._writer, Deadline.after(_END_S))
+        except (KafkaError, EvenkeelError) as error:
+            _LOG.warning("The end of this probe could not be written: another one takes over later. (%s)", error)

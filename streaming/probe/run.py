@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from kafka.errors import KafkaError
 from tenacity import (
@@ -24,7 +24,13 @@ from streaming.events import LOG, RoundClosed
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.clients import open_admin
-from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError, error_text
+from streaming.probe.exceptions import (
+    AnotherProbeError,
+    NoOffsetsLogError,
+    RoundAbandonedError,
+    StopRequestedError,
+    error_text,
+)
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory
 from streaming.probe.preflight import check
@@ -33,9 +39,19 @@ from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.rounds import one_round
 from streaming.probe.rounds_probe import RoundsProbe
 from streaming.probe.source import Source, choose, is_readable
+from streaming.probe.standby import Identity
 from streaming.probe.writer import RoundWriter
 
 _LOG = room_log(__name__)
+
+T = TypeVar("T")
+
+WATCHING: Final = "Watching"
+"""How the sentence in the log begins with which each probe starts."""
+
+_NO_ROUND: Final = ("No round closes", "Rounds close again")
+
+_NO_SIGHT: Final = ("The other probe's rounds cannot be followed", "The other probe's rounds can be followed again")
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 """A broker's restart takes seconds, so the first retries come soon; an outage of hours costs an attempt every 10 s."""
@@ -49,12 +65,11 @@ class Probe(RoundsProbe):
 
     KAFKA = "the cluster"
 
-    def __init__(self, settings: Settings, stop: threading.Event | None = None) -> None:
+    def __init__(self, settings: Settings, stop: threading.Event | None = None, who: Identity | None = None) -> None:
         """Prepare, as `RoundsProbe` does."""
-        super().__init__(settings, stop)
+        super().__init__(settings, stop, who)
         self._admin: Any = None
         self._cluster: KafkaCluster | None = None
-        self._writer: RoundWriter | None = None
         self._memory: Memory | None = None
         self._source: Source | None = None
 
@@ -63,8 +78,7 @@ class Probe(RoundsProbe):
         """Requests sent since the clients were opened, by Kafka's name."""
         return dict(self._cluster.sent) if self._cluster else {}
 
-    def close(self) -> None:
-        """Close the clients; records without an acknowledgement are given up."""
+    def _close(self) -> None:
         writer, admin = self._writer, self._admin
         self._writer = self._admin = self._cluster = self._memory = None
         try:
@@ -76,7 +90,7 @@ class Probe(RoundsProbe):
 
     def _round(self) -> RoundClosed:
         cluster, writer, memory = self._opened()
-        closed, self._memory = one_round(cluster, writer, self._settings, memory, self._deadline())
+        closed, self._memory = one_round(cluster, writer, self._turn, self._settings, memory, self._deadline())
         return closed
 
     def _opened(self) -> tuple[KafkaCluster, RoundWriter, Memory]:
@@ -88,6 +102,7 @@ class Probe(RoundsProbe):
                 self._writer_on_bus(settings.bus) if settings.bus else self._writer_by(self._admin, settings.kafka)
             )
         if self._memory is None:
+            self._turn.begin(self._writer, self._recall_deadline())
             self._memory = remember(settings, self._recall_deadline())
         source = self._source or self._choose(self._admin, self._memory)
         if self._cluster is None:
@@ -127,21 +142,25 @@ class Probe(RoundsProbe):
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
-    """Run rounds until `stop` is set.
+    """Run rounds until `stop` is set; while another probe makes them, stand by.
 
-    The first starts at once, each further one an interval after the scheduled start of the one before; those whose time
-    a long round or an outage has taken are skipped.
+    The first starts at once, or when the other probe's next one would have, and each further one an interval after the
+    scheduled start of the one before; those whose time a long round or an outage has taken are skipped.
 
     Raises:
         SetupError: A person must fix something; the probe ends.
     """
     interval = settings.probe.interval_ms / 1000
+    beat = _Beat(interval, stop)
     with RocketMQProbe(settings, stop) if settings.rocketmq else Probe(settings, stop) as probe:
-        for _ in _ticks(interval, stop):
-            try:
-                _persistently(probe, interval, stop)
-            except StopRequestedError:
-                return
+        try:
+            while beat.wait():
+                try:
+                    _persistently(probe.round, interval, stop, _NO_ROUND)
+                except AnotherProbeError:
+                    beat.begin(_persistently(probe.stand_by, interval, stop, _NO_SIGHT))
+        except StopRequestedError:
+            return
 
 
 def main(settings: Settings | None = None) -> int:
@@ -159,20 +178,27 @@ def _watch(settings: Settings, stop: threading.Event) -> None:
     if problems := check(settings):
         raise SetupError("\n".join(map(str, problems)))
     if settings.rocketmq is not None:
-        _LOG.info("Watching RocketMQ cluster %r at %s.", settings.cluster, "; ".join(settings.rocketmq.addresses))
+        _LOG.info("%s RocketMQ cluster %r at %s.", WATCHING, settings.cluster, "; ".join(settings.rocketmq.addresses))
     else:
-        _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
+        _LOG.info("%s cluster %r at %s.", WATCHING, settings.cluster, settings.kafka.bootstrap_servers)
     if settings.bus is not None:
         _LOG.info("Rounds are written to %s.", settings.bus.bootstrap_servers)
     run(settings, stop)
     _LOG.info("Stopped.")
 
 
-def _persistently(probe: RoundsProbe, interval: float, stop: threading.Event) -> None:
-    """Run rounds until one closes; an outage is logged in two lines, its begin and its end.
+def _persistently(attempt: Callable[[], T], interval: float, stop: threading.Event, told: tuple[str, str]) -> T:
+    """Try until it succeeds; an outage is logged in two lines, its begin and its end.
+
+    Args:
+        attempt: Raises RoundAbandonedError where it fails.
+        interval: From one round to the next, s.
+        stop: Ends it.
+        told: What is wrong in an outage, and what is right again after it.
 
     Raises:
         StopRequestedError: `stop` was set.
+        AnotherProbeError: Another probe makes rounds.
         SetupError: A person must fix something.
     """
     began = time.monotonic()
@@ -181,7 +207,7 @@ def _persistently(probe: RoundsProbe, interval: float, stop: threading.Event) ->
     def tell(state: RetryCallState) -> None:
         nonlocal warned
         if not warned and state.outcome is not None:
-            _LOG.warning("No round closes: %s. Still trying.", state.outcome.exception())
+            _LOG.warning("%s: %s. Still trying.", told[0], state.outcome.exception())
         warned = True
 
     retrying = Retrying(
@@ -192,17 +218,31 @@ def _persistently(probe: RoundsProbe, interval: float, stop: threading.Event) ->
         before_sleep=tell,
     )
     try:
-        retrying(probe.round)
+        found = retrying(attempt)
     except RetryError as error:
         message = "the probe was asked to stop"
         raise StopRequestedError(message) from error
     if warned:
-        _LOG.warning("Rounds close again, after %.0f s.", time.monotonic() - began)
+        _LOG.warning("%s, after %.0f s.", told[1], time.monotonic() - began)
+    return found
 
 
-def _ticks(interval: float, stop: threading.Event, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    due = clock()
-    while not stop.wait(max(0.0, due - clock())):
-        yield
-        late = max(0.0, clock() - due)
-        due += (int(late / interval) + 1) * interval
+class _Beat:
+    """When rounds begin: call `wait` before each."""
+
+    def __init__(self, interval: float, stop: threading.Event, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interval, self._stop, self._clock = interval, stop, clock
+        self._due = clock()
+        self._began = False
+
+    def wait(self) -> bool:
+        """Wait until the next round is due; False if the probe is to stop."""
+        if self._began:
+            late = max(0.0, self._clock() - self._due)
+            self._due += (int(late / self._interval) + 1) * self._interval
+        self._began = True
+        return not self._stop.wait(max(0.0, self._due - self._clock()))
+
+    def begin(self, due: float) -> None:
+        """Begin anew, with a round that is due then."""
+        self._due, self._began = due, False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -78,32 +77,63 @@ class Written:
 
 
 class RoundWriter:
-    """Writes one round: call `open`, then `write`, then `close_round`, each once.
+    """Writes rounds: for each call `open`, then `write`, then `close_round`, each once; `end` after the last one.
 
     After an error its producer may still hold, and later deliver, records of the abandoned round; they carry its
     number, which never gets a closing record. Then `close` the writer and take a new one.
     """
 
-    def __init__(self, cluster: str, probe: ProbeSettings, kafka: KafkaSettings) -> None:
+    def __init__(
+        self, cluster: str, settings: ProbeSettings, kafka: KafkaSettings, probe: str, supervisor: str | None = None
+    ) -> None:
         """Open the producer.
+
+        Args:
+            cluster: Name of the cluster.
+            settings: The topics, and the interval.
+            kafka: The Kafka that holds them.
+            probe: Id of the probe in the records.
+            supervisor: What starts it again (`standby.Identity`).
 
         Raises:
             KafkaError: The cluster could not be reached, or refused the credentials.
         """
         self._cluster = cluster
-        self._settings = probe
+        self._settings = settings
         self._producer = open_producer(kafka)
-        # Distinguishes probes in the records; nothing depends on it. One per process, new at each start.
-        self._probe = _PROCESS
+        self._probe, self._supervisor = probe, supervisor
+        self.newest: int | None = None
+        """Offset of the newest record that it has written to the rounds topic; None before the first."""
 
-    def open(self, deadline: Deadline) -> Opened:
+    def open(self, deadline: Deadline, since: int | None = None) -> Opened:
         """Write the opening record.
+
+        Args:
+            deadline: When the round has to be done.
+            since: Number of the first round of this run; None where this is the first.
 
         Raises:
             RoundAbandonedError: It was not acknowledged.
             SetupError: The topic does not keep the broker's time.
         """
-        record = RoundOpened(EVENTS_VERSION, self._cluster, self._probe, self._settings.interval_ms)
+        return self._write_opening(since, deadline)
+
+    def end(self, deadline: Deadline) -> Opened:
+        """Write that the probe makes no further round for now: an opening record that opens nothing.
+
+        Returns:
+            Its offset and its time, as of a round.
+
+        Raises:
+            RoundAbandonedError, SetupError: As `open`.
+        """
+        return self._write_opening(None, deadline, ends=True)
+
+    def _write_opening(self, since: int | None, deadline: Deadline, *, ends: bool = False) -> Opened:
+        interval_ms = self._settings.interval_ms
+        record = RoundOpened(
+            EVENTS_VERSION, self._cluster, self._probe, interval_ms, since, self._supervisor, ends=ends
+        )
         topic = self._settings.rounds_topic
         message = (
             f"Topic {topic} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
@@ -230,7 +260,9 @@ class RoundWriter:
         except KafkaError as error:
             raise _not_written(topic, error) from error
         self._flush(deadline)
-        return _acknowledged(ack, topic)
+        acknowledged = _acknowledged(ack, topic)
+        self.newest = acknowledged.offset
+        return acknowledged
 
     def _flush(self, deadline: Deadline) -> None:
         def flushed(seconds: float) -> bool:
@@ -245,9 +277,6 @@ class RoundWriter:
 
 def _named(positions: dict[int, tuple[int, int]]) -> dict[str, tuple[int, int]]:
     return {str(partition): positions[partition] for partition in sorted(positions)}
-
-
-_PROCESS = uuid.uuid4().hex[:12]
 
 
 def _acknowledged(ack: Any, topic: str) -> Any:

@@ -121,8 +121,10 @@ def try_store(lake: str) -> tuple[bool, str | None]:
         store.read()
         answers = True
         store.create(b"a trial of `evenkeel doctor`")
-        kept = store.honours_conditions(b"another trial of `evenkeel doctor`")
-        store.delete()
+        try:
+            kept = store.honours_conditions(b"another trial of `evenkeel doctor`")
+        finally:
+            store.delete()
     except LeaseStoreError as error:
         return answers, str(error)
     return answers, None if kept else IGNORES_CONDITIONS.format(lake=lake)

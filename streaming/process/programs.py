@@ -8,9 +8,11 @@ first, so the program rests and is only tried again rarely), and that every even
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -20,6 +22,7 @@ from signal import Signals
 from typing import cast
 
 from streaming.exceptions import SETUP_EXIT_CODE
+from streaming.lifecycle import SUPERVISOR
 from streaming.places import open_private, private_folder
 from streaming.process.guarded import guarded_command, last_line
 from streaming.process.supervisor import GIVEN_UP, RUNNING, Supervised, Supervisor
@@ -112,7 +115,9 @@ class Programs:
         self._folder = folder
         self._say = say
         self._rest_s = rest_s
-        self._supervisor = Supervisor(folder / "supervisor.log", environment)
+        # (In a container that is started again, what starts it is the supervisor.)
+        supervisor = os.environ.get(SUPERVISOR) or uuid.uuid4().hex
+        self._supervisor = Supervisor(folder / "supervisor.log", {**environment, SUPERVISOR: supervisor})
         self._kept: list[_Kept] = []
         self._own_log = _own_log(folder / "up.log")
 

@@ -57,7 +57,7 @@ class SeenBroker(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class CoordinatorMove(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The coordinator of a group was elected anew, and rounds saw who it was before and after.
+    """The coordinator of a group was elected again, and rounds saw who it was before and after.
 
     Attributes:
         before: Node id of the earlier coordinator.

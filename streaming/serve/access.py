@@ -37,7 +37,7 @@ OPEN: Final = frozenset({"/health", "/health/alerter", "/burrow/admin", "/burrow
 class Guard:
     """Lets through what may be asked, under our names.
 
-    That is GET and HEAD, with the token or password where one is set, and one POST where it has a token of its own.
+    GET and HEAD, with the token or password where one is set, and one POST where it has a token of its own.
     """
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, guesses: Guesses | None = None) -> None:
@@ -80,16 +80,15 @@ class Guard:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         client = scope.get("client")
         address = client[0] if client else ""
-        if scope["method"] == "POST" and path == MARKS:
-            if self._hosts and _host(headers.get("host", "")) not in self._hosts:
-                return problem(421, "This server is not asked under that name: add it to serve.hosts.")
-            if self._writes is None:
-                return problem(403, "This server takes no marks: set EVENKEEL_SERVE__MARKS_TOKEN.")
-            return await self._login(headers.get("authorization", ""), address, (self._writes,), "Bearer")
-        if scope["method"] not in {"GET", "HEAD"}:
+        writes = scope["method"] == "POST" and path == MARKS
+        if scope["method"] not in {"GET", "HEAD"} and not writes:
             return problem(405, "This server only answers GET and HEAD.", headers={"Allow": "GET, HEAD"})
         if self._hosts and _host(headers.get("host", "")) not in self._hosts:
             return problem(421, "This server is not asked under that name: add it to serve.hosts.")
+        if writes:
+            if self._writes is None:
+                return problem(403, "This server takes no marks: set EVENKEEL_SERVE__MARKS_TOKEN.")
+            return await self._login(headers.get("authorization", ""), address, (self._writes,), "Bearer")
         if not self._secrets or path in OPEN:
             return None
         scheme = 'Basic realm="evenkeel", charset="UTF-8"' if self._basic else "Bearer"

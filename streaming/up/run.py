@@ -10,7 +10,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable
 from streaming.up.live import Quiet, lines, live_rows, render
+from streaming.up.standing_by import StandingBy
 
 # Each program gets only the secrets that it needs.
 _ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS)
@@ -86,7 +87,7 @@ def up(settings: Settings, console: Console) -> None:
     console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)
     console.print(lines(_source_sentence(settings)), soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
-    follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
+    follower = closing(StandingBy(logs) if console.is_terminal else LogFollower(logs, _print))
     with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, follower as logged:
         with Programs(logs, environment_of(settings), notices.append) as programs:
             for program in PROGRAMS:
@@ -96,9 +97,9 @@ def up(settings: Settings, console: Console) -> None:
 
             def look() -> str:
                 programs.look()
-                if logged is not None:
-                    logged.look()
-                return "\n".join([f"page at {page}", *notices])
+                logged.look()
+                waits = logged.sentence if isinstance(logged, StandingBy) else None
+                return "\n".join([f"page at {page}", *notices, *([f"probe: {waits}"] if waits else ())])
 
             heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
             watch(settings.lake, console, stop, look, programs.note, heartbeat, thresholds)

@@ -1,4 +1,4 @@
-"""What preceded an alert: the group's newest rebalance at that time, moved coordinators, marks; and the command."""
+"""What preceded an alert: the group's newest rebalance, brokers, moved coordinators, marks; and the command."""
 
 from __future__ import annotations
 
@@ -42,9 +42,23 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
         decided("h", 4, -20, ("coordinator_moved", "")),
         decided("i", 5, -10, ("coordinator_moved", ""), ("member_joined", "")),
         decided("j", 6, -45, ("coordinator_moved", "")),
+        decided("k", 7, 20, ("broker_down", "")),
+        decided("l", 8, 40, ("broker_up", "")),
     ]
     lake.append("rebalance_churn", rows, "made", 0)
+    lake.append("rounds", [_round(50 + minutes, minutes) for minutes in range(-50, 50)], "made", 0)
     return root
+
+
+# Broker 2 is missed from the 20th to the 30th minute, broker 3 from 40 minutes before to 40 after the first alert.
+def _round(number: int, minutes: int) -> list[object]:
+    gone = [(3, "kafka-3", None, START - 40 * MINUTE)] if -40 <= minutes < 40 else []
+    gone += [(2, "kafka-2", None, START + 20 * MINUTE)] if 20 <= minutes < 30 else []
+    time = START + minutes * MINUTE
+    named = {
+        "cluster": "c", "round": number, "round_time": time, "event_date": time // 86_400_000, "brokers_gone": gone,
+    }  # fmt: skip
+    return [named.get(column.name) for column in table_named("rounds").columns]
 
 
 def _before(lake: str, alert: Decided, *marks: Mark) -> str | None:
@@ -64,6 +78,24 @@ def test_two_alerts_of_one_look_each_get_what_preceded_them(lake: str) -> None:
     later = replace(_FIRING, transition_id="u", since=START + 10 * MINUTE, time=START + 10 * MINUTE)
     first, second = Happened(lake, "c").with_circumstances([_FIRING, later], ())
     assert [one.circumstances.rebalance and one.circumstances.rebalance.decision for one in (first, second)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "broker", "groups"),
+    [(25, "went down 5 min earlier", "1 group"), (45, "went down 25 min earlier, and is back", "2 groups")],
+)
+def test_a_broker_that_went_down_in_the_half_hour_before_is_named(
+    lake: str, minutes: int, broker: str, groups: str
+) -> None:
+    time = START + minutes * MINUTE
+    said = _before(lake, replace(_FIRING, group_id="other", since=time, time=time))
+    assert said == f"broker 2 (kafka-2) {broker}; the coordinator of {groups} moved in the half hour before"
+
+
+def test_moved_coordinators_are_counted_before_each_alert_of_a_look(lake: str) -> None:
+    later = replace(_FIRING, transition_id="u", since=START + 25 * MINUTE, time=START + 25 * MINUTE)
+    found = Happened(lake, "c").with_circumstances([_FIRING, later], ())
+    assert [one.circumstances.coordinators for one in found] == [2, 1]
 
 
 def test_marks_of_the_hour_before_that_concern_the_group_are_named(lake: str) -> None:

@@ -51,12 +51,29 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("drift", {"verdict": "not_applicable"}, False),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced", "doubly_assigned")}, True),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced")}, False),
-        # (split_brain is the rule of those.)
+        # (queue_owners is the rule of those.)
         ("doubly_assigned", {"drifted_partitions": _drifted("doubly_assigned"), "source": "rocketmq"}, False),
         ("doubly_assigned", {"drifted_partitions": None}, None),
         ("unassigned", {"findings": _finding("unassigned")}, True),
         ("unassigned", {"findings": _finding("stale_metadata")}, False),
         ("unassigned", {"findings": []}, False),
+        ("drift", {"verdict": "drifted", "source": "rocketmq"}, False),
+        ("queue_owners", {"findings": _finding("split_brain")}, True),
+        ("queue_owners", {"findings": _finding("doubly_held")}, True),
+        ("queue_owners", {"findings": _finding("held_by_nobody")}, True),
+        ("queue_owners", {"findings": _finding("member_lists_differ")}, False),
+        ("queue_drift", {"verdict": "drifted", "source": "rocketmq"}, True),
+        ("queue_drift", {"verdict": "identical", "source": "rocketmq"}, False),
+        ("queue_drift", {"verdict": "drifted", "source": "log"}, False),
+        ("views_differ", {"findings": _finding("mixed_strategies")}, True),
+        ("views_differ", {"findings": []}, False),
+        ("broker_silent", {"findings": _finding("broker_not_answering")}, True),
+        ("members_stuck", {"findings": _finding("broker_not_answering")}, False),
+        # What follows from wrong owners neither begins nor ends an alert of its own.
+        ("queue_drift", {"verdict": "drifted", "source": "rocketmq", "findings": _finding("doubly_held")}, None),
+        ("views_differ", {"findings": [*_finding("mixed_strategies"), *_finding("split_brain")]}, None),
+        ("lag", {"lag_status": "stopped", "members": 2, "findings": _finding("held_by_nobody")}, None),
+        ("imbalance", {"imbalance": 2.0, "imbalance_optimal": 0.0, "findings": _finding("doubly_held")}, None),
         ("strategy_mismatch", {"strategy_mismatch": True}, True),
         ("strategy_mismatch", {"strategy_mismatch": None}, None),
         ("imbalance", {"imbalance": 2.0, "imbalance_optimal": 0.0}, True),
@@ -141,11 +158,13 @@ def test_messages_say_what_the_row_holds() -> None:
     assert (
         _truth("lag", **row)[1] == "g is stalled: 1,234,567 records behind, 30 of them on one partition, with 2 members"
     )
+    row |= {"members": 1, "lag_total": 1, "lag_max": 1}
+    assert _truth("lag", **row)[1] == "g is stalled: 1 record behind, 1 of them on one partition, with 1 member"
     findings = _finding("unassigned", "partitions without an owner: t (2 partitions)")
     assert _truth("unassigned", findings=findings)[1] == "g: y; partitions without an owner: t (2 partitions)"
     row = {"imbalance": 2.0, "imbalance_optimal": 1 / 3}
     assert "is 2, 0.3333 would be possible" in _truth("imbalance", **row)[1]
-    assert _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1].startswith("g runs unknown, but 4")
+    assert _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1].startswith("g runs unknown, but has 4")
 
 
 def test_a_hanging_transaction_is_told_with_the_numbers_as_other_tools_show_them() -> None:

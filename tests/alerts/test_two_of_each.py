@@ -1,7 +1,7 @@
-"""Two jobs, two alerters and two servers side by side, as in a rolling update, on a real broker and with real groups.
+"""Two of each side by side, as in a rolling update, on a real broker and with real groups.
 
 No row and no alert differs from an undisturbed run: the same topics are read again by one job into a lake of its own,
-and one alerter judges that. (Two probes are not among them: both make rounds, and rounds are rows.)
+and one alerter judges that. Two probes leave the rounds of one in the topic, and two servers make the same pages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,11 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
+from dashboards.boards.every import BOARDS
 from streaming.alerts import Alerter, load_rules
 from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
+from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.tables import LakeReader
 from tests.alerts.receiver import Receiver
 from tests.e2e.lakes import contents, differences
@@ -126,7 +130,7 @@ def _settings(bootstrap: str, lake: Path, rules: Path, **targets: str) -> Settin
     )
 
 
-def test_no_row_no_alert_and_no_answer_differs_from_an_undisturbed_run(tmp_path: Path) -> None:
+def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: Path) -> None:
     (tmp_path / "alerts.yaml").write_text(_RULES)
     ports = _free_port(), _free_port()
     with EmbeddedBroker(tmp_path / "broker", overrides=DEMO_OVERRIDES) as broker, Receiver() as receiver:
@@ -149,12 +153,20 @@ def test_no_row_no_alert_and_no_answer_differs_from_an_undisturbed_run(tmp_path:
             with _members(broker.bootstrap):
                 receiver.wait()
                 # The update: a second of each for a while.
+                second_probe = programs.start("second-probe", "streaming.probe")
+                _until(lambda: "Standing by" in programs.said("second-probe"), "the second probe stands by")
                 second_job = programs.start("second-job", "streaming.job")
                 second = programs.start("second", "tests.alerts.elsewhere", "b", "60")
                 _until(lambda: "standing by" in programs.said("second"), "the second alerter stands by")
                 assert second_job.wait(120) == 2, programs.said("second-job")
                 assert "Another job runs for the cluster 'c'" in programs.said("second-job")
                 answers = [_same_round(ports, "/api/v1/groups"), _same_round(ports, "/api/v1/alerts")]
+                for address in _addresses(lake):
+                    _same_page(ports, address)
+                probe.send_signal(signal.SIGTERM)
+                assert probe.wait(120) == 0
+                taken_over = _newest(lake)
+                _until(lambda: _newest(lake) > taken_over, "rounds go on")
                 first.send_signal(signal.SIGTERM)
                 assert first.wait(120) == 0
                 servers[0].send_signal(signal.SIGTERM)
@@ -163,8 +175,9 @@ def test_no_row_no_alert_and_no_answer_differs_from_an_undisturbed_run(tmp_path:
             assert second.poll() is None
             assert job.poll() is None
             # All rounds are in the lake before the job ends.
-            probe.send_signal(signal.SIGTERM)
-            probe.wait(120)
+            second_probe.send_signal(signal.SIGTERM)
+            assert second_probe.wait(120) == 0
+            assert "Took over the rounds" in programs.said("second-probe")
             seen: list[int] = []
             for _ in range(120):
                 seen.append(_newest(lake))
@@ -173,6 +186,7 @@ def test_no_row_no_alert_and_no_answer_differs_from_an_undisturbed_run(tmp_path:
                 time.sleep(1)
         finally:
             programs.stop()
+        assert _makers(broker.bootstrap) == 2
         assert receiver.told() == [("firing", "orders"), ("resolved", "orders")]
 
         alone = tmp_path / "alone"
@@ -201,6 +215,50 @@ def _same_round(ports: tuple[int, int], path: str) -> tuple[Any, Any]:
 
     _until(same, f"both servers show the same round at {path}")
     return found[0]
+
+
+def _addresses(lake: Path) -> list[str]:
+    """An address of each board."""
+    decision = LakeReader(lake).rows("SELECT min(decision) AS decision FROM rebalance_churn")[0]["decision"]
+    shown = {"{group}": "orders", "{topic}": "orders", "{rule}": "alive", "{decision}": str(decision)}
+    return ["/" + "/".join(shown.get(part, part) for part in board.path) for board in BOARDS]
+
+
+def _same_page(ports: tuple[int, int], address: str) -> None:
+    """Wait until both servers make the same page of a board, byte by byte: at one round, and within one second."""
+
+    def page(port: int) -> bytes:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{address}", timeout=60) as answer:
+            return bytes(answer.read())
+
+    def same() -> bool:
+        with ThreadPoolExecutor(2) as asking:
+            one, other = asking.map(page, ports)
+        return one == other and b"Older rows are being read" not in one
+
+    _until(same, f"both servers make the same page at {address}")
+
+
+def _makers(bootstrap: str) -> int:
+    """The number of probes that closed rounds, one after the other, none while another one had a round open."""
+    consumer = KafkaConsumer(
+        "evenkeel.rounds", bootstrap_servers=bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=5_000
+    )
+    records = [decode_round(record.value) for record in consumer]
+    consumer.close()
+    rounds = [record for record in records if isinstance(record, RoundClosed)]
+    assert [record.round for record in rounds] == sorted(record.round for record in rounds)
+    going_on: str | None = None
+    for record in records:
+        if isinstance(record, RoundClosed):
+            assert record.probe == going_on
+            going_on = None
+        elif isinstance(record, RoundOpened) and not record.ends:
+            assert going_on in {None, record.probe}
+            going_on = record.probe
+        elif isinstance(record, RoundOpened) and record.probe == going_on:
+            going_on = None
+    return sum(before != after for before, after in pairwise([None, *(record.probe for record in rounds)]))
 
 
 def _newest(lake: Path) -> int:

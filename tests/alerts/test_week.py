@@ -2,7 +2,7 @@
 
 **What a person would have wanted** was written down before the alerter was asked (`WANTED`):
 
-| when (UTC) | what happens | who should be told |
+| when (UTC) | what happens | who should get a message |
 |---|---|---|
 | Tue 10:00 to 10:25 | pay-checkout is behind (critical) | pager and payments' chat within a minute; its end once |
 | Tue 23:10 to 23:40 | search-index is uneven (warning) | nobody: it is night, and over by morning |
@@ -58,7 +58,7 @@ SILENCE = """\
     message: "{cluster} is silent"
 """
 
-# Who is told what, at what time, and how late it may be (minutes).
+# Who gets which message, at what time, and how late it may be (minutes).
 WANTED = (
     ("pager", "tue 10:00", "[firing] lag: pay-checkout (critical)", 1),
     ("pager", "tue 10:25", "[resolved] lag: pay-checkout (critical)", 1),
@@ -79,7 +79,7 @@ WANTED = (
     ("pay", "fri 11:00", "[firing] drift: pay-checkout (critical)", 1),
     ("pay", "fri 15:00", "[firing] drift: pay-checkout (critical)", 1),
     ("pay", "fri 19:00", "[firing] drift: pay-checkout (critical)", 1),
-    # (At 20:00 the chat's quiet hours begin. Critical alerts pass, and people who were told of one want its end.)
+    # (At 20:00 the chat's quiet hours begin. Critical alerts pass, and people who got one want its end.)
     ("pay", "fri 20:00", "[resolved] drift: pay-checkout (critical)", 1),
     ("pager", "sat 03:00", "[firing] silence: c (critical)", 2),
     ("pager", "sat 03:20", "[resolved] silence: c (critical)", 1),

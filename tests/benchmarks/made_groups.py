@@ -110,7 +110,7 @@ class MadeGroups:
                 "log_level": _QUIET,
             }
         )
-        self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka)
+        self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka, "bench")
 
     def __enter__(self) -> Self:
         return self

@@ -170,7 +170,7 @@ def test_a_cause_says_what_the_log_tells(values: dict[str, object], said: str) -
 
 def test_causes_that_no_other_column_shows_are_said() -> None:
     listed = [{"cause": word} for word in ("member_joined", "subscription_changed", "coordinator_moved")]
-    said = "1 joined, other topics subscribed, the coordinator was elected anew"
+    said = "1 joined, other topics subscribed, the group's coordinator was elected again"
     assert cause(DECISION | {"joined": ["a"], "causes": listed}) == said
 
 

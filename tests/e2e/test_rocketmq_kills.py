@@ -28,6 +28,7 @@ from streaming.job.operator import group_config
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.unpack import rows_by_table
+from streaming.lifecycle import SUPERVISOR
 from streaming.tables import DeltaLake, LakeReader
 from tests.e2e.lakes import contents, differences
 from tests.e2e.plain_job import PlainJob
@@ -100,7 +101,7 @@ def test_the_tables_are_those_of_a_job_that_never_stopped(
         ),
         job=JobSettings(max_rounds=3, trigger_ms=500, checkpoint=str(tmp_path / "checkpoint")),
     )
-    environment = environment_of(settings)
+    environment = environment_of(settings) | {SUPERVISOR: unique}  # (this test)
     probe = _Killed("streaming.probe", environment, tmp_path / "probe.log")
     job = _Killed("streaming.job", environment, tmp_path / "job.log")
     with rocketmq.commands() as commands:

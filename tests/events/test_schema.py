@@ -18,6 +18,7 @@ from streaming.events import (
     Rejected,
     Retention,
     RoundClosed,
+    RoundOpened,
     RoundSeen,
     TopicEvent,
     UnknownType,
@@ -55,6 +56,27 @@ BROKERS: dict[str, object] = {
     "coordinators": [[1, 8], [3, 2]],
     "moves": [[0, 2, 1, 7, 8, 1_767_225_400_000, 4, None]],
 }
+
+
+OPENED = {"type": "opened", "v": 1, "cluster": "prod", "probe": "p", "interval_ms": 10_000}
+
+
+def test_an_opening_record_of_an_older_probe_says_nothing_of_a_run_and_is_written_as_before() -> None:
+    value = b'{"type":"opened","v":1,"cluster":"prod","probe":"p","interval_ms":10000}'
+    assert decode_round(value) == RoundOpened(1, "prod", "p", 10_000, None, None, ends=False)
+    assert encode_round(RoundOpened(1, "prod", "p", 10_000)) == value
+
+
+def test_a_run_its_supervisor_and_its_end_are_read() -> None:
+    found = decode_round(json.dumps(OPENED | {"since": 7, "supervisor": "unit@host", "ends": True}).encode())
+    assert found == RoundOpened(1, "prod", "p", 10_000, 7, "unit@host", ends=True)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"since": -1}, {"since": 2**63}, {"supervisor": ""}, {"supervisor": "x" * 101}], ids=str
+)
+def test_an_impossible_run_is_not_known_and_the_record_counts(wrong: dict[str, object]) -> None:
+    assert decode_round(json.dumps(OPENED | wrong).encode()) == RoundOpened(1, "prod", "p", 10_000)
 
 
 def test_the_brokers_of_a_closing_record_are_read_and_may_be_missing() -> None:

@@ -20,7 +20,7 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka import KafkaCluster
-from streaming.probe.run import _ticks, run
+from streaming.probe.run import _Beat, run
 from tests.probe.witness import Cluster, MakeSettings, read
 
 pytestmark = pytest.mark.turn(2)
@@ -167,7 +167,8 @@ def test_a_round_in_progress_ends_when_the_probe_is_to_stop(
     monkeypatch.setattr(KafkaCluster, "log_positions", stopped)
     with Probe(settings, stop) as probe, pytest.raises(StopRequestedError):
         probe.round()
-    assert [type(record) for record in rounds_of(settings)] == [RoundOpened]
+    assert [record.ends for record in rounds_of(settings) if isinstance(record, RoundOpened)] == [False, True]
+    assert not any(isinstance(record, RoundClosed) for record in rounds_of(settings))
 
 
 def environment(**values: str) -> dict[str, str]:
@@ -239,10 +240,24 @@ class Clock:
 
 def test_rounds_keep_their_beat_whatever_a_round_takes() -> None:
     clock, began = Clock(), []
-    ticks = _ticks(10.0, clock, lambda: clock.now)  # type: ignore[arg-type]
+    beat = _Beat(10.0, clock, lambda: clock.now)  # type: ignore[arg-type]
     for took in (3.0, 0.5, 25.0, 1.0, 10.0, 0.0):
-        next(ticks)
+        assert beat.wait()
         began.append(clock.now - 100.0)
         clock.now += took
     # A round that took the time of two others skips these, and the beat stays the same.
     assert began == [0.0, 10.0, 20.0, 50.0, 60.0, 80.0]
+
+
+def test_a_probe_that_takes_over_keeps_the_beat_of_the_one_before() -> None:
+    clock = Clock()
+    beat = _Beat(10.0, clock, lambda: clock.now)  # type: ignore[arg-type]
+    assert beat.wait()
+    clock.now = 5_003.0  # it stood by
+    beat.begin(5_007.0)
+    began = []
+    for _ in range(2):
+        assert beat.wait()
+        began.append(clock.now)
+        clock.now += 0.5
+    assert began == [5_007.0, 5_017.0]

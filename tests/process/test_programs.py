@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 import streaming.process.supervisor
+from streaming.lifecycle import SUPERVISOR
 from streaming.process import Program, Programs
 
 pytestmark = pytest.mark.turn(6)
@@ -168,6 +169,18 @@ def test_secrets_reach_a_program_by_environment_and_stand_in_no_file_and_no_comm
     assert "100% secret" not in written + " ".join(" ".join(process.cmdline()) for process in ours)
     kept.programs.stop()
     assert not private.exists()
+
+
+def test_a_program_knows_by_name_what_starts_it_again(kept: Kept) -> None:
+    shows = _program("shows", f"import os, time; print(os.environ[{SUPERVISOR!r}], flush=True); time.sleep(600)")
+    kept.programs.start(shows)
+    pid = kept.pid(shows)
+    _until(lambda: kept.programs.log_of(shows).read_text().count("\n") == 1)
+    psutil.Process(pid).kill()
+    _until(lambda: kept.programs.look() or kept.programs.log_of(shows).read_text().count("\n") == 2)
+    first, second = kept.programs.log_of(shows).read_text().split()
+    assert first == second
+    assert len(first) == 32
 
 
 def test_logs_sockets_and_notes_are_this_users_alone_and_what_a_program_makes_is_as_ever(tmp_path: Path) -> None:

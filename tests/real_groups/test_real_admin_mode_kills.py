@@ -14,6 +14,7 @@ from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.groups import Rows
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
+from streaming.lifecycle import SUPERVISOR
 from streaming.process import GuardedProcess
 from tests.e2e.plain_job import PlainJob
 from tests.e2e.recording import environment_of
@@ -58,6 +59,7 @@ def test_a_probe_that_is_killed_again_and_again_leaves_the_rows_of_an_undisturbe
         "EVENKEEL_PROBE__EVENTS_TOPIC": settings.probe.events_topic,
         "EVENKEEL_PROBE__ROUNDS_TOPIC": settings.probe.rounds_topic,
         "EVENKEEL_PROBE__CLUSTER_TOPICS": "false",
+        SUPERVISOR: unique,  # (this test)
     }
     given = [f"{name}={value}" for name, value in environment.items()]
     job = PlainJob(SourceSettings.of(settings), kept_reader)

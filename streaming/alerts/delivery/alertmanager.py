@@ -28,7 +28,7 @@ from streaming.exceptions import SetupError
 from streaming.terminal import visible
 
 SCHEMES: Final = ("alertmanager", "alertmanagers")
-"""Of a target's URL; the second one is over TLS."""
+"""Schemes of a target's URL; the second one is over TLS."""
 
 WATCHDOG: Final = "Watchdog"
 """`alertname` of the alert that always fires, as in the rules that come with Prometheus' operator."""
@@ -86,6 +86,8 @@ class AlertmanagerTarget:
         alerts = [self._alert(message) for message in messages]
         if judged:
             alerts.insert(0, self._watchdog())
+        if not alerts:
+            return Outcome("nothing fires, and nothing was judged lately", 0, unsent=True)
         worst = Outcome(None, 0)
         for first in range(0, len(alerts), _AT_ONCE):
             outcome = self._post(alerts[first : first + _AT_ONCE])

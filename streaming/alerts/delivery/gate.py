@@ -21,7 +21,7 @@ class Present:
     Attributes:
         mutes: Mutes of the cluster.
         waits: The first start on a cluster was not accepted yet.
-        accepted: Decisions up to this number were accepted with the summary of the first start: nobody is told of them.
+        accepted: Decisions up to this number were accepted with the summary of the first start, and are not sent.
         always: Rules about Evenkeel itself, which no first start holds back.
     """
 

@@ -208,7 +208,8 @@ class DeliveryQueue:
         """Send all that fires again, to a target that would end it otherwise."""
         assert self._resending is not None  # noqa: S101 - `_next` asked
         with self._changed:
-            told = list(self._told.values())
+            # (What is over would begin again there: its end waits for the target as well.)
+            told = [one for one in self._told.values() if one.decided.alert_id not in self._ended]
         failed = self._resending.send([message_of(one.decided, wording=self._wording) for one in told])
         if failed is not None:
             # (The rule `undelivered` goes by the number of the attempt.)
@@ -280,7 +281,7 @@ class DeliveryQueue:
             return None
 
     def _chosen(self, due: Sequence[Item]) -> list[Item]:
-        """Of the items that may be sent those of the next message: alerts first, then repetitions, then notices."""
+        """Those of the items that make the next message: alerts first, then repetitions, then notices."""
         alerts = [item for item in due if item.message is None]
         if not alerts:
             return [due[0]]
@@ -291,7 +292,7 @@ class DeliveryQueue:
         return [waiting[transition.alert_id] for transition in found]
 
     def _ask_gate(self) -> None:
-        """Ask what holds each item back: of new ones at once, of all once a second."""
+        """Ask what holds each item back: new ones at once, all of them once a second."""
         if self._gate is None:
             return
         now = self._now()

@@ -83,6 +83,8 @@ class Resending:
         judged = self._judged_at is not None and began - self._judged_at <= 2 * self._every_s
         outcome = self._sender.resend(messages, judged=judged)
         self.at = began + self._every_s
+        if outcome.unsent:
+            return None  # it says nothing of whether the target takes anything
         if outcome.reason is None:
             if self._in_vain:
                 _LOG.info("%s takes firing alerts again", self._name)

@@ -27,6 +27,7 @@ _LONGEST_NAME: Final = 200
 # A mark that is older has led to nothing that fires now.
 MARKS_WITHIN_MS: Final = 3_600_000
 _MOST_MARKS: Final = 3
+_MOST_BROKERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,35 @@ class Rebalance:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerDown:
+    """A broker of the cluster that rounds missed.
+
+    Attributes:
+        broker: Its node id.
+        host: Its host; None where it is not known.
+        since: Time of the first round without it, ms.
+        is_back: The newest round before the alert had it again.
+    """
+
+    broker: int
+    host: str | None
+    since: int
+    is_back: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Circumstances:
     """What had happened before an alert.
 
     Attributes:
         rebalance: The group's newest decision; None where none is known, and for alerts about the cluster.
+        brokers: Brokers of the cluster that went down in the last half hour, the newest first.
         coordinators: Groups of the cluster whose coordinator moved in the last half hour.
         marks: Marks of the last hour that concern it, the oldest first.
     """
 
     rebalance: Rebalance | None = None
+    brokers: tuple[BrokerDown, ...] = ()
     coordinators: int = 0
     marks: tuple[Mark, ...] = ()
 
@@ -101,7 +121,7 @@ class Wording:
     Attributes:
         owners: Teams and their groups.
         public_url: Where people reach the page, without a slash at its end; None writes no links.
-        bootstrap: Brokers of the watched cluster, for the command.
+        bootstrap: Brokers of the watched cluster, for the command; None writes none.
         has_login: The cluster needs a client's settings, which the command names as a file.
         tables: Table that a rule reads, by the rule's name.
         runbooks: URL of what to do, by the rule's name.
@@ -176,9 +196,16 @@ def _happened(about: About) -> Iterator[str]:
     if found.rebalance is not None:
         why = f" ({', '.join(found.rebalance.causes)})" if found.rebalance.causes else ""
         yield f"rebalance {_apart(found.rebalance.time, now)}{why}"
+    for broker in found.brokers[:_MOST_BROKERS]:
+        host = f" ({visible(broker.host, 60)})" if broker.host else ""
+        back = ", and is back" if broker.is_back else ""
+        yield f"broker {broker.broker}{host} went down {_apart(broker.since, now)}{back}"
+    if len(found.brokers) > _MOST_BROKERS:
+        yield f"{len(found.brokers) - _MOST_BROKERS} more went down in the half hour before"
     if found.coordinators:
         groups = "1 group" if found.coordinators == 1 else f"{found.coordinators:,} groups"
-        yield f"the coordinator of {groups} moved in the half hour before: a broker restarted or went away"
+        why = "" if found.brokers else ": a broker restarted or went away"
+        yield f"the coordinator of {groups} moved in the half hour before{why}"
     for mark in found.marks[-_MOST_MARKS:]:
         yield f"mark {_apart(mark.time, now)}: {visible(mark.text)} ({visible(mark.made_by, 60)})"
 

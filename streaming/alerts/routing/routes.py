@@ -1,4 +1,4 @@
-"""Where an alert goes, and whether it waits. Pure: of the alert, the settings, the mutes, and the time.
+"""Where an alert goes, and whether it waits: pure functions of the alert, the settings, the mutes, and the time.
 
 First the targets: those that its rule names; else those of the first route that matches it (and of later ones, if that
 route says so); else, where no route matches, all. Then, for each target, whether something holds the message back.
@@ -85,8 +85,8 @@ class Routing:
     Attributes:
         targets: Names of all targets.
         routes: In order.
-        quiet_hours: Of targets.
-        maintenance: Of alerts.
+        quiet_hours: When targets are left in peace.
+        maintenance: When alerts are expected.
         owners: Teams and their groups.
         rules: By name of a rule, what it says itself.
     """
@@ -153,7 +153,7 @@ class Routing:
         return found if matched else dict.fromkeys(self.targets, own.repeat_ms)
 
     def hold(self, about: About, target: str, now: int, mutes: Iterable[Mute]) -> Hold | None:
-        """What holds back a message about an alert's beginning; of several what ends last.
+        """What holds back a message about an alert's beginning; where several do, the one that ends last.
 
         Args:
             about: The alert.

@@ -23,9 +23,8 @@ rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,9 +35,9 @@ from streaming.alerts.exceptions import RulesError
 from streaming.alerts.routing.routes import UNSAID, RuleRoute
 from streaming.alerts.rules.delivery_keys import KEYS, route_of
 from streaming.alerts.rules.expressions import Expression, ExpressionError, check, connect, is_compared_once
+from streaming.alerts.rules.templates import placeholders
 from streaming.config import Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
-from streaming.terminal import visible
 from streaming.times import DAY_MS
 
 SEVERITIES = ("info", "warning", "critical")
@@ -88,11 +87,6 @@ _KEEP_MS = 3_600_000
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FOR = re.compile(r"(\d+)\s*(ms|s|m|h|d|rounds?)")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
-
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-# Numbers that identify something, and are searched for elsewhere: printed without separators.
-_IDENTIFIERS = re.compile(r"(_id|partition|round|generation)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,36 +333,3 @@ def _hold(given: object) -> tuple[int, int]:
         _refuse(f"for {given!r} is neither a duration (30s, 5m, 1h) nor a number of rounds (6 rounds)")
     number, unit = int(found[1]), found[2]
     return (0, number) if unit.startswith("round") else (number * _UNITS_MS[unit], 0)
-
-
-def placeholders(template: str) -> frozenset[str]:
-    """Names between braces; everything else in a template is literal."""
-    return frozenset(_PLACEHOLDER.findall(template))
-
-
-def fill(template: str, values: Mapping[str, object]) -> str:
-    """Fill in a message's template with a row's values: names are text, whatever they contain; NULL is "unknown"."""
-    put: Callable[[re.Match[str]], str] = lambda found: _named(found[1], values.get(found[1]))  # noqa: E731
-    return _PLACEHOLDER.sub(put, template)
-
-
-def _named(name: str, value: object) -> str:
-    return str(value) if isinstance(value, int) and _IDENTIFIERS.search(name) else _text(value)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "unknown"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S} UTC"
-    if isinstance(value, dict):
-        return _text(value.get("detail") or value.get("finding") or ", ".join(map(_text, value.values())))
-    if isinstance(value, list):
-        return visible("; ".join(map(_text, value))) if value else "none"
-    return visible(str(value))

@@ -1,4 +1,4 @@
-"""Why a classic group decided anew, as far as its records and the rounds before them prove it.
+"""Why a classic group decided again, as far as its records and the rounds before them prove it.
 
 The record of a decision holds members, subscriptions, protocol and assignment, so whatever differs from the previous
 record is certain. Heartbeats, requests to leave and expired sessions are not in the log, but they have times:
@@ -151,7 +151,7 @@ def classic_causes(decided: Decided) -> tuple[Cause, ...]:
     if not found and not decided.record.members:
         found.append(cause(UNKNOWN, "the group was empty before, too: members came and went in between"))
     elif not found:
-        found.append(cause(REJOINED, "the same members with the same subscriptions joined anew"))
+        found.append(cause(REJOINED, "the same members with the same subscriptions joined again"))
     if decided.skipped:
         found.append(
             cause(UNFINISHED_GENERATIONS, f"{decided.skipped} generations in between left no record in the log")

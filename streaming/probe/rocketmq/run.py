@@ -17,6 +17,7 @@ from streaming.probe.readback import read_back
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQMemory, recall, round_of_groups
 from streaming.probe.rounds_probe import RoundsProbe
+from streaming.probe.standby import Identity
 from streaming.probe.writer import RoundWriter
 from streaming.rocketmq import Client, Credentials
 
@@ -39,14 +40,13 @@ class RocketMQProbe(RoundsProbe):
 
     KAFKA = "the bus"
 
-    def __init__(self, settings: Settings, stop: threading.Event | None = None) -> None:
+    def __init__(self, settings: Settings, stop: threading.Event | None = None, who: Identity | None = None) -> None:
         """Prepare, as `RoundsProbe` does."""
         assert settings.rocketmq is not None  # noqa: S101  (the caller's choice of this class)
-        super().__init__(settings, stop)
+        super().__init__(settings, stop, who)
         self._cluster_settings = settings.rocketmq
         self._client: Client | None = None
         self._cluster: RocketMQCluster | None = None
-        self._writer: RoundWriter | None = None
         self._memory: RocketMQMemory | None = None
 
     @property
@@ -54,8 +54,7 @@ class RocketMQProbe(RoundsProbe):
         """Requests sent since the client was opened, by RocketMQ's name."""
         return dict(self._cluster.sent) if self._cluster else {}
 
-    def close(self) -> None:
-        """Close the clients; records without an acknowledgement are given up."""
+    def _close(self) -> None:
         writer, client = self._writer, self._client
         self._writer = self._client = self._cluster = self._memory = None
         with contextlib.ExitStack() as closing:
@@ -68,7 +67,7 @@ class RocketMQProbe(RoundsProbe):
         settings = self._settings
         cluster, writer, memory = self._opened()
         deadline = self._deadline()
-        opened = writer.open(deadline)
+        opened = self._turn.open(writer, deadline)
         look = cluster.look(memory.groups, memory.quiet, opened.time, deadline)
         told = round_of_groups(
             settings.cluster,
@@ -100,6 +99,7 @@ class RocketMQProbe(RoundsProbe):
         if self._writer is None:
             self._writer = self._open_writer()
         if self._memory is None:
+            self._turn.begin(self._writer, self._recall_deadline())
             self._memory = read_back(settings, self._recall_deadline(), recall) or RocketMQMemory()
         return self._cluster, self._writer, self._memory
 

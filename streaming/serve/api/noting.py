@@ -74,7 +74,7 @@ class Pace:
 
 
 def marking(model: Model, pace: Pace | None = None) -> Callable[[Request], Any]:
-    """The endpoint; whoever reaches it has shown the token (`access.py`)."""
+    """The endpoint; a request that reaches it has shown the token (`access.py`)."""
     pace = pace or Pace()
 
     async def endpoint(request: Request) -> Response:

@@ -109,7 +109,7 @@ class Scrapes:
         return body + (_zipped(live) if zipped else live)
 
     def warm(self) -> None:
-        """Make what was scraped in the last minutes anew, if it has changed; the model's thread calls it."""
+        """Make what was scraped in the last minutes again, if it has changed; the model's thread calls it."""
         snapshot = self._model.snapshot
         if snapshot is None:
             return

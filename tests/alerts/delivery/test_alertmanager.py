@@ -140,6 +140,13 @@ def test_the_watchdog_ends_when_nothing_is_judged_but_what_fires_goes_on(tmp_pat
         living.stop()
 
 
+def test_nothing_is_sent_where_nothing_fires_and_nothing_was_judged() -> None:
+    with manager() as kept:
+        target = AlertmanagerTarget("ops", f"alertmanager://127.0.0.1:{kept.port}", 5_000, 60_000, "c")
+        assert target.resend([], judged=False).unsent
+        assert kept.posts == []
+
+
 def test_after_a_restart_what_an_earlier_run_sent_is_sent_again_at_once(tmp_path: Path) -> None:
     with manager() as kept:
         living = _living(tmp_path, kept)

@@ -44,6 +44,15 @@ def test_a_batch_ends_where_its_last_round_ends() -> None:
     assert [taken.summary.closed_time for taken in batch.rounds] == [2_000_001, 2_000_003]
 
 
+def test_a_mark_that_a_probe_ends_is_no_round_and_nobodys_news() -> None:
+    records = [at(2, opened(since=0)), at(3, closed(2, [7]))]
+    marks = [at(0, opened(ends=True)), at(1, opened(ends=True)), at(4, opened(ends=True))]
+    plain = plan_batch(START, records, FAR, CLUSTER)
+    marked = plan_batch(START, [*marks[:2], *records, marks[2]], FAR, CLUSTER)
+    assert numbers(plain) == [2]
+    assert marked == plain
+
+
 def test_the_limit_counts_rounds() -> None:
     records = [at(2 * n + 1, closed(2 * n, [n])) for n in range(5)]
     batch = plan_batch(START, records, FAR, CLUSTER, MostRead(2, 10**9, 10**9))

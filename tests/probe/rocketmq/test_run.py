@@ -20,7 +20,9 @@ from streaming.events import (
     decode_round,
 )
 from streaming.probe import check
+from streaming.probe.exceptions import AnotherProbeError
 from streaming.probe.rocketmq import RocketMQProbe
+from streaming.probe.standby import Identity
 
 pytestmark = [pytest.mark.java, pytest.mark.kafka, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
 
@@ -75,7 +77,9 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     )
     assert (second.groups, second.written, second.cluster) == (1, 1, unique)
     rounds = [decode_round(value) for value in values(bootstrap, settings.probe.rounds_topic)]
-    assert [type(record) for record in rounds] == [RoundOpened, RoundSeen, RoundOpened, RoundSeen]
+    assert [type(record) for record in rounds] == [RoundOpened, RoundSeen, RoundOpened, RoundSeen, RoundOpened]
+    assert isinstance(rounds[4], RoundOpened)
+    assert rounds[4].ends
     assert rounds[3] == second
     told = events(bootstrap, settings.probe.events_topic)
     assert sorted(told) == [first.round, second.round]
@@ -113,6 +117,23 @@ def test_a_group_that_was_deleted_while_no_probe_ran_is_told_as_gone(
     [event] = events(bootstrap, settings.probe.events_topic)[last.round]
     assert isinstance(event, RocketMQGroupEvent)
     assert (event.gone, event.members, event.topics) == ("deleted", (), ())
+
+
+def test_a_second_probe_stands_by_and_takes_over_when_the_first_ends(
+    settings: Settings, rocketmq: EmbeddedRocketMQ, unique: str
+) -> None:
+    with rocketmq.commands() as commands:
+        commands.create_topic(unique, 2)
+    with RocketMQProbe(settings, who=Identity("second", None)) as second:
+        with RocketMQProbe(settings, who=Identity("first", None)) as first:
+            one = first.round()
+            with pytest.raises(AnotherProbeError, match="probe first makes the rounds"):
+                second.round()
+            two = first.round()
+        second.stand_by()
+        three = second.round()
+    assert [closed.probe for closed in (one, two, three)] == ["first", "first", "second"]
+    assert one.round < two.round < three.round
 
 
 def test_what_must_be_mended_before_the_start_is_a_sentence(settings: Settings) -> None:

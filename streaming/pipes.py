@@ -1,0 +1,76 @@
+"""Tools in a pipe: JSON lines from standard input, and one line out per line in, in order."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+# A zlib stream: it begins with 0x78.
+_HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
+
+
+def answer_lines(
+    answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
+) -> None:
+    """Answer each line of standard input; a bad line gives `{"error": reason}`.
+
+    Args:
+        answer: Answers one object.
+        decode: Reads a line; raises ValueError.
+    """
+    encoder = msgspec.json.Encoder()
+    for line in sys.stdin.buffer:
+        try:
+            question = decode(line)
+        except (ValueError, RecursionError) as error:
+            result: dict[str, Any] = {"error": f"not JSON: {error}"}
+        else:
+            result = answer(question) if isinstance(question, dict) else {"error": "not a JSON object"}
+        try:
+            written = encoder.encode(result)
+        except UnicodeEncodeError:
+            written = encoder.encode({"error": "a text contains half of a surrogate pair and cannot be written"})
+        sys.stdout.buffer.write(written + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def decode_inputs(line: bytes) -> Any:
+    """Read a line of JSON, or `drift.inputs` in hex.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if _HEX.fullmatch(line.strip()):
+        from streaming.groups import unpack_inputs  # noqa: PLC0415 - few lines are hex, and the core is slow to load
+
+        line = unpack_inputs(bytes.fromhex(line.decode()))
+    return decode_unique(line)
+
+
+def decode_unique(line: bytes) -> Any:
+    """Read JSON; refuse an object in which a key appears twice, a member for instance: the last would count alone.
+
+    Raises:
+        ValueError: It is no JSON, or has such an object.
+    """
+    return json.loads(line, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        message = f"the key {twice[:100]!r} appears twice in one object"
+        raise ValueError(message)
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    message = f"{name} is no JSON"
+    raise ValueError(message)

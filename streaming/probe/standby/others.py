@@ -1,0 +1,189 @@
+"""The other probes of a cluster, as their records in the rounds topic show them. Pure: time comes as an argument."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from streaming.events import Round, RoundOpened
+
+PATIENCE_INTERVALS: Final = 2.5
+"""A probe that has closed no round for so many intervals is taken for dead. One round may be late, because of a garbage
+collection or a slow broker. With three the rule `silence` would fire before the next probe has closed its first."""
+
+SLACK_S: Final = 2.0
+"""A round may take `RoundsProbe.LEAST_ROUND_S` however short the interval is: a living probe closes one within that
+time and this."""
+
+_FORGET: Final = 4
+"""A run without a new round for so many times the patience is over, and is forgotten."""
+
+_MOST_RUNS: Final = 1_000
+"""Runs that are remembered. There are two or three; more come from somebody who makes up ids."""
+
+_LONGEST_ID: Final = 100
+"""Characters of a probe's id; ours have twelve. Records with a longer one are nobody's."""
+
+
+def patience_s(interval_s: float, least_round_s: float) -> float:
+    """How long a probe may close no round before another one takes over, s.
+
+    Args:
+        interval_s: Interval between rounds.
+        least_round_s: How long a round may take, however short the interval is.
+    """
+    return max(PATIENCE_INTERVALS * interval_s, least_round_s + SLACK_S)
+
+
+class Kind(enum.Enum):
+    """What a record says of its probe."""
+
+    OPENED = enum.auto()
+    CLOSED = enum.auto()
+    ENDED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A record of the cluster in the rounds topic, as far as it concerns who makes the rounds.
+
+    Attributes:
+        offset: Its offset.
+        time: Its append time by the broker, ms.
+        kind: What it says.
+        probe: Id of the probe.
+        number: For an opening record the number of the run's first round, for a closing record that of its round.
+        supervisor: What starts the probe again when it dies; None where nobody said, and in a closing record.
+    """
+
+    offset: int
+    time: int
+    kind: Kind
+    probe: str
+    number: int
+    supervisor: str | None = None
+
+
+def seen_of(offset: int, time: int, record: Round) -> Seen | None:
+    """What a record says; None for one that no probe can have written.
+
+    A run cannot have begun behind its own record: then, as where it is not said, the round counts as the run's first.
+    So do the rounds of a probe of 0.4.0, which knows no runs: each is younger than the run of any probe beside it.
+    """
+    if len(record.probe) > _LONGEST_ID:
+        return None
+    if not isinstance(record, RoundOpened):
+        return Seen(offset, time, Kind.CLOSED, record.probe, record.round)
+    if record.ends:
+        return Seen(offset, time, Kind.ENDED, record.probe, offset)
+    number = offset if record.since is None or record.since > offset else record.since
+    return Seen(offset, time, Kind.OPENED, record.probe, number, record.supervisor)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of another probe that has not said that it ended.
+
+    Attributes:
+        probe: Id of the probe.
+        number: Number of its first round.
+        opened: Number of its newest round.
+        opened_at: When that was opened, s of our steady clock.
+    """
+
+    probe: str
+    number: int
+    opened: int
+    opened_at: float
+
+
+class Others:
+    """The other probes. Call `saw` with each record in the order of the topic, then ask."""
+
+    def __init__(self, probe: str, interval_s: float, patience_s: float) -> None:
+        """Begin without any.
+
+        Args:
+            probe: Our own id: our records say nothing about others.
+            interval_s: Our interval.
+            patience_s: How long another may close no round.
+        """
+        self.patience_s = patience_s
+        self._probe, self._interval_s = probe, interval_s
+        self._runs: dict[str, Run] = {}
+        self._sign_at: float | None = None
+        self._beat_at: float | None = None
+        self._closed = -1
+
+    def saw(self, seen: Seen, at: float) -> None:
+        """Take a record.
+
+        Args:
+            seen: The record.
+            at: When it was appended, s of our steady clock: now for one that has just been read.
+        """
+        if seen.probe == self._probe:
+            return
+        if seen.kind is Kind.ENDED:
+            self._runs.pop(seen.probe, None)
+        elif seen.kind is Kind.CLOSED:
+            self._sign_at, self._closed = at, seen.offset
+            run = self._runs.get(seen.probe)
+            if run is not None and run.opened == seen.number:
+                self._beat_at = run.opened_at
+        else:
+            long_ago = at - _FORGET * self.patience_s
+            self._runs = {probe: run for probe, run in self._runs.items() if run.opened_at >= long_ago}
+            # Only the first opening is a sign of life: a probe that opens rounds and closes none must not keep others
+            # away for ever.
+            if not self._runs:
+                self._sign_at = at
+            if seen.probe in self._runs or len(self._runs) < _MOST_RUNS:
+                self._runs[seen.probe] = Run(seen.probe, seen.number, seen.offset, at)
+
+    def blind(self, until: float) -> None:
+        """The topic could not be read until then: rounds that were not seen are no sign that there were none."""
+        if self._sign_at is not None:
+            self._sign_at = max(self._sign_at, until)
+
+    def holder(self, now: float) -> Run | None:
+        """The run to stand by for, that with the newest round; None where nobody makes rounds, so that we may."""
+        return None if self._are_silent(now) else max(self._runs.values(), key=lambda run: run.opened, default=None)
+
+    def elder(self, number: int, since: int) -> Run | None:
+        """A run with a lower number than ours.
+
+        Args:
+            number: That of our run.
+            since: Only runs with a round at this offset or behind it. Of what was there before we began, some is dead.
+        """
+        elders = (run for run in self._runs.values() if run.number < number and run.opened >= since)
+        return min(elders, key=lambda run: run.number, default=None)
+
+    def closed_since(self, offset: int) -> bool:
+        """Whether another probe has closed a round at this offset or behind it."""
+        return self._closed >= offset
+
+    @property
+    def are_known(self) -> bool:
+        """Whether any run has not said that it ended, dead or alive."""
+        return bool(self._runs)
+
+    @property
+    def due_at(self) -> float | None:
+        """When the next round is due, s of our steady clock; None where no closed round was seen."""
+        return None if self._beat_at is None else self._beat_at + self._interval_s
+
+    def quiet_s(self, now: float) -> float:
+        """Seconds since a round of another probe closed."""
+        return 0.0 if self._sign_at is None else max(0.0, now - self._sign_at)
+
+    def _are_silent(self, now: float) -> bool:
+        quiet = self.quiet_s(now)
+        if quiet < self.patience_s or not self._runs:
+            return not self._runs
+        # One that was late, and has just opened a round, will probably close it. (A dead one's last opening record is
+        # older than this, whenever in its round it died.)
+        opened_s = now - max(run.opened_at for run in self._runs.values())
+        return opened_s >= self.patience_s - self._interval_s or quiet >= 2 * self.patience_s

@@ -1,0 +1,244 @@
+"""Probes that take turns on a topic in memory, in a time that a test moves: the real `Turn` of each, and no Kafka."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from streaming.events import RoundClosed, RoundOpened
+from streaming.probe import RoundAbandonedError
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import AnotherProbeError
+from streaming.probe.standby import Identity, Seen, Turn, patience_s, seen_of
+from streaming.probe.standby.tail import Newest
+from streaming.probe.writer import Opened
+
+INTERVAL = 10.0
+PATIENCE = patience_s(INTERVAL, 10.0)
+CLUSTER = "prod"
+
+LONGEST = 20.0
+"""A round is given up after this time."""
+
+NO_LIMIT = Deadline.after(86_400)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A record of the topic; `at` is the true time, `time` the broker's, ms."""
+
+    offset: int
+    at: float
+    time: int
+    record: RoundOpened | RoundClosed
+
+    @property
+    def probe(self) -> str:
+        return self.record.probe
+
+
+@dataclass
+class World:
+    """The topic, its broker, the true time, and the probes."""
+
+    now: float = 1_000.0
+    broker_ahead_s: float = 0.0
+    down: bool = False
+    log: list[Appended] = field(default_factory=list)
+    probes: list[SimulatedProbe] = field(default_factory=list)
+
+    def append(self, record: RoundOpened | RoundClosed) -> Appended:
+        self.check()
+        time = int((self.now + self.broker_ahead_s) * 1000)
+        self.log.append(Appended(len(self.log), self.now, time, record))
+        return self.log[-1]
+
+    def check(self) -> None:
+        if self.down:
+            message = "the broker is down"
+            raise RoundAbandonedError(message)
+
+    def start(self, supervisor: str | None = None, clock_ahead_s: float = 0.0) -> SimulatedProbe:
+        probe = SimulatedProbe(self, Identity(f"p{len(self.probes)}", supervisor), clock_ahead_s)
+        self.probes.append(probe)
+        return probe
+
+    def run(self, seconds: float, step: float = 0.25) -> None:
+        """Let time pass; every living probe does what is due."""
+        until = self.now + seconds
+        while self.now < until:
+            self.now += step
+            for probe in self.probes:
+                probe.act()
+
+    @property
+    def closed(self) -> list[Appended]:
+        return [each for each in self.log if isinstance(each.record, RoundClosed)]
+
+
+class _Reader:
+    """Reads the topic as `Tail` does.
+
+    Attributes:
+        reads: How often records were read.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.reads = 0
+
+    def newest(self, span_ms: int, deadline: Deadline) -> Newest:
+        self._world.check()
+        log = self._world.log
+        if not log:
+            return Newest((), None, 0)
+        begin = next(each.offset for each in log if each.time >= log[-1].time - span_ms)
+        return Newest(self.read(begin, len(log), deadline), log[-1].time, len(log))
+
+    def read(self, first: int, end: int, _: Deadline) -> tuple[Seen, ...]:
+        self._world.check()
+        self.reads += 1
+        found = (
+            seen_of(each.offset, each.time, each.record)
+            for each in self._world.log[first:end]
+            if each.record.cluster == CLUSTER
+        )
+        return tuple(seen for seen in found if seen is not None)
+
+    def end(self) -> int:
+        self._world.check()
+        return len(self._world.log)
+
+    def close(self) -> None:
+        pass
+
+
+class _Writer:
+    """Writes to the topic as `RoundWriter` does.
+
+    Attributes:
+        before_append: Called once before the next opening record, after the probe's last look at the topic.
+    """
+
+    def __init__(self, world: World, who: Identity) -> None:
+        self._world, self._who = world, who
+        self.newest: int | None = None
+        self.before_append: Callable[[], None] | None = None
+
+    def open(self, _: Deadline, since: int | None = None) -> Opened:
+        hook, self.before_append = self.before_append, None
+        if hook is not None:
+            hook()
+        return self._append(RoundOpened(1, CLUSTER, self._who.probe, 10_000, since, self._who.supervisor))
+
+    def end(self, _: Deadline) -> Opened:
+        return self._append(RoundOpened(1, CLUSTER, self._who.probe, 10_000, None, self._who.supervisor, ends=True))
+
+    def close(self, opened: Opened) -> None:
+        number, time = opened.number, opened.time
+        self._append(RoundClosed(1, CLUSTER, self._who.probe, 10_000, number, time, (), (), {}, 0, 0))
+
+    def _append(self, record: RoundOpened | RoundClosed) -> Opened:
+        appended = self._world.append(record)
+        self.newest = appended.offset
+        return Opened(appended.offset, appended.time)
+
+
+class _LookedError(Exception):
+    """A probe that stands by has looked at the topic."""
+
+
+class _OneLook(threading.Event):
+    """Ends a standing by after one look: time passes outside."""
+
+    def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - the signature of the method it replaces
+        raise _LookedError
+
+
+class SimulatedProbe:
+    """A probe: call `act` whenever time has passed.
+
+    Attributes:
+        alive: Neither killed nor stopped.
+        suspended: It stands still, as after a SIGSTOP.
+        fails: So many of its next rounds fail between opening and closing record.
+        takes: Seconds that its rounds take.
+        retries_after: Seconds after a round that failed.
+        stands_by: It waits for its turn.
+        reader: Its reader, which counts.
+        writer: Its writer.
+    """
+
+    def __init__(self, world: World, who: Identity, clock_ahead_s: float) -> None:
+        self._world, self._ahead_s = world, clock_ahead_s
+        self.name = who.probe
+        self.reader = _Reader(world)
+        self.turn = Turn(CLUSTER, who, self.reader, INTERVAL, PATIENCE, lambda: world.now + clock_ahead_s)
+        self.writer = _Writer(world, who)
+        self.alive, self.suspended, self.stands_by, self.fails, self.takes = True, False, False, 0, 0.5
+        self.retries_after = 1.0
+        self._begins = True
+        self._due = world.now
+        self._open: tuple[Opened, float] | None = None
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self.alive = False
+
+    def stop(self) -> None:
+        """End it cleanly."""
+        if self.alive:
+            with contextlib.suppress(RoundAbandonedError):
+                self.turn.end(self.writer, NO_LIMIT)
+            self.alive = False
+
+    def act(self) -> None:
+        """Do what is due."""
+        if not self.alive or self.suspended:
+            return
+        try:
+            if self._open is not None:
+                self._go_on(*self._open)
+            else:
+                self._begin()
+        except AnotherProbeError:
+            self._open, self._begins, self.stands_by = None, True, True
+            self.turn.over()
+        except RoundAbandonedError:
+            self._open, self._begins = None, True
+            self._due = max(self._due, self._world.now + self.retries_after)
+            self.turn.over()
+
+    def _go_on(self, opened: Opened, began: float) -> None:
+        lasted = self._world.now - began
+        if lasted > LONGEST:
+            message = f"it took longer than {LONGEST} s"
+            raise RoundAbandonedError(message)
+        if lasted < self.takes:
+            return
+        if self.fails:
+            self.fails -= 1
+            message = "a broker did not answer"
+            raise RoundAbandonedError(message)
+        self.writer.close(opened)
+        self._open = None
+        self._due = max(began + INTERVAL, self._world.now)
+
+    def _begin(self) -> None:
+        if self.stands_by:
+            try:
+                self._due = self.turn.stand_by(_OneLook()) - self._ahead_s
+            except _LookedError:
+                return
+            self.stands_by = False
+        if self._world.now < self._due:
+            return
+        if self.turn.paused:
+            self.turn.over()
+            self._begins = True
+        if self._begins:
+            self.turn.begin(self.writer, NO_LIMIT)
+            self._begins = False
+        self._open = self.turn.open(self.writer, NO_LIMIT), self._world.now

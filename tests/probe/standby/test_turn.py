@@ -1,0 +1,435 @@
+"""Probes that take turns: what each pair of their runs leaves in the topic, whatever happens to them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streaming.events import RoundClosed, RoundOpened
+from streaming.probe import StopRequestedError
+from streaming.probe.standby import Others
+from streaming.probe.standby.tail import MOST_RECORDS
+from tests.examples import examples
+from tests.probe.standby.simulated import INTERVAL, LONGEST, PATIENCE, Appended, SimulatedProbe, World
+
+
+def makers(world: World, since: float = 0.0) -> list[str]:
+    """Who closed the rounds, in order."""
+    return [each.probe for each in world.closed if each.at >= since]
+
+
+def longest_pause(world: World) -> float:
+    times = [each.at for each in world.closed]
+    return max(after - before for before, after in pairwise(times))
+
+
+def test_a_second_probe_stands_by_and_leaves_one_mark() -> None:
+    world = World()
+    world.start()
+    world.run(60)
+    world.start()
+    world.run(600)
+    assert set(makers(world)) == {"p0"}
+    assert [each.offset for each in world.log if each.probe == "p1"] == [
+        each.offset for each in world.log if isinstance(each.record, RoundOpened) and each.record.ends
+    ]
+    assert sum(each.probe == "p1" for each in world.log) == 1
+
+
+def test_a_clean_end_hands_over_without_a_missing_interval() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    world.start()
+    world.run(64)
+    first.stop()
+    world.run(60)
+    assert list(dict.fromkeys(makers(world))) == ["p0", "p1"]
+    times = [each.at for each in world.closed]
+    assert all(9 <= after - before <= 12 for before, after in pairwise(times)), times
+
+
+@pytest.mark.parametrize("dies_after", [0.25, 0.5, 3.0, 9.75, 10.0, 10.25])
+def test_a_dead_probe_is_followed_before_three_intervals_have_passed(dies_after: float) -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    world.start()
+    world.run(60 + dies_after)
+    first.kill()
+    world.run(60)
+    assert list(dict.fromkeys(makers(world))) == ["p0", "p1"]
+    assert longest_pause(world) < 3 * INTERVAL - 2
+
+
+def test_one_that_is_started_again_by_the_same_supervisor_waits_for_nobody() -> None:
+    world = World()
+    world.start("unit@host").kill()
+    world.probes[0].alive = True
+    world.run(60)
+    world.probes[0].kill()
+    world.start("unit@host")
+    world.run(30)
+    assert makers(world)[-3:] == ["p1", "p1", "p1"]
+    assert longest_pause(world) <= INTERVAL
+
+
+def test_one_that_is_started_again_by_nobody_known_waits_no_longer_than_one_that_stood_by() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    first.kill()
+    world.run(8)
+    world.start()
+    world.run(60)
+    assert makers(world)[-1] == "p1"
+    assert longest_pause(world) < 3 * INTERVAL - 2
+
+
+def test_hours_after_the_last_probe_died_nobody_waits() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    first.kill()
+    world.now += 3 * 3_600
+    began = world.now
+    world.start()
+    world.run(3)
+    assert makers(world, began) == ["p1"]
+
+
+def test_of_two_that_start_at_the_same_moment_one_closes_rounds() -> None:
+    world = World()
+    one, other = world.start(), world.start()
+    # (The second one's record comes between the first one's look at the topic and its opening record.)
+    one.writer.before_append = other.act
+    world.run(120)
+    assert len(set(makers(world))) == 1
+    assert len(world.closed) == 12
+
+
+def test_a_supervisor_that_runs_two_at_a_time_costs_a_round_and_no_more() -> None:
+    world = World()
+    world.start("wrong")
+    world.run(60)
+    world.start("wrong")
+    world.run(120)
+    assert makers(world).count("p1") == 1
+    assert makers(world)[-1] == "p0"
+
+
+def test_a_probe_that_was_suspended_goes_on_or_stands_by_as_others_took_over_or_not() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    world.start()
+    world.run(30)
+    first.suspended = True
+    world.run(15)
+    first.suspended = False
+    world.run(30)
+    assert set(makers(world)) == {"p0"}
+    first.suspended = True
+    world.run(60)
+    first.suspended = False
+    back = world.now
+    world.run(60)
+    assert set(makers(world, back)) == {"p1"}
+    assert first.stands_by
+
+
+def test_a_probe_whose_rounds_fail_is_followed_by_one_whose_rounds_close() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    world.start()
+    world.run(30)
+    first.fails = 1_000
+    failing = world.now
+    world.run(120)
+    assert set(makers(world, failing)) == {"p1"}
+    assert longest_pause(world) <= 2 * PATIENCE + INTERVAL
+
+
+def test_after_an_outage_of_the_broker_one_of_them_goes_on() -> None:
+    world = World()
+    world.start()
+    world.run(60)
+    world.start()
+    world.run(30)
+    # (The probe's retries become rare; the one that stands by looks each second.)
+    world.probes[0].retries_after = 9.0
+    world.down = True
+    world.run(301)
+    world.down = False
+    back = world.now
+    world.run(60)
+    assert set(makers(world, back)) == {"p0"}
+    assert world.closed[-5].at - back < 2 * INTERVAL
+
+
+def test_a_broker_whose_clock_goes_back_an_hour_delays_no_take_over() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    world.start()
+    world.run(30)
+    world.broker_ahead_s = -3_600
+    first.kill()
+    world.run(60)
+    assert makers(world)[-1] == "p1"
+    assert longest_pause(world) < 3 * INTERVAL - 2
+
+
+def test_a_probe_alone_reads_nothing_beside_its_first_look() -> None:
+    world = World()
+    probe = world.start()
+    world.run(5 * INTERVAL)
+    assert len(world.closed) == 5
+    assert probe.reader.reads == 0
+
+
+def test_a_round_is_not_made_by_a_memory_that_another_probe_has_made_old() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    first.stop()
+    second, third = world.start(), world.start()
+
+    def one_round_and_away() -> None:
+        third.takes = 0.0
+        third.act()
+        third.act()
+        third.stop()
+
+    # (A probe reads the last round back between its first look and its opening record.)
+    second.writer.before_append = one_round_and_away
+    second.act()
+    assert [type(each.record) for each in world.log if each.probe == second.name] == [RoundOpened]
+    world.run(30)
+    assert makers(world)[-4:] == ["p2", "p1", "p1", "p1"]
+    # The round that it opened first was given up.
+    assert [each.record.round for each in world.closed if isinstance(each.record, RoundClosed)].count(
+        next(each.offset for each in world.log if each.probe == "p1")
+    ) == 0
+
+
+def test_a_topic_that_is_created_again_leaves_one_maker_of_rounds() -> None:
+    world = World()
+    world.start()
+    world.run(60)
+    world.start()
+    world.run(60)
+    world.log.clear()
+    world.run(120)
+    assert set(makers(world)) == {"p0"}
+    assert len(world.closed) == 12
+    world.log.clear()
+    world.probes[0].kill()
+    world.run(60)
+    assert set(makers(world)) == {"p1"}
+
+
+def test_a_topic_that_is_flooded_ends_a_run_and_no_round_is_read_for_ever() -> None:
+    world = World()
+    probe = world.start()
+    world.run(30)
+    for _ in range(MOST_RECORDS + 1):
+        world.append(RoundOpened(1, "another", "x", 10_000))
+    world.run(30)
+    assert [each.record.round for each in world.closed if isinstance(each.record, RoundClosed)][-1] > MOST_RECORDS
+    # Nothing but its look at the end of the topic, before its next run.
+    assert probe.reader.reads == 1
+
+
+def test_a_probe_of_an_older_release_is_stood_by_for_and_a_run_beside_it_goes_on() -> None:
+    world = World()
+
+    def old_round() -> None:
+        opened = world.append(RoundOpened(1, "prod", "old", 10_000))
+        world.append(RoundClosed(1, "prod", "old", 10_000, opened.offset, opened.time, (), (), {}, 0, 0))
+
+    for _ in range(3):
+        old_round()
+        world.run(10)
+    probe = world.start()
+    for _ in range(3):
+        old_round()
+        world.run(10)
+    assert set(makers(world)) == {"old"}
+    assert probe.stands_by
+    world.run(40)
+    assert makers(world)[-1] == "p0"
+    began = world.now
+    for _ in range(3):
+        old_round()
+        world.run(10)
+    assert set(makers(world, began)) == {"old", "p0"}
+    assert not probe.stands_by
+
+
+_HOLDS = (
+    "probe p0 makes the rounds of cluster 'prod'. This one takes over when that one ends, or closes no round for 25 s."
+)
+
+
+def test_each_change_is_told_in_a_sentence(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "streaming.probe")
+    world = World()
+    first = world.start()
+    world.run(20)
+    world.start()
+    world.run(30)
+    first.stop()
+    world.run(30)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [
+        f"Standing by: {_HOLDS}",
+        "Took over the rounds of cluster 'prod': probe p0 has ended.",
+    ]
+
+
+def test_a_long_wait_is_told_again_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.start()
+    world.run(20)
+    standing = world.start()
+    world.run(30)
+    caplog.set_level(logging.INFO, "streaming.probe")
+    stop = _Stop(world, 2.5 * 3_600)
+    with pytest.raises(StopRequestedError):
+        standing.turn.stand_by(stop)
+    assert [record.getMessage() for record in caplog.records] == [f"Still standing by: {_HOLDS}"] * 2
+
+
+class _Stop(threading.Event):
+    """Lets a minute pass with each look, in which the first probe makes rounds; set after some seconds."""
+
+    def __init__(self, world: World, seconds: float) -> None:
+        super().__init__()
+        self._world, self._until = world, world.now + seconds
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout == 1.0
+        until = self._world.now + 60
+        while self._world.now < until:
+            self._world.now += 5
+            self._world.probes[0].act()
+        if self._world.now >= self._until:
+            self.set()
+        return self.is_set()
+
+
+HAPPENINGS = st.lists(
+    st.tuples(
+        st.sampled_from(["start", "kill", "stop", "suspend", "resume", "fail", "slow", "clock", "down", "up", "race"]),
+        st.integers(0, 2),
+        st.sampled_from([0.5, 3.0, 9.75, 10.0, 14.0, 26.0, 40.0, 130.0]),
+    ),
+    min_size=3,
+    max_size=14,
+)
+
+
+@settings(max_examples=examples(600), deadline=None, suppress_health_check=list(HealthCheck))
+@given(HAPPENINGS)
+def test_whatever_happens_one_probe_makes_the_rounds_and_none_is_missing_for_long(
+    happenings: list[tuple[str, int, float]],
+) -> None:
+    world = World()
+    for happening, which, passes in happenings:
+        _let(world, happening, which)
+        world.run(passes)
+    world.down = False
+    for probe in world.probes:
+        probe.suspended, probe.fails, probe.takes = False, 0, 0.5
+    if not any(probe.alive for probe in world.probes):
+        world.start()
+    # In peace again: at the latest after two patiences and a round there are rounds, ...
+    world.run(2 * PATIENCE + INTERVAL + LONGEST)
+    quiet = world.now
+    world.run(12 * INTERVAL)
+    # ... of one probe, one an interval.
+    last = [each for each in world.closed if each.at > quiet]
+    assert len({each.probe for each in last}) == 1
+    assert 11 <= len(last) <= 13
+    assert _beside_an_older_run(world.log) == []
+
+
+def _let(world: World, happening: str, which: int) -> None:
+    living = [probe for probe in world.probes if probe.alive]
+    if happening == "start" or not living:
+        if len(living) < 3:
+            # Steady clocks begin anywhere.
+            world.start(clock_ahead_s=(-5_000.0, 0.0, 123_456.0)[which])
+        return
+    probe: SimulatedProbe = living[which % len(living)]
+    match happening:
+        case "kill":
+            probe.kill()
+        case "stop" if not probe.suspended:
+            probe.stop()
+        case "suspend":
+            probe.suspended = True
+        case "resume":
+            probe.suspended = False
+        case "fail":
+            probe.fails += which + 1
+        case "slow":
+            probe.takes = (0.5, 4.0, 12.0)[which]
+        case "clock":
+            world.broker_ahead_s += (-3_600.0, 90.0, 3_600.0)[which]
+        case "down" | "up":
+            world.down = happening == "down"
+        case "race":
+            other = living[(which + 1) % len(living)]
+            if other is not probe:
+                probe.writer.before_append = other.act
+        case _:
+            pass
+
+
+def _beside_an_older_run(log: list[Appended]) -> list[int]:
+    """Offsets of closing records of rounds that their probe opened although an older run had just opened one.
+
+    "Just": since the first round of its own run. The older run may have said since then that it ended.
+    """
+    runs: dict[str, int] = {}
+    numbers: dict[int, int] = {}
+    going_on: dict[str, list[tuple[int, int]]] = {}
+    found = []
+    for each in log:
+        record = each.record
+        if isinstance(record, RoundOpened) and record.ends:
+            going_on.pop(each.probe, None)
+        elif isinstance(record, RoundOpened):
+            runs[each.probe] = each.offset if record.since is None else record.since
+            numbers[each.offset] = runs[each.probe]
+            beside = [
+                offset
+                for probe, openings in going_on.items()
+                for offset, number in openings
+                if probe != each.probe and runs[each.probe] <= offset and number < runs[each.probe]
+            ]
+            if beside:
+                numbers[each.offset] = -1
+            going_on.setdefault(each.probe, []).append((each.offset, runs[each.probe]))
+        elif numbers[record.round] == -1:
+            found.append(each.offset)
+    return found
+
+
+def test_others_are_forgotten_when_they_have_been_away_for_long() -> None:
+    world = World()
+    first = world.start()
+    world.run(60)
+    first.kill()
+    world.start()
+    world.run(200)
+    others: Others = world.probes[1].turn._others
+    assert len(others._runs) <= 1
