@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Shorten the collection of tests, and the start of Spark's sessions and of brokers, also in the processes of the tests."""
+    """Shorten the collection of tests and the start of Spark and brokers, also in the processes that tests start."""
     # (Modules and tests are a million objects that all stay; Python's collector would look at them again and again.)
     gc.disable()
     from tests import prepared_spark  # noqa: PLC0415
