@@ -5,7 +5,7 @@ consumers. So a finding is about what rounds go on showing. How long that must b
 seen in a healthy group:
 
 - Lists of members, subscriptions, strategies: two rounds. A client tells all brokers within milliseconds. These are
-  told before an owner is wrong, because the next rebalance, up to 20 s later, decides by them.
+  shown before an owner is wrong, because the next rebalance, up to 20 s later, decides by them.
 - Routes: a broker registers with each name server every 30 s.
 - Client ids twice on a list: a broker keeps a connection without heartbeats for 120 s, and a Java client may have two
   to one broker right after its start (seen with 5.5.0). So it must be the same two connections for longer than that.
@@ -13,7 +13,7 @@ seen in a healthy group:
   this begins again, so then it takes `RESTLESS_MS`.
 
 Everything is watched under a name of its own (`RocketMQState.watched`), in elapsed time, and forgotten at the first
-round that does not show it. Owners that flip at each rebalance, because each decides by another view, are told by the
+round that does not show it. Owners that flip at each rebalance, because each decides by another view, are found by the
 last rounds together, and only where a view that differs has been seen as long.
 """
 

@@ -124,7 +124,7 @@ def broker_seen(
     """What one broker says of a group.
 
     A list of connections (203) has an entry per connection, as the list that clients take (38): the broker makes both
-    from one table. So the second is not asked for where the first is told.
+    from one table. So the second is not asked for where the first one answers.
 
     Args:
         place: Name, id, address, cluster and version of the broker; the rest is empty.
