@@ -362,4 +362,5 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "subscriptions_differ": (2, _finding("subscriptions_differ")),
     "duplicate_client_id": (2, _finding("duplicate_client_id")),
     "not_answering": (2, _finding("not_answering")),
+    "broker_not_answering": (2, _finding("broker_not_answering")),
 }

@@ -11,7 +11,7 @@
 --                                                                       consumed, or not before their retention ends
 --              falling_behind, rewound, ahead, may_lose_data, imbalance, rebalance_storm, mismatch,
 --              member_lists_differ, route_differs, mixed_strategies, subscriptions_differ, duplicate_client_id,
---              not_answering                                            works, but not as it should
+--              not_answering, broker_not_answering                      works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated, idle_members,
 --              never_committed                                          unknown now, about to change, or perhaps meant so
 --   health     by the worst problem: 3 critical, 2 warning, 1 unknown, one for each of the lines above; 0 ok; -1 ok,
@@ -54,6 +54,7 @@ judged AS (
       CASE WHEN contains(findings_json, '{"finding":"subscriptions_differ"') THEN 'subscriptions_differ' END,
       CASE WHEN contains(findings_json, '{"finding":"duplicate_client_id"') THEN 'duplicate_client_id' END,
       CASE WHEN contains(findings_json, '{"finding":"not_answering"') THEN 'not_answering' END,
+      CASE WHEN contains(findings_json, '{"finding":"broker_not_answering"') THEN 'broker_not_answering' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS warning,
     concat_ws(' ',

@@ -2,7 +2,7 @@
 
 When it is written: at every round, as long as the group has members, or anything of it has changed in the last twelve
 rounds; then, with `idle`, once per heartbeat. A probe that may not or could not ask something writes the event without
-it: an answer that is missing is told, never filled in from an earlier round. One event per group and round, because
+it: an answer that is missing is recorded as missing, never filled in from an earlier round. One event per group and round, because
 members, lists, routes and offsets mean something only together.
 
 The parts are the core's own inputs (`streaming.records.rocketmq`); this module says which of them can be.
@@ -75,7 +75,7 @@ class RocketMQGroupEvent(msgspec.Struct, frozen=True, tag="rocketmq_group", tag_
         time: The round's time.
         group: Group name.
         gone: None while the group is there. In its last event "deleted" (no broker has a client, an offset or a setting
-            of it, and all have answered) or "filtered" (the configuration excludes it now); then nothing else is told.
+            of it, and all have answered) or "filtered" (the configuration excludes it now); then nothing else is known.
         name_servers: Every name server of the configuration, in its order.
         brokers: Every broker address that was asked, by name and id.
         members: Every client id on a broker's list, by id.

@@ -1,6 +1,7 @@
 """Bodies of the answers that we ask for, as values with only the fields that we use (5.5.0; the same in 4.9.8).
 
-A field that a release does not write has its default. Maps whose keys are objects have them as JSON text here
+A field that a release does not write has its default. What an answer is about has none: without it an answer is not one
+that says "nothing", but none at all. Maps whose keys are objects have them as JSON text here
 (`bodies.py`); `queue_of` reads one.
 """
 
@@ -39,13 +40,13 @@ class BrokerData(msgspec.Struct, frozen=True):
 class ClusterInfo(msgspec.Struct, frozen=True):
     """Answer to GET_BROKER_CLUSTER_INFO, by broker name."""
 
-    brokerAddrTable: dict[str, BrokerData] = {}  # noqa: N815
+    brokerAddrTable: dict[str, BrokerData]  # noqa: N815
 
 
 class TopicList(msgspec.Struct, frozen=True):
     """Answer to GET_ALL_TOPIC_LIST_FROM_NAMESERVER."""
 
-    topicList: list[str] = []  # noqa: N815
+    topicList: list[str]  # noqa: N815
 
 
 class QueueData(msgspec.Struct, frozen=True):
@@ -60,8 +61,8 @@ class QueueData(msgspec.Struct, frozen=True):
 class TopicRoute(msgspec.Struct, frozen=True):
     """Answer to GET_ROUTEINFO_BY_TOPIC."""
 
-    brokerDatas: list[BrokerData] = []  # noqa: N815
-    queueDatas: list[QueueData] = []  # noqa: N815
+    brokerDatas: list[BrokerData]  # noqa: N815
+    queueDatas: list[QueueData]  # noqa: N815
     topicQueueMappingByBroker: dict[str, Any] | None = None  # noqa: N815
 
 
@@ -86,7 +87,7 @@ class Connection(msgspec.Struct, frozen=True):
 class ConsumerConnection(msgspec.Struct, frozen=True):
     """Answer to GET_CONSUMER_CONNECTION_LIST."""
 
-    connectionSet: list[Connection] = []  # noqa: N815
+    connectionSet: list[Connection]  # noqa: N815
     subscriptionTable: dict[str, Subscription] = {}  # noqa: N815
     consumeType: str | None = None  # noqa: N815
     messageModel: str | None = None  # noqa: N815
@@ -96,7 +97,7 @@ class ConsumerConnection(msgspec.Struct, frozen=True):
 class ConsumerList(msgspec.Struct, frozen=True):
     """Answer to GET_CONSUMER_LIST_BY_GROUP."""
 
-    consumerIdList: list[str] = []  # noqa: N815
+    consumerIdList: list[str]  # noqa: N815
 
 
 class ProcessQueue(msgspec.Struct, frozen=True):
@@ -129,7 +130,7 @@ class SubscriptionGroup(msgspec.Struct, frozen=True):
 class SubscriptionGroups(msgspec.Struct, frozen=True):
     """Answer to GET_ALL_SUBSCRIPTIONGROUP_CONFIG, by group."""
 
-    subscriptionGroupTable: dict[str, SubscriptionGroup] = {}  # noqa: N815
+    subscriptionGroupTable: dict[str, SubscriptionGroup]  # noqa: N815
 
 
 class RequestModeBody(msgspec.Struct, frozen=True):
@@ -148,7 +149,7 @@ class RequestModes(msgspec.Struct, frozen=True):
 class ConsumerOffsets(msgspec.Struct, frozen=True):
     """Answer to GET_ALL_CONSUMER_OFFSET: by "topic@group", then by queue id as text."""
 
-    offsetTable: dict[str, dict[str, int]] = {}  # noqa: N815
+    offsetTable: dict[str, dict[str, int]]  # noqa: N815
 
 
 class TopicOffset(msgspec.Struct, frozen=True):
@@ -162,7 +163,7 @@ class TopicOffset(msgspec.Struct, frozen=True):
 class TopicStats(msgspec.Struct, frozen=True):
     """Answer to GET_TOPIC_STATS_INFO, by queue."""
 
-    offsetTable: dict[str, TopicOffset] = {}  # noqa: N815
+    offsetTable: dict[str, TopicOffset]  # noqa: N815
 
 
 class Consumed(msgspec.Struct, frozen=True):

@@ -120,7 +120,7 @@ class _Servers:
 class Client:
     """Connections to the servers of one cluster. A context manager; not for several threads.
 
-    A connection that was lost is opened anew by the next question. If one that served an earlier call of `ask` is lost
+    A connection that was lost is opened again by the next question. If one that served an earlier call of `ask` is lost
     before it has answered anything, its questions are asked again, once: the server may have been started again
     meanwhile.
     """

@@ -1,4 +1,4 @@
-"""One connection to a server, never waiting: it is told when its socket is ready, and gives the frames that came."""
+"""One connection to a server, never waiting: called when its socket is ready, it gives the frames that came."""
 
 from __future__ import annotations
 

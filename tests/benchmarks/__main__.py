@@ -33,6 +33,7 @@ from tests.benchmarks.lake import LakeSize, lake
 from tests.benchmarks.machine import load, machine
 from tests.benchmarks.page import page
 from tests.benchmarks.reading import reading
+from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import SteadySize, steady_state
 from tests.benchmarks.verdict_inputs import inputs
@@ -62,6 +63,7 @@ _ALONE: dict[str, Callable[[Say], list[Figure]]] = {
     "alerts": alerts,
     "page": page,
     "serve": serve,
+    "rocketmq": rocketmq,
 }
 """Benchmarks that need none; the first four come first."""
 

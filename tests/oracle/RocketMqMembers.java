@@ -7,7 +7,9 @@ import java.util.Map;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
@@ -18,6 +20,7 @@ import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
  *
  *   arguments: name servers, group, topics joined by ","
  *   start STRATEGY IP INSTANCE     a member IP@INSTANCE that takes messages and commits
+ *   orderly STRATEGY IP INSTANCE   the same, but it takes them in order, under the broker's locks
  *   stop IP@INSTANCE               it leaves
  */
 public final class RocketMqMembers {
@@ -28,7 +31,7 @@ public final class RocketMqMembers {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
-            if (words[0].equals("start")) {
+            if (!words[0].equals("stop")) {
                 DefaultMQPushConsumer member = new DefaultMQPushConsumer(arguments[1], null, strategy(words[1]));
                 member.setNamesrvAddr(arguments[0]);
                 member.setClientIP(words[2]);
@@ -37,11 +40,18 @@ public final class RocketMqMembers {
                 member.setConsumeThreadMin(1);
                 member.setConsumeThreadMax(1);
                 member.setPersistConsumerOffsetInterval(1000);
+                // (30 s by default.)
+                member.setPollNameServerInterval(Integer.getInteger("members.pollNameServerInterval", 30000));
                 for (String topic : arguments[2].split(",")) {
                     member.subscribe(topic, "*");
                 }
-                member.registerMessageListener(
-                    (MessageListenerConcurrently) (messages, context) -> ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+                if (words[0].equals("orderly")) {
+                    member.registerMessageListener(
+                        (MessageListenerOrderly) (messages, context) -> ConsumeOrderlyStatus.SUCCESS);
+                } else {
+                    member.registerMessageListener(
+                        (MessageListenerConcurrently) (messages, context) -> ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+                }
                 member.start();
                 members.put(words[2] + "@" + words[3], member);
             } else {

@@ -45,17 +45,18 @@ class FollowedGroups:
         said_of: Names of all findings that any round has shown, by group.
     """
 
-    def __init__(self, name_servers: Sequence[str], groups: Sequence[str]) -> None:
+    def __init__(self, name_servers: Sequence[str], groups: Sequence[str], request_s: float = 3.0) -> None:
         """Follow groups, from before their first round.
 
         Args:
             name_servers: Addresses that are asked.
             groups: The groups.
+            request_s: How long a server may take to answer.
         """
         self._name_servers, self._groups = tuple(name_servers), tuple(groups)
         self._filters = Filters(groups=self._groups)
         self._client = Client()
-        self._cluster = RocketMQCluster(self._client, self._name_servers, self._filters)
+        self._cluster = RocketMQCluster(self._client, self._name_servers, self._filters, request_s)
         self._memory = RocketMQMemory()
         self._number, self._time = 0, _START
         self._states: dict[str, GroupState | None] = {}
@@ -107,9 +108,9 @@ class FollowedGroups:
 class Followed(FollowedGroups):
     """One group."""
 
-    def __init__(self, name_servers: Sequence[str], group: str) -> None:
+    def __init__(self, name_servers: Sequence[str], group: str, request_s: float = 3.0) -> None:
         """Follow a group, from before its first round."""
-        super().__init__(name_servers, [group])
+        super().__init__(name_servers, [group], request_s)
         self._group = group
 
     @property

@@ -30,6 +30,9 @@ class JavaMembers:
         topics: Sequence[str],
         members: Sequence[tuple[str, str, str]],
         jars: Sequence[Path] | None = None,
+        *,
+        orderly: bool = False,
+        options: Sequence[str] = (),
     ) -> None:
         """Prepare them.
 
@@ -39,10 +42,13 @@ class JavaMembers:
             topics: What they subscribe to.
             members: Strategy, address and instance of each; its id is "ADDRESS@INSTANCE".
             jars: The client's jars; default: those of 5.5.0.
+            orderly: They take messages in order, under the broker's locks.
+            options: Further options of the JVM.
         """
+        self._way = "orderly" if orderly else "start"
         self._name_servers, self._group, self._members = tuple(name_servers), group, list(members)
-        self._command = java_classes.java_command(_SOURCE, jars or classpath(_JARS), "128m")
-        self._command += [";".join(name_servers), group, ",".join(topics)]
+        java, *rest = java_classes.java_command(_SOURCE, jars or classpath(_JARS), "128m")
+        self._command = [java, *options, *rest, ";".join(name_servers), group, ",".join(topics)]
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -56,9 +62,14 @@ class JavaMembers:
         self._process.kill()
         self._process.communicate()
 
+    @property
+    def pid(self) -> int:
+        """Their JVM's process id."""
+        return self._process.pid
+
     def start(self, strategy: str, address: str, instance: str) -> None:
         """Start one more."""
-        self._order(f"start {strategy} {address} {instance}")
+        self._order(f"{self._way} {strategy} {address} {instance}")
 
     def stop(self, client_id: str) -> None:
         """Let one leave."""

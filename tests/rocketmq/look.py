@@ -11,7 +11,7 @@ from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.look import GroupParts
 from streaming.rocketmq import Client
 
-__all__ = ["holders", "look_until"]
+__all__ = ["agree", "are_dealt_evenly", "holders", "look_until"]
 
 _LIMIT_S = 60.0
 _TIME = 1_795_582_476_897
@@ -38,3 +38,32 @@ def holders(seen: GroupParts, topic: str) -> dict[str, list[str]]:
             if queue.topic == topic and not queue.dropped:
                 found.setdefault(f"{queue.broker[-1]}{queue.queue}", []).append(member.client_id)
     return dict(sorted(found.items()))
+
+
+def agree(seen: GroupParts) -> bool:
+    """Whether all brokers list the same clients: a heartbeat reaches one after the other."""
+    return len({broker.clients for broker in seen.brokers}) == 1
+
+
+def are_dealt_evenly(seen: GroupParts, topic: str, members: int, queues: int, retries: int = 2) -> bool:
+    """Whether every queue of a topic has one owner, each of so many members owns some, and its brokers list them all.
+
+    Args:
+        seen: A group of the topic's name.
+        topic: Its topic.
+        members: How many there are.
+        queues: How many queues the topic has.
+        retries: How many its topic of retries has.
+    """
+    of_topic = holders(seen, topic)
+    brokers = {queue.broker for member in seen.members for queue in member.queues or () if queue.topic == topic}
+    ids = tuple(member.client_id for member in seen.members)
+    return (
+        all(broker.clients == ids for broker in seen.brokers if broker.name in brokers)
+        # (A round asks for the topics first: one that is created meanwhile has owners and no route.)
+        and all(any(route.brokers for route in one.routes) for one in seen.topics)
+        and len(seen.members) == members
+        and [len(of) for of in of_topic.values()] == [1] * queues
+        and len({client for [client] in of_topic.values()}) == min(members, queues)
+        and [len(of) for of in holders(seen, f"%RETRY%{topic}").values()] == [1] * retries
+    )

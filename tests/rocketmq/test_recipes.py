@@ -10,7 +10,7 @@ from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.probe.rocketmq.look import GroupParts
 from streaming.records import BROADCASTING, MISSING, OK
 from tests.rocketmq.java_members import JavaMembers
-from tests.rocketmq.look import holders, look_until
+from tests.rocketmq.look import agree, holders, look_until
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
 
@@ -132,7 +132,9 @@ def test_e_a_client_id_used_twice_shows_as_two_connections_and_orphans_its_secon
 def test_a_group_that_broadcasts_keeps_its_own_offsets(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.a_group_that_broadcasts(first, topic, topic):
-        seen = look_until(first, topic, lambda seen: [len(of) for of in holders(seen, topic).values()] == [2] * 8)
+        seen = look_until(
+            first, topic, lambda seen: agree(seen) and [len(of) for of in holders(seen, topic).values()] == [2] * 8
+        )
     assert {broker.message_model for broker in seen.brokers} == {BROADCASTING}
     [of_topic] = [one for one in seen.topics if one.topic == topic]
     assert [queues.committed for queues in of_topic.queues] == [None, None]

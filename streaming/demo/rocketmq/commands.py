@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
@@ -22,6 +23,9 @@ HEART_BEAT: Final = 34
 UNREGISTER_CLIENT: Final = 35
 GET_CONSUMER_LIST_BY_GROUP: Final = 38
 NOTIFY_CONSUMER_IDS_CHANGED: Final = 40
+LOCK_BATCH_MQ: Final = 41
+UNLOCK_BATCH_MQ: Final = 42
+UNREGISTER_BROKER: Final = 104
 GET_ROUTEINFO_BY_TOPIC: Final = 105
 GET_BROKER_CLUSTER_INFO: Final = 106
 UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: Final = 200
@@ -110,6 +114,23 @@ class Commands:
         """Delete a group with its offsets on the broker of this name."""
         fields = {"groupName": group, "cleanOffset": "true"}
         self.ask(self.brokers()[broker], DELETE_SUBSCRIPTIONGROUP, fields)
+
+    def lock(self, group: str, client: str, topic: str, broker: str, queue: int) -> bool:
+        """Ask for the lock of a queue that orderly members need, in the name of a client; whether it has it now.
+
+        A broker gives it for 60 s, and to nobody else meanwhile.
+        """
+        answer = self._lock(LOCK_BATCH_MQ, group, client, topic, broker, queue)
+        return bool(read_text(answer.body or b"{}").get("lockOKMQSet"))
+
+    def unlock(self, group: str, client: str, topic: str, broker: str, queue: int) -> None:
+        """Give up a client's lock of a queue."""
+        self._lock(UNLOCK_BATCH_MQ, group, client, topic, broker, queue)
+
+    def _lock(self, code: int, group: str, client: str, topic: str, broker: str, queue: int) -> Frame:
+        place = {"topic": topic, "brokerName": broker, "queueId": queue}
+        body = {"consumerGroup": group, "clientId": client, "mqSet": [place]}
+        return self.ask(self.brokers()[broker], code, {}, json.dumps(body).encode())
 
     def register(self, address: str) -> None:
         """Make a broker register with its name servers now, in full; by itself it does so every 30 s.

@@ -68,6 +68,7 @@ class Member:
         orderly: bool = False,
         away_from: Iterable[str] = (),
         rebalance_s: float = _REBALANCE_S,
+        route_s: float = _ROUTE_S,
         pulls: bool = True,
         language: str = "JAVA",
         seed: int | None = None,
@@ -85,6 +86,7 @@ class Member:
             orderly: What it says of itself; it takes no locks.
             away_from: Names of brokers that it sends no heartbeat to, and does not ask.
             rebalance_s: From one rebalance to the next where nobody reports a change.
+            route_s: From one question for its routes to the next.
             pulls: It pulls messages and commits; else it only holds queues.
             language: What it says of itself.
             seed: Of the broker that it asks for the list; None for a random one each time, as the Java client does.
@@ -95,7 +97,7 @@ class Member:
         self._strategy = strategy_named(strategy, options)
         self._model, self._orderly, self._language = model, orderly, language
         self._away = set(away_from)
-        self._rebalance_s, self._pulls = rebalance_s, pulls
+        self._rebalance_s, self._route_s, self._pulls = rebalance_s, route_s, pulls
         self._random = random.Random(seed)  # noqa: S311  (no secret)
         self._selector = selectors.DefaultSelector()
         self._connections: dict[str, Connection] = {}
@@ -197,7 +199,7 @@ class Member:
                 self._lose_the_avoided()
             if now >= due["route"]:
                 self._find_routes()
-                due["route"] = now + _ROUTE_S
+                due["route"] = now + self._route_s
             if now >= due["heartbeat"]:
                 self._heartbeat()
                 due["heartbeat"] = now + _HEARTBEAT_S

@@ -6,7 +6,8 @@
     D  a member that lost its way to one broker: lists differ at once, owners only at the next rebalance
     E  one client id used by two processes: the second one's share belongs to nobody
 
-Each is a context manager that yields the group's members, who rebalance every second so that it shows at once.
+Each is a context manager that yields the group's members, who rebalance every second so that it shows at once, and in
+a sound group also ask for their routes every second.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Final
 from streaming.demo.rocketmq.member import Member
 
 FAST_S: Final = 1.0
-"""From one rebalance to the next, where the Java client takes 20 s."""
+"""From one rebalance to the next, where the Java client takes 20 s; from one route to the next, where it takes 30."""
 
 
 @contextmanager
@@ -26,7 +27,11 @@ def steady(
     name_servers: Sequence[str], group: str, topics: Sequence[str], count: int = 3, strategy: str = "AVG"
 ) -> Iterator[list[Member]]:
     """A group in which nothing is wrong."""
-    with _running([_member(name_servers, group, number, topics, strategy) for number in range(count)]) as members:
+    members = [
+        Member(name_servers, group, _client(number), topics, strategy, rebalance_s=FAST_S, route_s=FAST_S)
+        for number in range(count)
+    ]
+    with _running(members):
         yield members
 
 

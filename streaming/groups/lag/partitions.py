@@ -63,7 +63,15 @@ class Measured:
     __slots__ = ("ahead_by", "end", "lag", "lag_read_committed", "lost", "reason", "stable", "start")
 
     def __init__(
-        self, committed: int, end: int, stable: int, start: int, reason: str | None, start_before: int = -1
+        self,
+        committed: int,
+        end: int,
+        stable: int,
+        start: int,
+        reason: str | None,
+        start_before: int = -1,
+        *,
+        empty_counts: bool = False,
     ) -> None:
         self.end = end if end >= 0 else None
         self.stable = stable if stable >= 0 else None
@@ -71,7 +79,10 @@ class Measured:
         if reason is None and end < 0:
             reason = "high_watermark_unknown"
         if reason is None and committed < 0:
-            reason = "no_commit"
+            if empty_counts and 0 <= end == start:
+                committed = start  # wherever the group begins, nothing can be read
+            else:
+                reason = "no_commit"
         self.reason: str | None = reason
         self.lag: int | None = None
         self.lag_read_committed: int | None = None
@@ -143,7 +154,13 @@ def offsets_of(packed: bytes, count: int) -> array[int]:
 
 
 def measure(
-    state: PartitionState, partition: int, topic: TopicObservation | None, offsets: Offsets, held: bool
+    state: PartitionState,
+    partition: int,
+    topic: TopicObservation | None,
+    offsets: Offsets,
+    held: bool,
+    *,
+    empty_counts: bool = False,
 ) -> Measured:
     """Measure one partition at a round.
 
@@ -153,6 +170,7 @@ def measure(
         topic: The topic in the round; None if the round did not show it.
         offsets: The topic's offsets, unpacked.
         held: An open transaction blocks the offsets log: there may be commits that cannot be read yet.
+        empty_counts: Lag of a partition that holds no record is 0, also without a commit.
     """
     if topic is None or topic.partitions is None:
         unseen = "topic_not_visible" if topic is None else "topic_does_not_exist"
@@ -161,7 +179,15 @@ def measure(
         return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
     end, stable, start = offsets
     reason = "offsets_blocked" if held else None if state.of_topic is None else "topic_recreated"
-    return Measured(state.committed, end[partition], stable[partition], start[partition], reason, state.start)
+    return Measured(
+        state.committed,
+        end[partition],
+        stable[partition],
+        start[partition],
+        reason,
+        state.start,
+        empty_counts=empty_counts,
+    )
 
 
 Offsets: TypeAlias = "tuple[array[int], array[int], array[int]]"
@@ -179,7 +205,7 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
     """
     if measured.start is not None:
         state.start = measured.start
-    if measured.lag is None or measured.end is None:
+    if measured.lag is None or measured.end is None or state.committed < 0:
         look_away(state.trend)
         return
     commits = state.sampled_commits > 0

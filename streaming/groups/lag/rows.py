@@ -1,4 +1,7 @@
-"""Rows of `lag` at one round, and their sums over the group."""
+"""Rows of `lag` at one round, and their sums over the group.
+
+(Longer than 400 lines: one pass over the partitions does all of it, because a second one would cost as much again.)
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,15 @@ class Totals:
             self.lost.setdefault(topic, {})[partition] = lost
 
 
-def lag_rows(state: GroupState, observation: GroupObservation, context: Context, passed: int, rounds: int) -> Totals:
+def lag_rows(
+    state: GroupState,
+    observation: GroupObservation,
+    context: Context,
+    passed: int,
+    rounds: int,
+    *,
+    empty_counts: bool = False,
+) -> Totals:
     """Judge the lag of every partition at a round, and write rows for the partitions that have changed.
 
     Args:
@@ -122,11 +133,12 @@ def lag_rows(state: GroupState, observation: GroupObservation, context: Context,
         context: Rows are written here.
         passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
+        empty_counts: Lag of a partition that holds no record is 0, also without a commit.
 
     Returns:
         The sums over the partitions of subscribed topics.
     """
-    return _Round(state, observation, context, passed, rounds).measure()
+    return _Round(state, observation, context, passed, rounds, empty_counts).measure()
 
 
 class _Round:
@@ -138,6 +150,7 @@ class _Round:
         "_begins",
         "_context",
         "_doubtful",
+        "_empty_counts",
         "_held",
         "_now",
         "_observation",
@@ -154,8 +167,15 @@ class _Round:
     )
 
     def __init__(
-        self, state: GroupState, observation: GroupObservation, context: Context, passed: int, rounds: int
+        self,
+        state: GroupState,
+        observation: GroupObservation,
+        context: Context,
+        passed: int,
+        rounds: int,
+        empty_counts: bool,
     ) -> None:
+        self._empty_counts = empty_counts
         self._state, self._observation, self._context = state, observation, context
         self._passed, self._rounds = passed, rounds
         record = state.live_record()
@@ -241,7 +261,7 @@ class _Round:
                 continue
             if known.of_topic is not None:
                 offset_events.settle(known, seen)
-            measured = lag.measure(known, partition, seen, offsets, self._held)
+            measured = lag.measure(known, partition, seen, offsets, self._held, empty_counts=self._empty_counts)
             if (
                 ours
                 and -1 < known.committed < known.start

@@ -41,7 +41,7 @@ _CLASSES: Final = {
 }
 
 BY_CONFIGURATION: Final = frozenset({"CONFIG"})
-"""Strategies that may give a queue to several clients, because they are told to."""
+"""Strategies that may give a queue to several clients, because their parameters say so."""
 
 _FIRST_MACHINE_ROOM: Final = (4, 8, 0)
 """Before this release MACHINE_ROOM gave queues of other rooms (apache/rocketmq#2477)."""
@@ -159,7 +159,7 @@ class Computed:
             clients: The group's clients by one broker, duplicates kept.
 
         Raises:
-            AssignorError: It cannot be told.
+            AssignorError: It is not known.
         """
         of_view = self._found.setdefault((runs.name, queues, clients), {})
         if client not in of_view:

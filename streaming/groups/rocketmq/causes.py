@@ -62,8 +62,7 @@ def _of_members(before: Facts, after: Facts, had: set[str], have: set[str]) -> I
 
 
 def _of_brokers(before: Routes, after: Routes, known: frozenset[str]) -> Iterable[Cause]:
-    was = {broker for brokers in before.values() for broker in brokers}
-    now = {broker for brokers in after.values() for broker in brokers}
+    was, now = _brokers(before), _brokers(after)
     for broker in sorted(was - now):
         yield cause(causes.BROKER_DOWN, "in no route of the group's topics any more", before=broker)
     for broker in sorted(now - was):
@@ -75,9 +74,7 @@ def _of_brokers(before: Routes, after: Routes, known: frozenset[str]) -> Iterabl
 
 def _of_queues(before: Routes, after: Routes) -> Iterable[Cause]:
     """Topics that have other queues on brokers that were there before and are there now."""
-    was = {broker for brokers in before.values() for broker in brokers}
-    now = {broker for brokers in after.values() for broker in brokers}
-    both = was & now
+    both = _brokers(before) & _brokers(after)
     changes = []
     for topic in sorted(before.keys() | after.keys()):
         old = {broker: count for broker, count in before.get(topic, {}).items() if broker in both}
@@ -85,6 +82,10 @@ def _of_queues(before: Routes, after: Routes) -> Iterable[Cause]:
         if old != new and topic in before and topic in after:
             changes.append(TopicChange(topic, _counts(old), _counts(new)))
     return of_topics(causes.PARTITIONS_CHANGED, changes, "name servers tell other readable queues of it")
+
+
+def _brokers(routes: Routes) -> set[str]:
+    return {broker for brokers in routes.values() for broker in brokers}
 
 
 def _counts(brokers: Mapping[str, int]) -> str:
@@ -117,7 +118,10 @@ def _of_views(before: Facts, after: Facts, staying: list[str]) -> Iterable[Cause
         yield cause(
             causes.NAME_SERVER_DIFFERS, evidence, before=", ".join(before.poorer), after=", ".join(after.poorer)
         )
-    both = before.lists.keys() & after.lists.keys()
+    # (Members tell the brokers of their topics that they are there: one that gets a topic, or loses it, has another
+    # list for that reason.)
+    routed = _brokers(before.routes) & _brokers(after.routes)
+    both = before.lists.keys() & after.lists.keys() & routed
     entries = [(Counter(before.lists[broker]), Counter(after.lists[broker])) for broker in both]
     moved = [client for client in staying if any(old[client] != new[client] for old, new in entries)]
     yield from of_members(

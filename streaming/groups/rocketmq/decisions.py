@@ -161,8 +161,14 @@ def _facts(mine: RocketMQState, settled: Settling, views: Views) -> Facts:
     def kept(new: Mapping[str, _Told], old: Mapping[str, _Told]) -> dict[str, _Told]:
         return {client: old[client] for client in untold if client in old} | dict(new)
 
+    last = {
+        name: clients
+        for name, clients in before.lists.items()
+        if name not in now.lists and not frozenset(views.unseen).isdisjoint(clients)
+    }
     return msgspec.structs.replace(
         now,
+        lists=dict(sorted({**last, **now.lists}.items())),
         strategies=kept(now.strategies, before.strategies),
         subscriptions=kept(now.subscriptions, before.subscriptions),
         expressions=kept(now.expressions, before.expressions),

@@ -37,6 +37,10 @@ from streaming.records import (
 KEPT_BY_MEMBERS: Final = "kept_by_members"
 """Why the lag of a BROADCASTING group is not known."""
 
+COMMITS_NOT_TOLD: Final = "commits_not_told"
+"""Why the lag of queues is not known whose broker told their ends and not the committed offsets: those of an earlier
+round against the ends of this one would be a lag that need not exist."""
+
 
 def as_any_group(views: Views, members: int) -> GroupObservation:
     """The round as an observation of any group, its topics by place."""
@@ -60,10 +64,23 @@ def as_any_group(views: Views, members: int) -> GroupObservation:
     )
 
 
+def untold(views: Views) -> frozenset[str]:
+    """Places of which the round has no committed offsets, though the group does not keep them itself."""
+    if views.message_model == BROADCASTING:
+        return frozenset()
+    return frozenset(
+        place_of(topic, queues.broker)
+        for topic, seen in views.topics.items()
+        for queues in seen.queues
+        if queues.answer == OK and queues.committed is None
+    )
+
+
 def _topics(views: Views) -> Iterable[TopicObservation]:
+    without = untold(views)
     for topic, seen in sorted(views.topics.items()):
         for queues in seen.queues:
-            if queues.answer == OK and queues.max:
+            if queues.answer == OK and queues.max and place_of(topic, queues.broker) not in without:
                 yield TopicObservation(
                     topic=place_of(topic, queues.broker),
                     topic_id=None,
@@ -105,10 +122,14 @@ def write_lag(
     context: Context,
     passed: int,
     rounds: int,
-    *,
-    broadcasts: bool,
+    views: Views,
 ) -> Totals:
     """Judge the lag of every queue at a round, and write rows of those that have changed.
+
+    A queue without a message has lag 0 also without a commit, as most topics of retries have none. Of one with messages
+    and without a commit nobody can tell: where the group begins is for its member to decide when it takes the queue
+    (`consumeFromWhere`), and RocketMQ itself says both: `mqadmin consumerProgress` (208) counts from 0, the broker's
+    metrics count everything as consumed (`ConsumerLagCalculator`).
 
     Args:
         state: The group's state, including this round.
@@ -116,12 +137,18 @@ def write_lag(
         context: Rows are written here.
         passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
-        broadcasts: Its members keep their offsets themselves (BROADCASTING).
+        views: The round.
     """
     begin = len(context.rows.lag)
-    totals = lag_rows(state, observation, context, passed, rounds)
+    broadcasts, without = views.message_model == BROADCASTING, untold(views)
+    totals = lag_rows(state, observation, context, passed, rounds, empty_counts=not broadcasts)
     offset_events.note(state, state.clock.now, context.rows.lag[begin:])
-    context.rows.lag[begin:] = [as_queue(row) for row in context.rows.lag[begin:]]
+    context.rows.lag[begin:] = [
+        msgspec.structs.replace(as_queue(row), reason=COMMITS_NOT_TOLD)
+        if row.topic in without and not row.ended
+        else as_queue(row)
+        for row in context.rows.lag[begin:]
+    ]
     if broadcasts:
         context.rows.lag[begin:] = [
             msgspec.structs.replace(row, reason=KEPT_BY_MEMBERS) if row.reason == NO_COMMIT else row

@@ -45,7 +45,8 @@ def judge_rocketmq_round(
     mine = state.rocketmq = state.rocketmq or RocketMQState()
     current = state.classic.current
     assumed = {member.member_id: member for member in current.record.members} if current is not None else {}
-    views = Views(seen, context.config.allocation(context.group), assumed)
+    listed = mine.facts.lists if mine.facts is not None else {}
+    views = Views(seen, context.config.allocation(context.group), assumed, listed)
     observation = as_any_group(views, len(views.clients))
     follow(state, mine, views, observation, context)
     _see_views(mine, views)
@@ -53,7 +54,7 @@ def judge_rocketmq_round(
     write_broker_members(mine, views, observation, context)
     take_commits(state, views)
     note_commits(state, observation)
-    totals = write_lag(state, observation, context, passed, rounds, broadcasts=views.message_model == BROADCASTING)
+    totals = write_lag(state, observation, context, passed, rounds, views)
     _write_health(state, mine, views, observation, context, totals)
     mine.seen_at = state.clock.now
 

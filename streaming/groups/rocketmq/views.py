@@ -48,11 +48,13 @@ class Views:
         observation: The round.
         allocation: Parameters of its strategies.
         assumed: Members of the newest decision, by id: what a member held that does not answer now.
+        listed: Clients on each broker's list at that decision, by broker name: who could know of a member.
     """
 
     observation: RocketMQObservation
     allocation: Allocation
     assumed: Mapping[str, Member] = field(default_factory=dict)
+    listed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def told(self) -> dict[str, MemberSeen]:
@@ -78,8 +80,44 @@ class Views:
 
     @cached_property
     def clients(self) -> tuple[str, ...]:
-        """Ids of all clients that are on any list."""
-        return tuple(sorted(set(chain.from_iterable(self.lists.values()))))
+        """Ids of all clients that are on any list, and of those that nobody can tell of."""
+        return tuple(sorted({*self._on_lists, *self.unseen}))
+
+    @cached_property
+    def unseen(self) -> tuple[str, ...]:
+        """Members of the newest decision that nobody can tell of: no broker that listed them then answers now.
+
+        That they are gone would be a guess. One that another broker lists is seen; one that a broker has taken off its
+        list is gone.
+        """
+        return tuple(
+            sorted(
+                client
+                for client in self.assumed.keys() - self._on_lists
+                if (of := [name for name, clients in self.listed.items() if client in clients])
+                and self.lists.keys().isdisjoint(of)
+            )
+        )
+
+    @cached_property
+    def not_answering(self) -> dict[str, str]:
+        """How brokers answered that should tell the group's members and do not (one of `ANSWERS`), by name, sorted.
+
+        Those of the routes of its topics, and those that alone could tell of members; "missing" where no name server
+        knows the broker any more.
+        """
+        should = set(chain.from_iterable(self.routes.values()))
+        should |= {name for name, clients in self.listed.items() if not self._unseen_set.isdisjoint(clients)}
+        answers = {broker.name: broker.answer for broker in reversed(self.observation.brokers)}
+        return {name: answers.get(name, MISSING) for name in sorted(should - self.lists.keys())}
+
+    @cached_property
+    def _unseen_set(self) -> frozenset[str]:
+        return frozenset(self.unseen)
+
+    @cached_property
+    def _on_lists(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(self.lists.values()))
 
     @cached_property
     def topics(self) -> dict[str, TopicSeen]:

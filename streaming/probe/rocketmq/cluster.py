@@ -10,7 +10,7 @@
     every master        now and then: when the messages before the committed offsets were stored (317)
 
 Committed offsets come before the ends, so that no lag is negative by that order. Nothing is asked per queue. An event
-has what each server said; a server or client that does not answer is told as such.
+has what each server said; a server or client that does not answer is there with the reason.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ class RocketMQCluster:
             if isinstance(answer, Frame) and answer.code not in (codes.SUCCESS, codes.CONSUMER_NOT_ONLINE):
                 refused.append((group, len(seen.setdefault(group, [])), place.address))
             seen.setdefault(group, []).append(one)
-        # Whoever may not see connections may still see the list that every client takes.
+        # A user that may not see connections may still see the list that every client takes.
         code = Request.GET_CONSUMER_LIST_BY_GROUP
         listed = self._ask([Question(at, code, {"consumerGroup": group}) for group, _, at in refused], deadline)
         for (group, index, _), answer in zip(refused, listed, strict=True):
@@ -343,7 +343,7 @@ class RocketMQCluster:
     def _ask_consumed(self, told: _Told, time: int, deadline: Deadline) -> None:
         """When the messages before the committed offsets were stored, asked once a minute.
 
-        The message before an offset stays the same, so its time is told for as long as the offset stays.
+        The message before an offset stays the same, so its time is known for as long as the offset stays.
         """
         if self._consumed_at >= 0 and 0 <= time - self._consumed_at < _CONSUMED_EVERY_MS:
             return

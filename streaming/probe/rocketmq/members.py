@@ -19,6 +19,10 @@ _TIMEOUTS_PER_BROKER = 8
 """After so many clients without an answer a broker is asked for no more in the round: its threads are taken."""
 
 
+_BROKERS_PER_CLIENT = 2
+"""Brokers that are asked for a client in one round. A client that is silent through both does not answer."""
+
+
 class MemberQuestions:
     """Remembers from round to round which clients did not answer."""
 
@@ -48,30 +52,8 @@ class MemberQuestions:
             time: The round's time, ms.
             deadline: Of the round.
         """
-        waiting: dict[str, list[tuple[str, str]]] = {}
-        channels: dict[tuple[str, str], ChannelSeen] = {}
-        found: dict[tuple[str, str], MemberSeen] = {}
-        for group, brokers in seen.items():
-            lists: dict[str, list[str]] = {}
-            for broker in brokers:
-                for client in broker.clients:
-                    lists.setdefault(client, []).append(broker.address)
-                for channel in broker.channels or ():
-                    channels.setdefault((group, channel.client_id), channel)
-            for client, addresses in lists.items():
-                if self._silent.is_left_alone(group, client, time):
-                    found[group, client] = _not_asked(client, channels.get((group, client)))
-                else:
-                    # (Any broker that knows it will do; so each has its share of the questions.)
-                    place = addresses[len(found) % len(addresses)]
-                    found[group, client] = _not_asked(client, channels.get((group, client)))
-                    waiting.setdefault(place, []).append((group, client))
-        late: Counter[str] = Counter()
-        while any(waiting.values()):
-            asked: list[tuple[str, str, str]] = []
-            for address, pairs in waiting.items():
-                asked += [(address, *pair) for pair in pairs[:_AT_ONCE_PER_BROKER]]
-                del pairs[:_AT_ONCE_PER_BROKER]
+        round_of = _Round(seen, lambda group, client: self._silent.is_left_alone(group, client, time))
+        while asked := round_of.next_questions():
             code = Request.GET_CONSUMER_RUNNING_INFO
             questions = [
                 Question(
@@ -80,16 +62,73 @@ class MemberQuestions:
                 for address, group, client in asked
             ]
             for (address, group, client), answer in zip(asked, self._ask(questions, deadline), strict=True):
-                one = parts.member_seen(client, address, answer, channels.get((group, client)), cuts[group])
-                found[group, client] = one
-                self._silent.heard(group, client, time, answered=one.answer != TIMEOUT)
-                late[address] += one.answer == TIMEOUT
-                if late[address] >= _TIMEOUTS_PER_BROKER or (isinstance(answer, Unanswered) and not answer.late):
-                    waiting[address].clear()
+                channel = round_of.channels.get((group, client))
+                one = parts.member_seen(client, address, answer, channel, cuts[group])
+                round_of.take(group, one, address, lost=isinstance(answer, Unanswered) and not answer.late)
+        for group, client in round_of.tried:
+            self._silent.heard(group, client, time, answered=round_of.found[group, client].answer != TIMEOUT)
         members: dict[str, list[MemberSeen]] = {}
-        for (group, _), one in sorted(found.items()):
+        for (group, _), one in sorted(round_of.found.items()):
             members.setdefault(group, []).append(one)
         return {group: tuple(of_group) for group, of_group in members.items()}
+
+
+class _Round:
+    """Whom to ask for which client next, and what has come, in one round.
+
+    Attributes:
+        found: What each client says, by group and client; "not_asked" until it was asked.
+        tried: Brokers that a client was asked through.
+        channels: A connection of each client, where a broker told one.
+    """
+
+    def __init__(self, seen: Mapping[str, Sequence[BrokerSeen]], is_left_alone: Callable[[str, str], bool]) -> None:
+        self.found: dict[tuple[str, str], MemberSeen] = {}
+        self.tried: dict[tuple[str, str], list[str]] = {}
+        self.channels: dict[tuple[str, str], ChannelSeen] = {}
+        self._waiting: dict[str, list[tuple[str, str]]] = {}
+        self._brokers: dict[tuple[str, str], list[str]] = {}
+        self._late: Counter[str] = Counter()
+        for group, brokers in seen.items():
+            lists: dict[str, list[str]] = {}
+            for broker in brokers:
+                for client in broker.clients:
+                    lists.setdefault(client, []).append(broker.address)
+                for channel in broker.channels or ():
+                    self.channels.setdefault((group, channel.client_id), channel)
+            for client, addresses in lists.items():
+                if not is_left_alone(group, client):
+                    # (Any broker that knows it will do; so each has its share of the questions.)
+                    place = addresses[len(self.found) % len(addresses)]
+                    self._waiting.setdefault(place, []).append((group, client))
+                self._brokers[group, client] = list(dict.fromkeys(addresses))
+                self.found[group, client] = _not_asked(client, self.channels.get((group, client)))
+
+    def next_questions(self) -> list[tuple[str, str, str]]:
+        """Broker, group and client of the questions that can be asked at once now."""
+        asked = []
+        for address, pairs in self._waiting.items():
+            asked += [(address, *pair) for pair in pairs[:_AT_ONCE_PER_BROKER]]
+            del pairs[:_AT_ONCE_PER_BROKER]
+        return asked
+
+    def take(self, group: str, one: MemberSeen, address: str, *, lost: bool) -> None:
+        """Take in what came through a broker; `lost` if the connection to it was."""
+        key = group, one.client_id
+        tried = self.tried.setdefault(key, [])
+        tried.append(address)
+        if one.answer != TIMEOUT:
+            self.found[key] = one
+            return
+        if len(tried) == 1:
+            self.found[key] = one
+        self._late[address] += 1
+        if lost or self._late[address] >= _TIMEOUTS_PER_BROKER:
+            self._waiting[address].clear()
+        # The silence may be the broker's.
+        others = [at for at in self._brokers[key] if at not in tried and self._late[at] < _TIMEOUTS_PER_BROKER]
+        if others and len(tried) < _BROKERS_PER_CLIENT:
+            self._waiting.setdefault(others[0], []).append(key)
 
 
 def _not_asked(client: str, channel: ChannelSeen | None) -> MemberSeen:

@@ -78,7 +78,7 @@ def round_of_groups(
         look: What the round saw.
         memory: From the closed round before.
         filters: What is watched.
-        period_ms: An idle group is told once within it.
+        period_ms: An idle group has one event within it.
     """
     brokers = {name: at for name, at in memory.brokers.items() if 0 <= time - at < _BROKER_KNOWN_MS}
     brokers |= dict.fromkeys(look.brokers, time)

@@ -46,6 +46,9 @@ _MAX_OFFSET = 2**63 - 1
 _LAST_TIMESTAMP_MS = 253_402_300_799_999
 _MAX_INT = 2**31 - 1
 
+_NO_CONSUMER: Final = "no consumer for this group"
+"""Remark of `ConsumerManageProcessor.getConsumerListByGroup` for a group without members (4.0 to 5.5)."""
+
 # `MQVersion.Version`: an ordinal each for a snapshot and its release, ten releases a minor, ten minors a major.
 _ORDINAL_4_0_0, _ORDINAL_5_0_0, _ORDINAL_6_0_0 = 213, 413, 613
 
@@ -121,7 +124,7 @@ def broker_seen(
     """What one broker says of a group.
 
     A list of connections (203) has an entry per connection, as the list that clients take (38): the broker makes both
-    from one table. So the second is not asked for where the first is told.
+    from one table. So the second is not asked for where the first one answers.
 
     Args:
         place: Name, id, address, cluster and version of the broker; the rest is empty.
@@ -160,7 +163,12 @@ def broker_seen(
 def with_list(seen: BrokerSeen, listed: Answer, cut: set[str]) -> BrokerSeen:
     """The same with the broker's list of clients (38), where it did not tell the connections."""
     answer, reason, told = outcome(listed, answers.ConsumerList)
-    if not isinstance(listed, Unanswered) and listed.code == codes.SYSTEM_ERROR and answer == ERROR:
+    # (It has no code of its own; any other error says nothing about members.)
+    if (
+        not isinstance(listed, Unanswered)
+        and listed.code == codes.SYSTEM_ERROR
+        and _NO_CONSUMER in (listed.remark or "")
+    ):
         answer, reason = NONE, None
     clients = sorted(client for client in (told.consumerIdList if told else ()) if 0 < len(client) <= LONGEST_CLIENT)
     if (told is not None and len(clients) < len(told.consumerIdList)) or len(clients) > MOST_CLIENTS:

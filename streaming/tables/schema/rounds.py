@@ -64,7 +64,7 @@ LAG: Final = Table(
         Column(
             "reason",
             STRING,
-            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), high_watermark_unknown, offsets_blocked, topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit belongs to an earlier topic of the same name), ended",
+            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), commits_not_told (RocketMQ), high_watermark_unknown, offsets_blocked, topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit belongs to an earlier topic of the same name), ended",
         ),
         Column(
             "commits",
@@ -157,7 +157,7 @@ GROUP_HEALTH: Final = Table(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, idle_members, never_committed, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, orderly_not_locked",
+            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, idle_members, never_committed, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.groups.rocketmq.findings import OWNERS_MS
+from streaming.groups.rocketmq.owners import OWNERS_MS
 from tests.groups.rocketmq.world import AVG, CIRCLE, A, B, C, Client, World, three
 
 

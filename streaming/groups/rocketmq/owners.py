@@ -1,0 +1,160 @@
+"""Findings about owners: queues that several members hold, or none, and the split brain behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from streaming.groups.health.columns import Found, some
+from streaming.groups.rocketmq.allocation import BY_CONFIGURATION, Queue
+from streaming.groups.rocketmq.state import RocketMQState
+from streaming.groups.rocketmq.verdicts import SETTLED_MS
+from streaming.groups.rocketmq.views import Views, queues_of
+from streaming.groups.rocketmq.watch import Watch, found_after
+from streaming.records import OK, QueuesSeen
+
+SPLIT_BRAIN: Final = "split_brain"
+DOUBLY_HELD: Final = "doubly_held"
+HELD_BY_NOBODY: Final = "held_by_nobody"
+
+OWNERS_MS: Final = SETTLED_MS
+
+_LOOKS: Final = 16
+"""Newest rounds that count for owners that flip."""
+
+_FLIPS: Final = 3
+"""So many of them with a wrong owner are no transient, where views have differed for as long."""
+
+_LONGEST: Final = 1_000
+"""Characters of the longest detail: it holds those of other findings."""
+
+_Detail = Callable[[Sequence[tuple[str, Queue]]], str]
+
+
+class Owners:
+    """Queues that have several owners or none at this round, and since when."""
+
+    def __init__(self, watch: Watch, views: Views, now: int, least: int) -> None:
+        self._watch, self._views, self._now, self._least = watch, views, now, least
+        self.doubly: list[tuple[str, Queue]] = []
+        self.nobody: list[tuple[str, Queue]] = []
+        for topic in views.judged_topics:
+            if not views.is_mapped(topic):
+                self._topic(topic)
+
+    @property
+    def least(self) -> int:
+        """For how long an owner must have been wrong, ms."""
+        return self._least
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether any queue has not exactly one owner."""
+        return bool(self.doubly or self.nobody)
+
+    def _topic(self, topic: str) -> None:
+        views = self._views
+        holders, subscribed = views.holders[topic], views.subscribers[topic]
+        names = {views.runs[client].name for client in subscribed if client in views.runs}
+        if not names & BY_CONFIGURATION:
+            # (By their own word now: what a member held that does not answer may be somebody else's by now.)
+            self.doubly += [
+                (topic, queue)
+                for queue, of in sorted(holders.items())
+                if sum(client in views.told for client in of) > 1
+            ]
+        # A member of which nobody knows what it holds now may hold them.
+        if any(
+            (client not in views.told or views.held[client] is None)
+            and topic in (views.subscribed_by(client) or {topic})
+            for client in views.clients
+        ):
+            return
+        orphans = [queue for queue in queues_of(views.routes[topic]) if queue not in holders]
+        if any("MACHINE_ROOM" in name or name in BY_CONFIGURATION for name in names):
+            # Left out by the configuration: no fault, unless something is there to read.
+            orphans = [queue for queue in orphans if self._unread(topic, queue)]
+        self.nobody += [(topic, queue) for queue in orphans]
+
+    def findings(self) -> Iterator[Found]:
+        """The findings on queues that have been so for long enough."""
+        yield from self._of(DOUBLY_HELD, self.doubly, self._doubly_detail)
+        yield from self._of(HELD_BY_NOBODY, self.nobody, self._nobody_detail)
+
+    def _of(self, name: str, queues: Sequence[tuple[str, Queue]], detail: _Detail) -> Iterator[Found]:
+        lasted, lasting = -1, []
+        for topic, (broker, number) in queues:
+            if not self._watch.has_room():
+                break
+            longest = self._watch.see(f"{name} {topic}@{broker} {number}")
+            lasted = max(lasted, longest)
+            if longest >= self._least:
+                lasting.append((topic, (broker, number)))
+        if queues:
+            yield found_after(name, lasted, self._least, detail(lasting), self._now)
+
+    def _doubly_detail(self, queues: Sequence[tuple[str, Queue]]) -> str:
+        texts = [
+            f"{_text(topic, queue)} by {some(self._views.holders[topic].get(queue, ()))}" for topic, queue in queues
+        ]
+        return f"{_count(len(queues))} by two or more members, which consume the same messages: {some(texts)}"
+
+    def _nobody_detail(self, queues: Sequence[tuple[str, Queue]]) -> str:
+        unread = {of: self._unread(*of) for of in queues}
+        never = sum(self._committed(*of) is None for of in queues)
+        lag = sum(count or 0 for count in unread.values())
+        behind = [of for of in queues if unread[of]]
+        parts = [f"{len(behind)} with {lag:,} unread messages" if behind else "none with unread messages"]
+        if never:
+            parts.append(f"{never} never consumed")
+        first = [_text(*of) for of in sorted(queues, key=lambda of: (-(unread[of] or 0), of))]
+        return f"{_count(len(queues))} by no member ({', '.join(parts)}): {some(first)}"
+
+    def _unread(self, topic: str, queue: Queue) -> int | None:
+        """Messages of a queue that the group has not consumed; None if unknown."""
+        seen = self._offsets(topic, queue)
+        if seen is None:
+            return None
+        committed = seen.committed[queue[1]] if seen.committed is not None else -1
+        end, start = seen.max[queue[1]], seen.min[queue[1]]
+        return None if end < 0 else max(0, end - max(committed, start, 0))
+
+    def _committed(self, topic: str, queue: Queue) -> int | None:
+        seen = self._offsets(topic, queue)
+        if seen is None or seen.committed is None:
+            return 0  # nobody knows
+        return seen.committed[queue[1]] if seen.committed[queue[1]] >= 0 else None
+
+    def _offsets(self, topic: str, queue: Queue) -> QueuesSeen | None:
+        for seen in self._views.topics[topic].queues:
+            if seen.broker == queue[0] and seen.answer == OK and queue[1] < len(seen.max):
+                return seen
+        return None
+
+
+def split_brain(
+    mine: RocketMQState, watch: Watch, owners: Owners, differing: Sequence[Found], now: int
+) -> Iterator[Found]:
+    """The finding `split_brain`: views that differ, and owners that are wrong because of it, lasting or flipping."""
+    mine.wrong = (mine.wrong << 1 | owners.is_wrong) & ((1 << _LOOKS) - 1)
+    if not differing:
+        return
+    since = min(one.since for one in differing)
+    lasting = watch.longest((f"{DOUBLY_HELD} ", f"{HELD_BY_NOBODY} ")) >= owners.least
+    flipping = now - since >= OWNERS_MS and mine.wrong.bit_count() >= _FLIPS
+    if lasting or flipping:
+        wrong = [
+            *(f"{_text(*of)} is held twice" for of in owners.doubly),
+            *(f"{_text(*of)} is held by nobody" for of in owners.nobody),
+        ]
+        what = some(wrong) if wrong else "queues change owners from one rebalance to the next"
+        why = "; ".join(f"{one.name} ({one.detail})" for one in differing)
+        yield Found(SPLIT_BRAIN, since, f"{what}, because members see different groups: {why}"[:_LONGEST])
+
+
+def _text(topic: str, queue: Queue) -> str:
+    return f"{topic[:200]}@{queue[0][:100]} {queue[1]}"
+
+
+def _count(number: int) -> str:
+    return "1 queue held" if number == 1 else f"{number} queues held"

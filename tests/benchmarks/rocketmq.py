@@ -1,0 +1,132 @@
+"""A round of the probe against a real RocketMQ cluster: 100 groups with two members each, on two brokers.
+
+The members are threads of a process of their own: they hold queues and answer, and pull nothing. A round is one look,
+without the bus: what the servers are asked, and how long they take to answer.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from streaming.config import Filters
+from streaming.demo.rocketmq import EmbeddedRocketMQ, Member
+from streaming.probe.deadline import Deadline
+from streaming.probe.rocketmq.cluster import RocketMQCluster
+from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.rocketmq import Client
+from tests.benchmarks.figure import Figure, Say
+
+__all__ = ["RocketMQSize", "rocketmq"]
+
+_START_S = 300.0
+_ROUND_S = 60.0
+_MEMBERS = 2
+_BEGIN = 1_795_582_476_000
+_INTERVAL_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class RocketMQSize:
+    """Size of the benchmark.
+
+    Attributes:
+        groups: Groups, each with a topic of its own and two members.
+        queues: Queues of a topic on each of two brokers.
+        rounds: Rounds that are measured, after a first one.
+    """
+
+    groups: int = 100
+    queues: int = 16
+    rounds: int = 20
+
+
+def rocketmq(say: Say, size: RocketMQSize | None = None) -> list[Figure]:
+    """Run the benchmark.
+
+    Args:
+        say: Shows the progress.
+        size: Size; None for that of docs/rocketmq.md.
+
+    Raises:
+        RuntimeError: The groups did not come to rest.
+    """
+    wanted = size or RocketMQSize()
+    names = [f"group-{number:03}" for number in range(wanted.groups)]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        say("starting a RocketMQ cluster")
+        cluster = stack.enter_context(EmbeddedRocketMQ(folder, name_servers=2))
+        with cluster.commands() as commands:
+            for name in names:
+                commands.create_topic(name, wanted.queues)
+        command = [sys.executable, "-m", "tests.benchmarks.rocketmq", cluster.addresses[0], *names]
+        # (Leaving closes its input, and waits for it.)
+        stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE))
+        client = stack.enter_context(Client())
+        asking = RocketMQCluster(client, cluster.addresses, Filters())
+        say("waiting for the groups")
+        _until_all_hold(asking, names, 2 * wanted.queues)
+        return _measure(asking, names, wanted, say)
+
+
+def _look(asking: RocketMQCluster, names: Sequence[str], number: int) -> Look:
+    return asking.look(names, frozenset(), _BEGIN + number * _INTERVAL_MS, Deadline.after(_ROUND_S))
+
+
+def _until_all_hold(asking: RocketMQCluster, names: Sequence[str], queues: int) -> None:
+    limit = time.monotonic() + _START_S
+    while not all(
+        _held(seen, name) == queues for name, seen in _look(asking, names, 0).groups.items() if name in names
+    ):
+        if time.monotonic() > limit:
+            message = f"the groups did not come to rest within {_START_S:.0f} s"
+            raise RuntimeError(message)
+        time.sleep(1)
+
+
+def _held(seen: GroupParts, topic: str) -> int:
+    held = [queue for member in seen.members for queue in member.queues or () if queue.topic == topic]
+    return len(held) if len(seen.members) == _MEMBERS else -1
+
+
+def _measure(asking: RocketMQCluster, names: Sequence[str], size: RocketMQSize, say: Say) -> list[Figure]:
+    seconds, processor, requests = [], [], []
+    for number in range(size.rounds):
+        say(f"round {number + 1} of {size.rounds}")
+        asking.sent.clear()
+        begin, began = time.perf_counter(), time.process_time()
+        _look(asking, names, number)
+        seconds.append(time.perf_counter() - begin)
+        processor.append(time.process_time() - began)
+        requests.append(asking.sent.total())
+    note = f"{size.groups} groups x {_MEMBERS} members, 2 brokers x {size.queues} queues, 2 name servers"
+    return [
+        Figure(
+            "a round against RocketMQ",
+            f"{min(seconds):.2f} to {max(seconds):.2f} s (median {median(seconds):.2f})",
+            "2 s",
+            note,
+        ),
+        Figure("  processor time of the probe", f"{median(processor):.2f} s", "", f"median of {size.rounds} rounds"),
+        Figure("  requests", f"{min(requests):,} to {max(requests):,}", "", "the most once a minute"),
+    ]
+
+
+def _play(name_server: str, names: Sequence[str]) -> None:
+    """Run the members of all groups until standard input ends, as it does when the benchmark has."""
+    for name in names:
+        for number in range(1, _MEMBERS + 1):
+            Member([name_server], name, f"10.0.0.{number}@{number}", [name], pulls=False).start()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    _play(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,85 @@
+"""What is known of a queue's lag without a commit, and without the commits of a round."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streaming.groups import advance
+from streaming.groups.rows import Rows
+from streaming.records import QueuesSeen, RocketMQObservation
+from tests.groups.rocketmq.world import GROUP, TOPIC, A, B, C, Client, World
+
+
+def lag_of(rows: Rows) -> dict[tuple[str, int], tuple[int | None, str, str | None, int | None]]:
+    """Lag, status, reason and committed offset in the newest row of each queue of broker-a."""
+    return {
+        (row.topic, row.partition): (row.lag, row.lag_status, row.reason, row.committed_offset)
+        for row in rows.lag
+        if row.broker == "broker-a"
+    }
+
+
+def group() -> World:
+    world = World()
+    world.join(*(Client(name) for name in (A, B, C)))
+    world.rebalance()
+    return world
+
+
+def test_an_empty_queue_has_no_lag_whether_or_not_anything_was_committed() -> None:
+    world = group()
+    world.consume(TOPIC, "broker-a", 1, end=5, committed=5)
+    world.round(3)
+    assert lag_of(world.rows) == {
+        (TOPIC, 0): (0, "ok", None, None),
+        (TOPIC, 1): (0, "ok", None, 5),
+        (TOPIC, 2): (0, "ok", None, None),
+        (TOPIC, 3): (0, "ok", None, None),
+    }
+    assert (world.health.lag_total, world.health.lag_unknown, world.health.lag_status) == (0, 0, "ok")
+
+
+def test_where_a_group_begins_in_a_queue_with_messages_is_not_known_before_it_commits() -> None:
+    world = group()
+    world.round(2)
+    world.consume(TOPIC, "broker-a", 0, end=7, committed=-1)
+    world.round(2)
+    assert lag_of(world.rows)[TOPIC, 0] == (None, "no_commit", "no_commit", None)
+    world.consume(TOPIC, "broker-a", 0, end=7, committed=3)
+    world.round(2)
+    assert lag_of(world.rows)[TOPIC, 0] == (4, "ok", None, 3)
+
+
+def changed(seen: RocketMQObservation, **more: object) -> RocketMQObservation:
+    """The same with other values of broker-a's queues."""
+
+    def queues(of: QueuesSeen) -> QueuesSeen:
+        return msgspec.structs.replace(of, **more) if of.broker == "broker-a" else of
+
+    topics = tuple(msgspec.structs.replace(one, queues=tuple(queues(of) for of in one.queues)) for one in seen.topics)
+    return msgspec.structs.replace(seen, topics=topics)
+
+
+def test_a_queue_whose_messages_have_all_expired_has_no_lag() -> None:
+    world = group()
+    seen = [changed(world.observation(), min=(100,) * 4, max=(100,) * 4) for _ in range(2)]
+    _, rows = advance(None, GROUP, seen, world.config)
+    assert lag_of(rows)[TOPIC, 0] == (0, "ok", None, None)
+
+
+def test_ends_without_the_commits_of_the_same_round_give_no_lag() -> None:
+    world = group()
+    for queue in range(4):
+        world.consume(TOPIC, "broker-a", queue, end=5, committed=5)
+    world.round(2)
+    # 1,000 more messages were sent and consumed, and the broker told the ends alone.
+    state = world.state
+    for _ in range(20):
+        seen = changed(world.observation(), max=(1_005,) * 4, committed=None)
+        state, rows = advance(state, GROUP, [seen], world.config)
+        assert {said[:3] for said in lag_of(rows).values()} <= {(None, "unknown", "commits_not_told")}
+    for queue in range(4):
+        world.consume(TOPIC, "broker-a", queue, end=1_005, committed=1_005)
+    state, rows = advance(state, GROUP, [world.observation()], world.config)
+    assert {said[:3] for said in lag_of(rows).values()} == {(0, "ok", None)}
+    assert rows.group_health[-1].findings == ()

@@ -1,0 +1,74 @@
+"""What no server and no client tells is not known: no member is gone, no queue has two owners or none because of it."""
+
+from __future__ import annotations
+
+from tests.groups.rocketmq.world import A, B, C, Client, World, three
+
+
+def kinds(world: World) -> list[str]:
+    return [row.kind for row in world.rows.rebalance_churn]
+
+
+def test_members_are_not_gone_while_no_broker_answers() -> None:
+    world = three()
+    lists = dict(world.lists)
+    world.lists = {"broker-a": None, "broker-b": None}
+    world.round(20)
+    assert kinds(world) == []
+    assert set(world.findings) == {"broker_not_answering"}
+    assert world.findings["broker_not_answering"].detail == (
+        "brokers do not tell the group's members: broker-a (timeout), broker-b (timeout). The lag of their queues is "
+        f"not known, nor whether {A}, {B}, {C} are still there"
+    )
+    assert (world.health.members, world.health.verdict) == (3, "identical")
+    world.lists = lists
+    world.round()
+    assert world.findings == {}
+    assert kinds(world) == []
+
+
+def test_a_member_that_an_answering_broker_has_taken_off_its_list_is_gone_whoever_else_is_silent() -> None:
+    world = three()
+    world.leave(C)
+    world.lists["broker-b"] = None
+    world.rebalance()
+    world.round(2)
+    [row] = world.rows.rebalance_churn
+    assert (row.left, [cause.cause for cause in row.causes or ()]) == ((C,), ["member_gone"])
+
+
+def test_a_member_that_only_a_silent_broker_listed_is_gone_when_that_broker_says_so() -> None:
+    world = World()
+    world.join(Client(A), Client(B))
+    world.clients[C] = Client(C)
+    world.lists["broker-b"] = [A, B, C]
+    world.settle()
+    world.lists["broker-b"] = None
+    world.round(20)
+    assert kinds(world) == []
+    assert f"nor whether {C} are still there" in world.findings["broker_not_answering"].detail
+    # A decision of the others forgets neither it nor who listed it.
+    world.join(Client("10.0.0.9@1#7"))
+    world.rebalance("10.0.0.9@1#7", A, B)
+    world.round(20)
+    assert [row.left for row in world.rows.rebalance_churn] == [()]
+    world.lists["broker-b"] = [A, B, "10.0.0.9@1#7"]
+    world.round(2)
+    assert [row.left for row in world.rows.rebalance_churn] == [(), (C,)]
+
+
+def test_what_a_silent_member_held_before_does_not_make_a_second_owner() -> None:
+    world = three()
+    mine = world.clients[C].held["orders"]
+    world.clients[C].answer = "timeout"
+    world.clients[A].held["orders"] = world.clients[A].held["orders"] | mine
+    world.round(20)
+    assert set(world.findings) == {"not_answering"}
+
+
+def test_queues_that_a_silent_member_may_have_taken_are_not_held_by_nobody() -> None:
+    world = three()
+    world.clients[C].answer = "timeout"
+    world.clients[A].held["orders"] = set()
+    world.round(20)
+    assert set(world.findings) == {"idle_members", "not_answering"}

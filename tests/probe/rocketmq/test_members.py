@@ -1,0 +1,55 @@
+"""Through which brokers a client is asked, and when its silence is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streaming.probe.deadline import Deadline
+from streaming.probe.rocketmq.members import MemberQuestions
+from streaming.records import NOT_ASKED, OK, TIMEOUT, BrokerSeen
+from streaming.rocketmq import Answer, Frame, Question, Unanswered
+
+_A, _B, _C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
+
+
+class Brokers:
+    """Brokers, some of which say nothing; notes who was asked for whom."""
+
+    def __init__(self, *silent: str) -> None:
+        self.silent = silent
+        self.asked: list[tuple[str, str]] = []
+
+    def ask(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
+        del deadline
+        self.asked += [(one.address, one.fields["clientId"]) for one in questions]
+        late = Unanswered("no answer within 2.0 s", late=True)
+        return [late if one.address in self.silent else Frame(0, 1, 1, body=b'{"mqTable":{}}') for one in questions]
+
+
+def answers(asking: MemberQuestions, addresses: Sequence[str], clients: Sequence[str], time: int = 0) -> dict[str, str]:
+    brokers = [BrokerSeen(address, 0, address, OK, clients=tuple(clients)) for address in addresses]
+    found = asking.ask({"g": brokers}, {"g": set()}, time, Deadline.after(60))
+    return {one.client_id: one.answer for one in found["g"]}
+
+
+def test_a_client_that_is_silent_through_one_broker_is_asked_through_another() -> None:
+    brokers = Brokers(_A)
+    assert answers(MemberQuestions(brokers.ask, 2.0), [_A, _B, _C], ["c1"]) == {"c1": OK}
+    assert brokers.asked == [(_A, "c1"), (_B, "c1")]
+
+
+def test_a_client_that_is_silent_through_two_brokers_is_left_alone_for_two_rounds() -> None:
+    brokers = Brokers(_A, _B, _C)
+    asking = MemberQuestions(brokers.ask, 2.0)
+    assert answers(asking, [_A, _B, _C], ["c1"]) == {"c1": TIMEOUT}
+    assert brokers.asked == [(_A, "c1"), (_B, "c1")]
+    assert answers(asking, [_A, _B, _C], ["c1"], 10_000) == {"c1": NOT_ASKED}
+    brokers.silent = ()
+    assert answers(asking, [_A, _B, _C], ["c1"], 20_000) == {"c1": OK}
+
+
+def test_brokers_that_say_nothing_are_not_asked_for_more_than_a_batch_of_clients_each() -> None:
+    brokers = Brokers(_A, _B)
+    found = answers(MemberQuestions(brokers.ask, 2.0), [_A, _B], [f"c{number:02}" for number in range(40)])
+    assert len(brokers.asked) <= 4 * 8
+    assert set(found.values()) == {TIMEOUT, NOT_ASKED}
