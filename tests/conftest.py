@@ -5,6 +5,7 @@ Imports here slow down each run of a single test, so no Spark, no Kafka, no Delt
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -34,7 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Shorten the start of Spark's sessions and of the workers' brokers, also in the processes that tests start."""
+    """Shorten the collection of tests and the start of Spark and brokers, also in the processes that tests start."""
+    # (Modules and tests are a million objects that all stay; Python's collector would look at them again and again.)
+    gc.disable()
     from tests import prepared_spark  # noqa: PLC0415
 
     if getattr(config.option, "numprocesses", None):
@@ -46,11 +49,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Shorten the start of brokers' JVMs."""
+    """Let the collector of garbage pass over what stays for the whole run, and shorten the start of brokers' JVMs."""
+    gc.freeze()
+    gc.enable()
     if "streaming.demo.broker" in sys.modules:  # (else no test starts one)
         from tests.prepared_brokers import use_what_is_prepared  # noqa: PLC0415
 
         use_what_is_prepared()
+
+
+def pytest_unconfigure() -> None:
+    """Let everything be collected at the end: libraries report what is left of them then."""
+    gc.unfreeze()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:

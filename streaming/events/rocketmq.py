@@ -2,7 +2,7 @@
 
 When it is written: at every round, as long as the group has members, or anything of it has changed in the last twelve
 rounds; then, with `idle`, once per heartbeat. A probe that may not or could not ask something writes the event without
-it: an answer that is missing is recorded as missing, never filled in from an earlier round. One event per group and round, because
+it: a missing answer is recorded as missing, never filled in from an earlier round. One event per group and round:
 members, lists, routes and offsets mean something only together.
 
 The parts are the core's own inputs (`streaming.records.rocketmq`); this module says which of them can be.

@@ -76,17 +76,24 @@ class Model:
         burrow: Whether commits are held for Burrow's API.
     """
 
-    def __init__(self, settings: Settings, after: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        after: Callable[[], None] = lambda: None,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Prepare; `start` begins to read.
 
         Args:
             settings: The settings.
             after: Called in the thread after each look at the lake.
+            steady: A clock that is never set, s: how long a cluster has been quiet is counted by it.
         """
         self.root = settings.lake
         self.thresholds = Thresholds.load(settings.alerts.rules)
         self.snapshot: Snapshot | None = None
         self._after = after
+        self._steady = steady
         self._seen = -1
         self._whole = False
         self.burrow = settings.serve.burrow_minutes > 0
@@ -125,7 +132,7 @@ class Model:
                 self._seen, self._whole = version, whole
                 for name, cluster in self.snapshot.clusters.items():
                     if self._quiet.get(name, (-1, 0.0))[0] != cluster.round:
-                        self._quiet[name] = cluster.round, time.monotonic() - self.lake.quiet_s(name)
+                        self._quiet[name] = cluster.round, self._steady() - self.lake.quiet_s(name)
         self._after()
 
     def commits_since(self, cluster: Cluster) -> datetime:
@@ -135,7 +142,7 @@ class Model:
     def quiet_s(self, cluster: str) -> float:
         """Time since the newest round of a cluster in the snapshot was new, s; the lake may have been read further."""
         quiet = self.lake.quiet_s(cluster)
-        return max(quiet, time.monotonic() - self._quiet[cluster][1]) if cluster in self._quiet else quiet
+        return max(quiet, self._steady() - self._quiet[cluster][1]) if cluster in self._quiet else quiet
 
     def silent(self, snapshot: Snapshot) -> frozenset[str]:
         """Clusters without a new round for longer than alerts and page allow. What is known of them is the past."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from deltalake import DeltaTable
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,8 @@ from tests.e2e.plain_job import PAST, PlainJob
 from tests.e2e.recording import CLUSTER
 from tests.e2e.topics import TOPICS, Record
 from tests.examples import examples
+
+pytestmark = pytest.mark.turn(6)
 
 SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
 RECORDS = [Record.of(line) for line in read_packed(TOPICS)]

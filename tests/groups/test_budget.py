@@ -20,6 +20,8 @@ from tests.groups.build import Life, even, make_member, make_observation, make_r
 from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, read
 from tests.groups.verdicts import seen_for_long, verdict_of
 
+pytestmark = pytest.mark.turn(6)
+
 PLENTY = 10**12
 
 FAR = 1_300_000

@@ -16,6 +16,8 @@ from streaming.process import MAINTAINER, only_one
 from streaming.tables import DeltaLake, LakeReader
 from tests.maintain.build import Writer, files_of, new_lake, row
 
+pytestmark = pytest.mark.turn(6)
+
 MANY = 70
 """Files of one size; from 60 on they are joined."""
 

@@ -17,6 +17,8 @@ from streaming.times import DAY_MS
 from tests.maintain.build import SMALL, TODAY, Writer, rows_of
 from tests.maintain.lives import HOUR_MS, at
 
+pytestmark = pytest.mark.turn(6)
+
 DAYS = 4
 """Whole days of the lake before today."""
 

@@ -46,6 +46,8 @@ from tests.maintain.build import (
     rows_of,
 )
 
+pytestmark = pytest.mark.turn(6)
+
 TIMES = {"members": "record_time", "rebalance_churn": "record_time"}
 
 

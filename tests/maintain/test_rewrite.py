@@ -25,6 +25,8 @@ from tests.maintain.build import (
     rows_of,
 )
 
+pytestmark = pytest.mark.turn(6)
+
 
 def test_many_small_files_become_one_with_the_same_rows(lake: DeltaLake, writer: Writer) -> None:
     for number in range(12):

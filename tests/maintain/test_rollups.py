@@ -21,6 +21,8 @@ from tests.examples import examples
 from tests.maintain.build import SMALL, TODAY, Writer, rows_of
 from tests.maintain.lives import HOUR_MS, INTERVAL_MS, at, in_one, life, newest, write
 
+pytestmark = pytest.mark.turn(6)
+
 YESTERDAY = (TODAY - 1) * DAY_MS
 NAMES = tuple(table.name for table in HISTORY_TABLES)
 

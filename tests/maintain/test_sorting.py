@@ -23,6 +23,8 @@ from streaming.times import DAY_MS
 from tests.examples import examples
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, maintain, new_lake, row, rows_of
 
+pytestmark = pytest.mark.turn(6)
+
 LAG = table_named("lag")
 
 # Nothing is joined, so files of a few rows stand for those of two million.

@@ -19,7 +19,7 @@ from streaming.probe import Probe
 from streaming.probe.holds import HELD_ROUNDS
 from tests.probe.witness import Cluster, MakeSettings, read, read_round
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 
 @pytest.fixture

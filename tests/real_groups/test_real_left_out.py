@@ -11,7 +11,7 @@ from tests.real_groups.followed import Followed, until
 from tests.real_groups.party import RELEASE, make_topics
 from tests.real_groups.real_members import LibrdkafkaMembers
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 _GRACE_MS = 5_000
 

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.real_groups.followed import Followed, until
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 PARTITIONS = 4
 HEARTBEAT_MS = 4_000

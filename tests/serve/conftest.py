@@ -28,6 +28,7 @@ class Served:
     scrapes: Scrapes
     app: ASGIApp
     quiet_s: dict[str, float]
+    steady_s: float = 1_000.0
 
     def look(self) -> None:
         """One look at the lake, as the thread does it."""
@@ -62,12 +63,13 @@ def add_note(lake: MadeLake, number: int) -> None:
 def serve_over() -> Callable[..., Served]:
     def make(root: Path, lake: MadeLake, **settings: Any) -> Served:
         loaded = load_settings(lake=str(root), serve=settings)
-        model = Model(loaded)
+        model = Model(loaded, steady=lambda: served.steady_s)
         serve = loaded.serve
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
         site = Site(model.lake, str(root), loaded.owners, rules=loaded.alerts.rules)
         served = Served(lake, model, scrapes, application(model, scrapes, serve, site), {})
-        # Time stands still, unless a test says how long a cluster has been quiet.
+        # Time stands still, unless a test says how long a cluster has been quiet: on a busy machine half a minute can
+        # pass between the look and the question.
         model.lake.quiet_s = lambda cluster: served.quiet_s.get(cluster, 0.0)  # type: ignore[method-assign]
         return served
 

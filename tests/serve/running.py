@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from tests.ports import free_port
 __all__ = ["EVENKEEL", "get", "running"]
 
 EVENKEEL = str(Path(sys.executable).with_name("evenkeel"))
+
+_PAUSE_S = 0.05
+"""Between two questions: without it, the asking takes as much processor time as the start of the server."""
 
 
 @contextmanager
@@ -36,6 +40,7 @@ def running(
             while _status(address) not in until.split():
                 if process.poll() is not None:
                     pytest.fail(log.read_text())
+                threading.Event().wait(_PAUSE_S)
             yield address, process
         finally:
             if process.poll() is None:

@@ -25,6 +25,8 @@ from tests.serve.api.test_fuzz import TEXTS
 from tests.serve.conftest import Served
 from tests.serve.test_page import Seen
 
+pytestmark = pytest.mark.turn(6)
+
 _SECRET = "hunter2-token"
 
 # A thousand times what such an answer takes: only what hangs is slow.

@@ -17,6 +17,8 @@ from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.api.test_fuzz import TEXTS
 from tests.serve.conftest import Served
 
+pytestmark = pytest.mark.turn(6)
+
 # A thousand times what such an answer takes: only what hangs is slow.
 _LONG_S = 20
 

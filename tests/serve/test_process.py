@@ -12,6 +12,8 @@ import pytest
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.serve.running import EVENKEEL, get, running
 
+pytestmark = pytest.mark.turn(6)
+
 
 def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g", lag=lambda at, _: at)])

@@ -33,7 +33,7 @@ from tests.faulty_store import BUSY, LOSE_COMMITS, NOTHING, RESET, RESET_COMMITS
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, row, rows_of
 from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
-pytestmark = pytest.mark.xdist_group("object_store")
+pytestmark = [pytest.mark.xdist_group("object_store"), pytest.mark.turn(3)]
 
 
 @pytest.fixture

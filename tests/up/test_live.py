@@ -19,6 +19,8 @@ from streaming.up import print_summary, watch
 from streaming.up.live import Quiet, cell, render
 from streaming.up.run import _View
 
+pytestmark = pytest.mark.turn(6)
+
 HEARTBEAT = timedelta(minutes=10)
 
 _HOSTILE = ("[bold red]markup[/]", "[/x]", "\x1b[31mred\x07", "two\nlines", "\u202eright to left", "x" * 32_000)

@@ -19,6 +19,8 @@ import pytest
 
 from streaming.up import stop_signals
 
+pytestmark = pytest.mark.turn(6)
+
 _ROOT = Path(__file__).resolve().parents[2]
 
 _UP = """

@@ -320,11 +320,12 @@ class Views:
         """Brokers that should know a client and do not, by client.
 
         A client tells all brokers of the topics that it knows that it is there, so every broker of a topic that it
-        subscribes to should have it. Where its subscriptions are not known, nobody can say.
+        subscribes to should have it. Where its subscriptions are not known, nobody can say; nor of a client that is on
+        no list now, which may have left.
         """
         brokers_of = {topic: self.routes[topic].keys() for topic in self.topics}
         found = {}
-        for client in self.clients:
+        for client in sorted(self._on_lists):
             topics = self.subscribed_by(client) or frozenset()
             should = set(chain.from_iterable(brokers_of.get(topic, ()) for topic in topics))
             lacking = tuple(sorted(name for name in should & self.lists.keys() if client not in self._sets[name]))

@@ -22,6 +22,8 @@ from streaming.tables import LakeReader, append_once
 from tests.alerts.build import DRIFT, Writer, rules
 from tests.alerts.receiver import Receiver
 
+pytestmark = pytest.mark.turn(6)
+
 _SECRETS = ("hunter2secret", "t0ken-in-the-path", "s3cret-param")
 
 

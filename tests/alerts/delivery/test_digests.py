@@ -31,6 +31,8 @@ from tests.alerts.build import DRIFT, rules
 from tests.alerts.delivery.test_delivery import Lake, _until_idle
 from tests.alerts.services import Services
 
+pytestmark = pytest.mark.turn(6)
+
 _MANY = 5_000
 
 _CHAT = f"discord://{'4' * 24}/{'t' * 64}"

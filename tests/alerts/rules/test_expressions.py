@@ -11,6 +11,8 @@ import pytest
 
 from streaming.alerts.rules.expressions import ExpressionError, check, connect
 
+pytestmark = pytest.mark.turn(6)
+
 _ROW = pa.schema(
     [("topic", pa.string()), ("seen", pa.timestamp("us", tz="UTC")), ("began", pa.timestamp("us", tz="UTC"))]
 )

@@ -9,6 +9,8 @@ import pytest
 from streaming.groups.lag.partitions import FALLING_BEHIND, STOPPED
 from tests.groups.lives import DAY, HOUR, INTERVAL, MINUTE, Life, first, statuses
 
+pytestmark = pytest.mark.turn(6)
+
 BAD = {STOPPED, FALLING_BEHIND, "stalled"}
 
 # Seconds between two commits; length of the life; longest time until the death is found.

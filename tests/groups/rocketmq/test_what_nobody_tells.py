@@ -47,6 +47,8 @@ def test_a_member_that_only_a_silent_broker_listed_is_gone_when_that_broker_says
     world.round(20)
     assert kinds(world) == []
     assert f"nor whether {C} are still there" in world.findings["broker_not_answering"].detail
+    # Nor does anybody know that the other broker's list lacks it: it may have left.
+    assert set(world.findings) == {"broker_not_answering"}
     # A decision of the others forgets neither it nor who listed it.
     world.join(Client("10.0.0.9@1#7"))
     world.rebalance("10.0.0.9@1#7", A, B)

@@ -17,6 +17,8 @@ from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.client import Answer
 from tests.serve.conftest import Served
 
+pytestmark = pytest.mark.turn(6)
+
 WRITES = {"authorization": "Bearer w-secret", "content-type": "application/json"}
 
 
@@ -24,6 +26,17 @@ WRITES = {"authorization": "Bearer w-secret", "content-type": "application/json"
 def served(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
     lake = MadeLake(tmp_path, [MadeGroup("billing")], rounds=130)
     served = serve_over(tmp_path, lake, marks_token="w-secret", token="r-secret")
+    served.look()
+    return served
+
+
+@pytest.fixture(scope="module")
+def unwritten(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., Served]) -> Served:
+    """For the tests that write nothing, and see that it is so."""
+    root = tmp_path_factory.mktemp("unwritten")
+    served = serve_over(
+        root, MadeLake(root, [MadeGroup("billing")], rounds=130), marks_token="w-secret", token="r-secret"
+    )
     served.look()
     return served
 
@@ -60,15 +73,15 @@ def test_a_mark_is_in_the_table_in_the_list_and_on_the_boards(served: Served, tm
     ],
 )
 def test_who_has_no_token_for_marks_or_sends_no_json_writes_nothing(
-    served: Served, tmp_path: Path, headers: dict[str, str], status: int
+    unwritten: Served, headers: dict[str, str], status: int
 ) -> None:
-    assert _post(served, {"text": "deploy"}, **headers).status == status
-    assert LakeReader(tmp_path).count("marks") == 0
+    assert _post(unwritten, {"text": "deploy"}, **headers).status == status
+    assert LakeReader(unwritten.lake.lake.root).count("marks") == 0
 
 
-def test_the_token_for_marks_reads_nothing(served: Served) -> None:
-    assert served.get("/", headers=WRITES).status == 401
-    assert served.get(f"{PREFIX}/marks", headers=WRITES).status == 401
+def test_the_token_for_marks_reads_nothing(unwritten: Served) -> None:
+    assert unwritten.get("/", headers=WRITES).status == 401
+    assert unwritten.get(f"{PREFIX}/marks", headers=WRITES).status == 401
 
 
 def test_a_server_without_that_token_takes_no_marks(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
@@ -88,14 +101,14 @@ def test_a_server_without_that_token_takes_no_marks(tmp_path: Path, serve_over: 
         {"text": "a", "time": (datetime.now(UTC) + timedelta(hours=1)).isoformat()},
     ],
 )  # fmt: skip
-def test_what_is_no_mark_is_a_problem_and_writes_nothing(served: Served, tmp_path: Path, body: Any) -> None:
-    answer = _post(served, body)
+def test_what_is_no_mark_is_a_problem_and_writes_nothing(unwritten: Served, body: Any) -> None:
+    answer = _post(unwritten, body)
     assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
-    assert LakeReader(tmp_path).count("marks") == 0
+    assert LakeReader(unwritten.lake.lake.root).count("marks") == 0
 
 
-def test_a_long_body_is_not_read_to_its_end(served: Served) -> None:
-    assert _post(served, b" " * 8_193).status == 413
+def test_a_long_body_is_not_read_to_its_end(unwritten: Served) -> None:
+    assert _post(unwritten, b" " * 8_193).status == 413
 
 
 def test_a_script_that_runs_wild_is_slowed_down_to_one_mark_a_second() -> None:
@@ -106,8 +119,8 @@ def test_a_script_that_runs_wild_is_slowed_down_to_one_mark_a_second() -> None:
     assert [pace.take() for _ in range(3)] == [True, True, False]
 
 
-def test_the_description_of_the_api_has_the_request(served: Served) -> None:
-    document = served.get(f"{PREFIX}/openapi.json", headers={"authorization": "Bearer r-secret"}).json()
+def test_the_description_of_the_api_has_the_request(unwritten: Served) -> None:
+    document = unwritten.get(f"{PREFIX}/openapi.json", headers={"authorization": "Bearer r-secret"}).json()
     post = document["paths"][MARKS]["post"]
     assert set(post["requestBody"]["content"]["application/json"]["schema"]["properties"]) == {
         "text", "cluster", "group", "time", "id",

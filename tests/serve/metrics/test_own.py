@@ -100,6 +100,18 @@ def test_a_silent_cluster_serves_its_age_and_nothing_else(served: Served) -> Non
         served.quiet_s.clear()
 
 
+def test_a_snapshot_without_a_newer_one_grows_silent_with_time(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("g")]))
+    served.look()
+    silent = f'evenkeel_cluster_silent{{cluster="{CLUSTER}"}}'
+    served.steady_s += 29.0
+    assert served.metric(silent) == 0
+    served.steady_s += 2.0
+    assert served.metric(silent) == 1
+
+
 def test_a_cluster_that_is_gone_for_good_is_forgotten_after_days_while_another_lives(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
