@@ -17,12 +17,12 @@ import pytest
 
 from tests.ports import free_port
 
-__all__ = ["EVENKEEL", "get", "running"]
+__all__ = ["EVENKEEL", "get", "pause", "running"]
 
 EVENKEEL = str(Path(sys.executable).with_name("evenkeel"))
 
 _PAUSE_S = 0.05
-"""Between two questions: without it, the asking takes as much processor time as the start of the server."""
+"""Without a pause, the asking takes as much processor time as the answer."""
 
 
 @contextmanager
@@ -40,12 +40,17 @@ def running(
             while _status(address) not in until.split():
                 if process.poll() is not None:
                     pytest.fail(log.read_text())
-                threading.Event().wait(_PAUSE_S)
+                pause()
             yield address, process
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+
+
+def pause() -> None:
+    """Between two questions of a test that asks until the answer is there."""
+    threading.Event().wait(_PAUSE_S)
 
 
 def _status(address: str) -> str:

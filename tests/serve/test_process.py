@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.serve.running import EVENKEEL, get, running
+from tests.serve.running import EVENKEEL, get, pause, running
 
 pytestmark = pytest.mark.turn(6)
 
@@ -24,6 +24,7 @@ def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) 
         lake.next_round()
         while f"{line}{lake.last}\n" not in get(f"{address}/metrics", Authorization="Bearer t")[1]:
             assert process.poll() is None
+            pause()
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     told = (tmp_path / "log").read_text()
@@ -50,5 +51,5 @@ def test_a_lake_on_s3_is_served_with_its_past(s3: str, tmp_path: Path) -> None:
         [decision] = set(re.findall(r"/decisions/(\d+)", board))
         # (Read from the lake when it is asked for, so it may need a second question.)
         while "Older rows are being read" in (shown := get(f"{address}/groups/g/decisions/{decision}")[1]):
-            pass
+            pause()
         assert shown.count('class="mark-ok" role') == 6
