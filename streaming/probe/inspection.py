@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 from kafka import TopicPartition
@@ -24,6 +25,8 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.preflight import Inspected, More
 from streaming.probe.requests import PartitionRequests
+from streaming.probe.standby import Kind, Tail
+from streaming.terminal import visible
 
 # A broker that can be reached accepts a connection within milliseconds, across continents within a second.
 _CONNECT_S: Final = 3.0
@@ -46,6 +49,9 @@ _IDLE_MS: Final = 120_000
 # A weekend: a job that stands still from Friday evening to Monday morning should lose nothing.
 _DOWNTIME_MS: Final = 48 * 3_600_000
 
+# Two probes that make rounds by turns close some eight within this time.
+_MAKERS_INTERVALS: Final = 4
+
 _NEWEST: Final = -3
 """ListOffsets' timestamp for the record with the newest timestamp (KIP-734, Kafka 3.0)."""
 
@@ -66,6 +72,8 @@ def looks_of(settings: Settings) -> More:
         yield from _clocks(section, admin, answer)
         if settings.probe.rounds_topic in topics:
             yield from _retention(admin, settings)
+            if any(topic.name == settings.probe.rounds_topic and topic.partitions for topic in answer.topics):
+                yield from _makers(settings)
 
     return more
 
@@ -233,6 +241,27 @@ def _newest_times(connections: Connections, answer: Any) -> Mapping[int, int]:
         if record.timestamp >= 0:
             newest[leaders[place]] = max(newest.get(leaders[place], 0), record.timestamp)
     return newest
+
+
+def _makers(settings: Settings) -> Iterator[Inspected]:
+    """Who makes the rounds: one probe, however many stand by."""
+    what = "the rounds of this cluster"
+    tail = Tail(settings)
+    try:
+        newest = tail.newest(_MAKERS_INTERVALS * settings.probe.interval_ms, Deadline.after(_REQUESTS_S))
+    finally:
+        tail.close()
+    closed = [seen.probe for seen in newest.records if seen.kind is Kind.CLOSED]
+    # One that takes over comes once behind the other; two that do not know each other come by turns.
+    turns = [probe for before, probe in pairwise(["", *closed]) if probe != before]
+    if len(turns) > len(set(turns)):
+        makers = " and ".join(f"probe {visible(probe)}" for probe in sorted(set(turns))[:3])
+        problem = (
+            f"Rounds count twice: {makers} make them by turns. A probe of 0.4.0 or older stands by for nobody: end it."
+        )
+        yield Inspected(what, problem, serious=False)
+    else:
+        yield Inspected(what, note=f"probe {visible(turns[-1])} makes them" if turns else "there are none yet")
 
 
 def _retention(admin: Any, settings: Settings) -> Iterator[Inspected]:

@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from difflib import unified_diff
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from streaming.tables import LakeReader
 from tests.alerts.receiver import Receiver
 from tests.e2e.lakes import contents, differences
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_200)]
 
 _RULES = """\
 rules:
@@ -151,7 +152,7 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 for port in ports
             ]
             with _members(broker.bootstrap):
-                receiver.wait()
+                _until(lambda: len(receiver.messages) == 1, "the alert is delivered")
                 # The update: a second of each for a while.
                 second_probe = programs.start("second-probe", "streaming.probe")
                 _until(lambda: "Standing by" in programs.said("second-probe"), "the second probe stands by")
@@ -161,16 +162,18 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 assert second_job.wait(120) == 2, programs.said("second-job")
                 assert "Another job runs for the cluster 'c'" in programs.said("second-job")
                 answers = [_same_round(ports, "/api/v1/groups"), _same_round(ports, "/api/v1/alerts")]
-                for address in _addresses(lake):
-                    _same_page(ports, address)
+                addresses = _addresses(lake)
+                for address in addresses:
+                    # (What is read for this board comes at each server's own time: it is compared at rest, below.)
+                    if address != "/evenkeel":
+                        _same_page(ports, address)
                 probe.send_signal(signal.SIGTERM)
                 assert probe.wait(120) == 0
                 taken_over = _newest(lake)
                 _until(lambda: _newest(lake) > taken_over, "rounds go on")
                 first.send_signal(signal.SIGTERM)
                 assert first.wait(120) == 0
-                servers[0].send_signal(signal.SIGTERM)
-            receiver.wait()
+            _until(lambda: len(receiver.messages) == 2, "its end is delivered")
             assert all(one == other for one, other in answers)
             assert second.poll() is None
             assert job.poll() is None
@@ -184,6 +187,9 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 if len(seen) >= 8 and len(set(seen[-8:])) == 1:
                     break
                 time.sleep(1)
+            for address in addresses:
+                _same_page(ports, address)
+            assert all(server.poll() is None for server in servers)
         finally:
             programs.stop()
         assert _makers(broker.bootstrap) == 2
@@ -236,7 +242,12 @@ def _same_page(ports: tuple[int, int], address: str) -> None:
             one, other = asking.map(page, ports)
         return one == other and b"Older rows are being read" not in one
 
-    _until(same, f"both servers make the same page at {address}")
+    try:
+        _until(same, f"both servers make the same page at {address}")
+    except AssertionError:
+        for line in unified_diff(*(page(port).decode().splitlines() for port in ports), n=0, lineterm=""):
+            print(line)
+        raise
 
 
 def _makers(bootstrap: str) -> int:

@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
+import msgspec
 import pytest
+from kafka import KafkaProducer
 
 from streaming.config import KafkaSettings, Settings
+from streaming.events import encode_round
 from streaming.probe import Inspected, Probe, inspect, inspection, looks_of
 from tests.ports import free_port
 from tests.probe.secured import Secured
 from tests.probe.test_preflight import RIGHTS
-from tests.probe.witness import Cluster
+from tests.probe.witness import Cluster, MakeSettings
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
@@ -91,6 +94,29 @@ def test_a_cluster_with_rounds_is_well(cluster: Cluster, settings: Settings) -> 
     assert "partitions, offsets for" in found["__consumer_offsets: readable"][0].note
     assert found["kafka: clocks"][0].note.startswith("no broker is ahead of this machine; 1 of 1")
     assert found["the probe's topics: retention"][0].note == "records are kept for 72 h: the job may be down as long"
+    assert found["the rounds of this cluster"][0].note.endswith(" makes them")
+
+
+@pytest.mark.kafka
+def test_probes_that_make_rounds_by_turns_are_told_and_one_that_takes_over_is_not(
+    cluster: Cluster, make_settings: MakeSettings
+) -> None:
+    settings = make_settings(interval_ms=60_000)
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
+    with Probe(settings) as probe:
+        last = probe.round()
+
+    def rounds_of(*makers: str) -> list[str]:
+        for maker in makers:
+            value = encode_round(msgspec.structs.replace(last, probe=maker))
+            producer.send(settings.probe.rounds_topic, value).get(30)
+        return problems({"": looked(settings)["the rounds of this cluster"]})
+
+    assert rounds_of("old", "old", "new", "new") == []
+    [problem] = rounds_of("old", "new")
+    producer.close()
+    assert problem.startswith("Rounds count twice: ")
+    assert "probe new" in problem
 
 
 @pytest.mark.kafka

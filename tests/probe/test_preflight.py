@@ -129,7 +129,8 @@ def test_rights_on_the_two_topics_are_enough_on_a_bus(
     admin.close()
     monkeypatch.setenv(secret_variable("sasl_password", "bus"), PASSWORD)
     reader = kept_reader(SourceSettings.of(settings))
-    assert reader.ends([TopicPartition(topics["rounds_topic"], 0)]) == {TopicPartition(topics["rounds_topic"], 0): 4}
+    # Twice an opening record, a closing record, and the mark of the end.
+    assert reader.ends([TopicPartition(topics["rounds_topic"], 0)]) == {TopicPartition(topics["rounds_topic"], 0): 6}
 
 
 @pytest.mark.kafka

@@ -15,8 +15,20 @@ So two probes can both close rounds only for a moment: when one is taken for dea
 
 from __future__ import annotations
 
-from streaming.probe.standby.others import Others, Run, Seen, patience_s, seen_of
+from streaming.probe.standby.others import Kind, Others, Run, Seen, patience_s, seen_of
 from streaming.probe.standby.tail import Tail
 from streaming.probe.standby.turn import STANDING_BY, TOOK_OVER, Identity, Turn
 
-__all__ = ["STANDING_BY", "TOOK_OVER", "Identity", "Others", "Run", "Seen", "Tail", "Turn", "patience_s", "seen_of"]
+__all__ = [
+    "STANDING_BY",
+    "TOOK_OVER",
+    "Identity",
+    "Kind",
+    "Others",
+    "Run",
+    "Seen",
+    "Tail",
+    "Turn",
+    "patience_s",
+    "seen_of",
+]

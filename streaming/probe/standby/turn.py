@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from streaming.events import LONGEST_SUPERVISOR
 from streaming.lifecycle import SUPERVISOR, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
@@ -52,7 +53,7 @@ class Identity:
     """
 
     probe: str = _PROCESS
-    supervisor: str | None = field(default_factory=lambda: os.environ.get(SUPERVISOR) or None)
+    supervisor: str | None = field(default_factory=lambda: os.environ.get(SUPERVISOR, "")[:LONGEST_SUPERVISOR] or None)
 
 
 class Writer(Protocol):
@@ -150,12 +151,13 @@ class Turn:
         """
         if writer.newest == self._next:
             self._next += 1  # our closing record, right behind the opening one
-        opened_at = self._clock()
-        opened = writer.open(deadline, self._run)
-        run = self._run
+        run, self._opened_at = self._run, self._clock()
+        opened = writer.open(deadline, run)
         if opened.number < self._next:
             # The topic was created again: to everybody who reads this record the run begins with it.
             self._next, run, self._others = 0, None, self._nobody()
+        is_first = run is None
+        self._run = opened.number if run is None else run
         if opened.number - self._next > MOST_RECORDS:
             message = f"{opened.number - self._next:,} records of others came between two of ours"
             raise RoundAbandonedError(message)
@@ -164,14 +166,13 @@ class Turn:
             self._reader.close()  # nobody else writes: no connection is kept
         self._read_to(opened.number, deadline)
         self._next = opened.number + 1
-        elder = self._others.elder(opened.number if run is None else run, first)
+        elder = self._others.elder(self._run, first)
         if elder is not None:
             self._mark(writer, deadline)
             raise self._another(elder)
-        if run is None and self._others.closed_since(first):
+        if is_first and self._others.closed_since(first):
             message = "another probe closed a round after the last one was read back"
             raise RoundAbandonedError(message)
-        self._run, self._opened_at = opened.number if run is None else run, opened_at
         self._tell_of_success()
         return opened
 
@@ -207,8 +208,8 @@ class Turn:
         deadline.remaining()  # (ends where the probe is to stop)
         try:
             end = self._reader.end()
-            if end < self._next:
-                # The topic was created again.
+            if not 0 <= end - self._next <= MOST_RECORDS:
+                # The topic was created again, or could not be read for days.
                 self._forget(self._reader.newest(self._span_ms, deadline))
             self._read_to(end, deadline)
         except RoundAbandonedError:

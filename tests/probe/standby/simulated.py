@@ -83,11 +83,12 @@ class _Reader:
 
     Attributes:
         reads: How often records were read.
+        read_records: How many.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.reads = 0
+        self.reads = self.read_records = 0
 
     def newest(self, span_ms: int, deadline: Deadline) -> Newest:
         self._world.check()
@@ -100,6 +101,7 @@ class _Reader:
     def read(self, first: int, end: int, _: Deadline) -> tuple[Seen, ...]:
         self._world.check()
         self.reads += 1
+        self.read_records += end - first
         found = (
             seen_of(each.offset, each.time, each.record)
             for each in self._world.log[first:end]

@@ -247,6 +247,24 @@ def test_a_topic_that_is_flooded_ends_a_run_and_no_round_is_read_for_ever() -> N
     assert probe.reader.reads == 1
 
 
+def test_one_that_stood_still_for_days_while_standing_by_reads_the_end_alone() -> None:
+    world = World()
+    world.start()
+    world.run(60)
+    standing = world.start()
+    world.run(60)
+    standing.suspended = True
+    for _ in range(MOST_RECORDS + 1):
+        world.append(RoundOpened(1, "another", "x", 10_000))
+    world.run(200)
+    before = standing.reader.read_records
+    standing.suspended = False
+    world.run(60)
+    assert standing.reader.read_records - before < 100
+    assert standing.stands_by
+    assert set(makers(world)) == {"p0"}
+
+
 def test_a_probe_of_an_older_release_is_stood_by_for_and_a_run_beside_it_goes_on() -> None:
     world = World()
 
