@@ -7,7 +7,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from queue import SimpleQueue
 from typing import Final
 
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
@@ -33,15 +34,34 @@ def room_log(module: str) -> logging.Logger:
 
 
 @contextmanager
-def on_stop_signals(ask: Callable[[int], object], *more: signal.Signals) -> Iterator[None]:
-    """Call a function with the number of each SIGINT and SIGTERM, and of some more signals, instead of ending."""
-    numbers = (signal.SIGINT, signal.SIGTERM, *more)
-    before = {number: signal.signal(number, lambda number, _frame: ask(number)) for number in numbers}
+def on_signals(ask: Callable[[int], object], *numbers: signal.Signals) -> Iterator[None]:
+    """Call a function with the number of each of these signals, in a thread of its own, instead of what they do.
+
+    Not in the handler: that runs in the middle of whatever the main thread does, perhaps while this holds the lock of
+    the very `threading.Event` that `ask` is about to set. Then both would wait for ever. (A `SimpleQueue` may be put to
+    from a handler: its documentation says so.)
+    """
+    asked: SimpleQueue[int | None] = SimpleQueue()
+
+    def pass_on() -> None:
+        while (number := asked.get()) is not None:
+            ask(number)
+
+    thread = threading.Thread(target=pass_on, name="signals", daemon=True)
+    thread.start()
+    before = {number: signal.signal(number, lambda number, _frame: asked.put(number)) for number in numbers}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        asked.put(None)
+        thread.join()
+
+
+def on_stop_signals(ask: Callable[[int], object], *more: signal.Signals) -> AbstractContextManager[None]:
+    """`on_signals` for SIGINT, SIGTERM, and some more."""
+    return on_signals(ask, signal.SIGINT, signal.SIGTERM, *more)
 
 
 @contextmanager

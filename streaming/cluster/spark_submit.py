@@ -154,7 +154,8 @@ def _passed_on(submitted: int) -> Iterator[None]:
     """Pass SIGINT and SIGTERM on to the driver alone; to all processes until it has started."""
 
     def ask(_number: int) -> None:
-        (_driver(submitted) or psutil.Process(submitted)).send_signal(signal.SIGTERM)
+        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
+            (_driver(submitted) or psutil.Process(submitted)).send_signal(signal.SIGTERM)
 
     with on_stop_signals(ask):
         yield

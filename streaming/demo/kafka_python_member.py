@@ -20,6 +20,7 @@ from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.journal import CommitLedger, Journal, Partition
 from streaming.demo.stage import Stage
+from streaming.lifecycle import on_signals
 
 _POLL_MS = 1_000
 """How long a poll waits for records, and so how soon a member notices a change in the story."""
@@ -284,11 +285,11 @@ def main() -> int:
     member = KafkaPythonMember(settings, chosen.bootstrap, journal, ledger)
     starter = os.getppid()
     told_to_end = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told_to_end.set())
-    while os.getppid() == starter and not told_to_end.wait(0.2):
-        ledger.flush()
-        if time.time() > chosen.commit_until:
-            member.get_stuck()
+    with on_signals(lambda _: told_to_end.set(), signal.SIGTERM):
+        while os.getppid() == starter and not told_to_end.wait(0.2):
+            ledger.flush()
+            if time.time() > chosen.commit_until:
+                member.get_stuck()
     member.leave()
     ledger.flush()
     return 0

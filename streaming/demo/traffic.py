@@ -25,9 +25,10 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from streaming.demo.stage import Stage
+from streaming.demo.stage import Stage, Story
 from streaming.demo.stories import ALL_STORIES
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from streaming.lifecycle import on_signals, on_stop_signals
 
 _PARENT_POLL_S = 1.0
 
@@ -56,9 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stop.set()
         quiet.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    signal.signal(signal.SIGUSR1, lambda *_: quiet.set())
+    with on_stop_signals(end), on_signals(lambda _: quiet.set(), signal.SIGUSR1):
+        return _play(chosen, stories, stop, quiet)
+
+
+def _play(chosen: argparse.Namespace, stories: tuple[Story, ...], stop: threading.Event, quiet: threading.Event) -> int:
     try:
         stage = Stage(chosen.bootstrap, chosen.folder)
     except (KafkaError, SetupError) as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from streaming.demo.rocketmq.commands import Commands, Refused
 from streaming.demo.rocketmq.member import Member
 from streaming.demo.rocketmq.stories import QUEUES, STORIES, Story
 from streaming.exceptions import SETUP_EXIT_CODE
+from streaming.lifecycle import stop_signals
 
 _TICK_S = 1.0
 
@@ -45,12 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, required=True, help="for journal.jsonl")
     parser.add_argument("--seconds", type=float, help="say quiet after this many seconds")
     chosen = parser.parse_args(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
     name_servers = tuple(chosen.name_servers.split(";"))
     try:
-        with Commands(name_servers) as commands:
+        with stop_signals() as stop, Commands(name_servers) as commands:
             _play(commands, name_servers, chosen.folder / "journal.jsonl", chosen.seconds, stop)
     except Refused as error:
         sys.stderr.write(f"The cluster at {chosen.name_servers} does not do what the demo needs: {error}\n")

@@ -1,0 +1,35 @@
+"""Signals that end our processes in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+from streaming.lifecycle import on_signals, stop_signals
+
+
+def test_a_signal_in_the_middle_of_a_wait_is_no_deadlock() -> None:
+    with stop_signals() as stop:
+        # (What `Event.wait` holds for some microseconds, whenever it begins and ends.)
+        with stop._cond:  # type: ignore[attr-defined]
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert not stop.is_set()
+        assert stop.wait(60)
+
+
+def test_each_signal_is_passed_on_and_its_handler_put_back() -> None:
+    came: list[int] = []
+    two = threading.Semaphore(0)
+
+    def ask(number: int) -> None:
+        came.append(number)
+        two.release()
+
+    before = signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGUSR2)
+    with on_signals(ask, signal.SIGUSR1, signal.SIGUSR2):
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1):
+            os.kill(os.getpid(), number)
+            assert two.acquire(timeout=60)
+    assert came == [signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1]
+    assert (signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGUSR2)) == before
