@@ -174,25 +174,33 @@ def test_two_processes_of_which_the_one_that_works_is_killed(tmp_path: Path) -> 
     with Receiver() as receiver:
         first = _started(writer, tmp_path, "a", receiver.url)
         writer.write(1, {"drift": drifted("a")})
-        receiver.wait()
+        _arrived(receiver, tmp_path / "a.log")
         second = _started(writer, tmp_path, "b", receiver.url)
         _stands_by(tmp_path / "b.log", second)
         first.send_signal(signal.SIGKILL)
         first.wait()
         writer.write(2, {"drift": drifted("b")})
-        receiver.wait()
+        _arrived(receiver, tmp_path / "b.log")
         third = _started(writer, tmp_path, "c", receiver.url)
         _stands_by(tmp_path / "c.log", third)
         second.send_signal(signal.SIGTERM)
         assert second.wait(60) == 0
         writer.write(3, {"drift": drifted("b", verdict="identical")})
-        receiver.wait()
+        _arrived(receiver, tmp_path / "c.log")
         third.send_signal(signal.SIGTERM)
         assert third.wait(60) == 0
     assert receiver.told() == [("firing", "a"), ("firing", "b"), ("resolved", "b")]
     assert [(row["group_id"], row["state"]) for row in writer.transitions()] == [
         ("a", "firing"), ("b", "firing"), ("b", "resolved"),
     ]  # fmt: skip
+
+
+def _arrived(receiver: Receiver, log: Path) -> None:
+    """Wait for one message; where none comes, say what the alerter's log says."""
+    try:
+        receiver.wait()
+    except AssertionError as error:
+        pytest.fail(f"{error}; {log.name}: {log.read_text()}")
 
 
 def _started(writer: Writer, folder: Path, name: str, url: str) -> subprocess.Popen[bytes]:
