@@ -6,10 +6,9 @@ owners and its lag.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.probe.exceptions import RoundAbandonedError
@@ -31,7 +30,7 @@ from tests.rocketmq.proxies import (
     truncated,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.java, pytest.mark.soak]
 
 _LASTING = 18
 """Rounds of ten seconds: beyond the longest that any finding waits for."""
@@ -153,23 +152,18 @@ def test_a_broker_with_a_fault(proxies: Proxies, topic: str, fault: str) -> None
     check(proxies, topic, [proxies.brokers["broker-b"]], FAULTS[fault], said_of(fault))
 
 
-def some(*cheap: str, of: Iterable[str]) -> list[ParameterSet]:
-    """All as parameters of a test, but in `make test` only some, because the others cost as much and find the same."""
-    return [pytest.param(one, marks=() if one in cheap else pytest.mark.soak) for one in of]
-
-
-@pytest.mark.parametrize("fault", some("swallowed", "an error", "garbled", of=FAULTS))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_all_brokers_with_a_fault(proxies: Proxies, topic: str, fault: str) -> None:
     check(proxies, topic, list(proxies.brokers.values()), FAULTS[fault], said_of(fault))
 
 
-@pytest.mark.parametrize("fault", some("swallowed", "garbled", "an empty body", of=FAULTS))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_one_of_two_name_servers_with_a_fault(proxies: Proxies, topic: str, fault: str) -> None:
     check(proxies, topic, proxies.name_servers[1:], FAULTS[fault])
 
 
-@pytest.mark.parametrize("asked", some("connections", "members", "offsets", of=ASKED))
-@pytest.mark.parametrize("fault", some("swallowed", of=["swallowed", "an error"]))
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("fault", ["swallowed", "an error"])
 def test_a_broker_that_fails_at_one_kind_of_request(proxies: Proxies, topic: str, asked: str, fault: str) -> None:
     said = "broker_not_answering" if asked == "connections" and fault == "swallowed" else None
     check(proxies, topic, [proxies.brokers["broker-b"]], only({ASKED[asked]}, FAULTS[fault]), said)

@@ -106,7 +106,7 @@ class Member:
         self._opaque = 0
         self._routes: dict[str, dict[str, tuple[str, int]]] = {}
         self._offsets: dict[MessageQueue, int] = {}
-        self._dirty: set[MessageQueue] = set()
+        self._moved: set[MessageQueue] = set()
         self._held: frozenset[MessageQueue] = frozenset()
         self._started = int(time.time() * 1000)
         self._subscribed = self._started
@@ -339,6 +339,7 @@ class Member:
                 held |= set(share or ())
         for queue in self._held - held:
             self._commit_one(queue)
+            self._moved.discard(queue)
             self._offsets.pop(queue, None)
         self._held = frozenset(held)
 
@@ -383,7 +384,7 @@ class Member:
             after = (answer.fields or {}).get("nextBeginOffset") if answer is not None else None
             if after is not None and int(after) != at:
                 self._offsets[queue] = int(after)
-                self._dirty.add(queue)
+                self._moved.add(queue)
 
     def _offset_to_begin_with(self, address: str, queue: MessageQueue) -> int | None:
         answer = self._ask(address, QUERY_CONSUMER_OFFSET, self._place(queue))
@@ -392,15 +393,16 @@ class Member:
         return int((answer.fields or {}).get("offset", 0)) if answer.code == 0 else 0
 
     def _commit(self) -> None:
-        for queue in list(self._dirty):
+        # (All that ever moved, as Java's `RemoteBrokerOffsetStore.persistAll`: a commit may be lost, or overtaken by an
+        # older one of the member that held the queue before.)
+        for queue in list(self._moved):
             self._commit_one(queue)
 
     def _commit_one(self, queue: MessageQueue) -> None:
         address = self._address_of(queue)
-        if queue in self._dirty and address is not None and queue in self._offsets:
+        if queue in self._moved and address is not None and queue in self._offsets:
             fields = {**self._place(queue), "commitOffset": str(self._offsets[queue])}
             self._tell(address, UPDATE_CONSUMER_OFFSET, fields)
-        self._dirty.discard(queue)
 
     def _place(self, queue: MessageQueue) -> dict[str, str]:
         return {"consumerGroup": self.group, "topic": queue.topic, "queueId": str(queue.queue)}
