@@ -17,7 +17,7 @@ from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.look import are_dealt_evenly, holders
 
-pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.java, pytest.mark.soak]
 
 _LASTING = 18
 """Rounds of ten seconds: beyond the longest that any finding waits for."""
@@ -102,7 +102,6 @@ def cluster(tmp_path: Path) -> Iterator[tuple[EmbeddedRocketMQ, Server]]:
         late.kill()
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_broker_that_is_stopped_until_the_name_servers_give_it_up(
     cluster: tuple[EmbeddedRocketMQ, Server], unique: str
@@ -125,7 +124,6 @@ def test_a_broker_that_is_stopped_until_the_name_servers_give_it_up(
     assert {row.verdict for row in group.rows.drift} <= {"identical", "unverified"}
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_java_member_that_is_stopped_until_the_brokers_give_it_up(
     cluster: tuple[EmbeddedRocketMQ, Server], unique: str
@@ -146,7 +144,6 @@ def test_a_java_member_that_is_stopped_until_the_brokers_give_it_up(
     assert group.said <= {"not_answering", "member_lists_differ"}
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_broker_that_joins_the_cluster_and_a_name_server_that_forgets_one(
     cluster: tuple[EmbeddedRocketMQ, Server], unique: str
