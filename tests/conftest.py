@@ -58,6 +58,16 @@ def pytest_collection_finish() -> None:
         use_what_is_prepared()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Let tests start `python -m tests.something` whatever ran before them in this process.
+
+    A Spark session sets the variable for its workers, which have it from then on; in the children of later tests it
+    would hide the checkout.
+    """
+    os.environ.pop("PYTHONSAFEPATH", None)
+
+
 def pytest_unconfigure() -> None:
     """Let everything be collected at the end: libraries report what is left of them then."""
     gc.unfreeze()
