@@ -139,7 +139,7 @@ def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     tried: set[tuple[str, str]] = set()
     cannot: str | None = None
     inputs: ServerInputs | None = None
-    for group in in_every_order(asked):
+    for group in in_every_order(asked, targets_listed=decision.log_partition >= 0):
         for strategy, release in product(strategies, ERAS):
             given = ServerInputs(strategy, group, release)
             inputs = inputs or given
@@ -167,10 +167,15 @@ def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
 
 
-def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:
+def in_every_order(asked: ServerGroup, *, targets_listed: bool = True) -> Iterator[ServerGroup]:
     """The group with the keys that share a bucket of the coordinator's hash maps in every order, as far as is cheap.
 
     The first has the order of the log; usually it is the only one.
+
+    Args:
+        asked: The assignor's input.
+        targets_listed: The previous targets list their topics as their records do. The probe's answers do not
+            (`streaming/probe/seen.py` sorts them), so the reverse is tried as well.
     """
     yield asked
     partitions = sum(topic.partitions for topic in asked.topics.values())
@@ -182,10 +187,14 @@ def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:
         orders = list(islice(member_orders(by_id), most))
     except AssignorError:
         return  # a bucket so full that Java turns it into a tree, with another order
+    tried = {asked.members}
     for order in orders:
         members = tuple([by_id[member_id] for member_id in order])
         # Topic ids may share a bucket too, in a set filled in the order of the first member's topic names.
-        other = tuple([replace(member, topics=member.topics[::-1]) for member in members])
-        for turned in (members, other) if other != members else (members,):
-            if turned != asked.members:
+        ways = [members, tuple([replace(member, topics=member.topics[::-1]) for member in members])]
+        if not targets_listed:
+            ways += [tuple([replace(member, target=member.target[::-1]) for member in way]) for way in ways]
+        for turned in ways:
+            if turned not in tried:
+                tried.add(turned)
                 yield ServerGroup(turned, asked.topics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
@@ -116,7 +116,7 @@ def _answers(
     if fits:
         fitting = (
             (turned, era)
-            for turned in in_every_order(asked)
+            for turned in _orders(decision, asked)
             for era in reversed(ERAS)
             if any(_is(_answer(name, turned, era), target) for name in decision.assignors or _NAMES)
         )
@@ -133,10 +133,14 @@ def _gives(decision: ModernDecision, asked: ServerGroup, target: Assignment) -> 
         for name in decision.assignors or _NAMES
         if any(
             isinstance(answer := _answer(name, turned, era), CannotTell) or _is(answer, target)
-            for turned in in_every_order(asked)
+            for turned in _orders(decision, asked)
             for era in ERAS
         )
     )
+
+
+def _orders(decision: ModernDecision, asked: ServerGroup) -> Iterator[ServerGroup]:
+    return in_every_order(asked, targets_listed=decision.log_partition >= 0)
 
 
 def _is(answer: Assignment | AssignorError, target: Assignment) -> bool:
