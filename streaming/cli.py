@@ -229,7 +229,7 @@ def mute(
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; everybody sees it.")],
     kind: Annotated[
         Literal["group", "rule", "owner"] | None,
-        typer.Option("--kind", help="What the name is, where it is unclear."),
+        typer.Option("--kind", help="What the name is, if several things have it."),
     ] = None,
     lake: Lake = None,
     cluster: Cluster = None,

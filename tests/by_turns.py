@@ -3,7 +3,7 @@
 A group stays in one process, in its order. By default it is a module, so that a module's fixtures are set up once; a
 test can choose another:
 
-    @pytest.mark.xdist_group("recorded")    a named group, with tests of other modules
+    @pytest.mark.xdistgroup_of("recorded")    a named group, with tests of other modules
     @pytest.mark.turn(1)                    the group's turn; the earliest turn of its tests counts
 
 A run ends when its last group ends, so long groups have the first turns:
@@ -21,7 +21,7 @@ import pytest
 from _pytest.nodeid import NodeId
 from xdist.scheduler import LoadScopeScheduling
 
-__all__ = ["ByTurns", "in_turn"]
+__all__ = ["ByTurns", "group_of", "in_turn"]
 
 _LAST = 9
 
@@ -30,14 +30,14 @@ def in_turn(items: list[pytest.Item]) -> None:
     """Sort the groups by turn, and the tests within each group."""
     turns: dict[str, int] = {}
     for item in items:
-        turns[_group(item)] = min(_turn(item), turns.get(_group(item), _LAST))
+        turns[group_of(item)] = min(_turn(item), turns.get(group_of(item), _LAST))
     begins = {group: place for place, group in enumerate(sorted(turns, key=turns.__getitem__))}
-    items.sort(key=lambda item: (begins[_group(item)], _turn(item)))
+    items.sort(key=lambda item: (begins[group_of(item)], _turn(item)))
     for item in items:
         # xdist 3.8.0 passes a test's group to the scheduler in its name, in a field that pytest 9.2.0 no longer reads
         # (pytest-xdist issue 1386): without this every test of a group would be scheduled separately.
         if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
-            item._id = NodeId.parse(f"{item.nodeid}@{_group(item)}")
+            item._id = NodeId.parse(f"{item.nodeid}@{group_of(item)}")
 
 
 def _turn(item: pytest.Item) -> int:
@@ -45,7 +45,8 @@ def _turn(item: pytest.Item) -> int:
     return int(mark.args[0]) if mark else _LAST
 
 
-def _group(item: pytest.Item) -> str:
+def group_of(item: pytest.Item) -> str:
+    """The group of a test."""
     mark = item.get_closest_marker("xdist_group")
     return str(mark.args[0]) if mark else _module(item.nodeid)
 

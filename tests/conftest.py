@@ -10,12 +10,13 @@ import os
 import re
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.by_turns import ByTurns, in_turn
+from tests.by_turns import ByTurns, group_of, in_turn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,12 +27,19 @@ if TYPE_CHECKING:
     from tests.object_store import ObjectStore
 
 _skipped: list[str] = []
+_group_stack = ExitStack()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let the longest groups begin first if several processes share the tests."""
-    if hasattr(config, "workerinput"):
-        in_turn(items)
+    if not hasattr(config, "workerinput"):
+        return
+    in_turn(items)
+    for item in items:
+        used: list[str] = getattr(item, "fixturenames", [])
+        if "until_its_group_ends" in used and item.get_closest_marker("xdist_group") is None:
+            message = f"{item.nodeid} uses a server that ends with its group of tests: it needs the mark xdist_group."
+            raise pytest.UsageError(message)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,6 +74,18 @@ def pytest_runtest_setup() -> None:
     would hide the checkout.
     """
     os.environ.pop("PYTHONSAFEPATH", None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """Stop the servers that only one group of tests needs as soon as it ends, where several processes share the tests.
+
+    A RocketMQ cluster that nobody asks anything takes a twelfth of a core.
+    """
+    yield
+    grouped = hasattr(item.config, "workerinput")
+    if grouped and nextitem is not None and group_of(item) != group_of(nextitem):
+        _group_stack.close()
 
 
 def pytest_unconfigure() -> None:
@@ -111,7 +131,14 @@ def bootstrap(broker: EmbeddedBroker) -> str:
 
 
 @pytest.fixture(scope="session")
-def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRocketMQ]:
+def until_its_group_ends() -> Iterator[ExitStack]:
+    """What is entered here is left when the group of the test ends (`by_turns.py`), or with the run of this process."""
+    yield _group_stack
+    _group_stack.close()
+
+
+@pytest.fixture(scope="session")
+def rocketmq(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: ExitStack) -> EmbeddedRocketMQ:
     """Two real brokers of RocketMQ and two name servers, of which the second does not know broker-b.
 
     Tests that want a sound cluster use the first name server alone, and groups and topics of their own (`unique`). A
@@ -119,8 +146,8 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedRocke
     """
     from streaming.demo.rocketmq import EmbeddedRocketMQ  # noqa: PLC0415
 
-    with EmbeddedRocketMQ(tmp_path_factory.mktemp("rocketmq"), name_servers=2, registers={"broker-b": [0]}) as running:
-        yield running
+    folder = tmp_path_factory.mktemp("rocketmq")
+    return until_its_group_ends.enter_context(EmbeddedRocketMQ(folder, name_servers=2, registers={"broker-b": [0]}))
 
 
 @pytest.fixture

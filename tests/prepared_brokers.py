@@ -1,4 +1,4 @@
-"""What every embedded broker of the tests would otherwise do anew: load its classes and format its folder.
+"""What every embedded broker of the tests would otherwise repeat: load its classes and format its folder.
 
 `prepare` starts one broker and keeps, in `.cache/tests`, an archive of the classes that it loaded (class data sharing)
 and its folder as it was formatted. With both, a broker answers after half the processor time. Kafka's own tools have an

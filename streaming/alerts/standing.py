@@ -3,8 +3,8 @@
 Two measures of a group move with the time: how far it is behind, and in how long it loses data.
 
 `group_health` says how far behind a group was at the round of its row, and has no new row while nothing moves. A rule
-about it is judged at every round, over the row with the time added that has passed since. That time is known as bounds
-as well: the elapsed time stands still while no round closes, and the rounds' own times jump with a wrong clock. The
+about it is judged at every round, over the row with the time added that has passed since. It is known as bounds as
+well: the elapsed time stands still while no round closes, and the rounds' own times jump with a wrong clock. The
 lower bound grows by the smaller of the two, the upper bound by the larger; what counts down does so the other way
 round, to 0.
 """

@@ -114,7 +114,7 @@ def run_course(
     Args:
         console: Where to write.
         stop: Set by Ctrl-C.
-        settings: Of the programs.
+        settings: The programs' settings.
         folders: Where they write.
         traffic: The program that plays the stories.
         seconds: End after this many seconds, and check; None serves the page until Ctrl-C.

@@ -47,7 +47,7 @@ def batch_writer(
     Args:
         lake: Where the rows go.
         done: Called after each batch with its number and the rows written per table.
-        pace: Is told when batches begin and end.
+        pace: Hears when batches begin and end.
         writer: What writes them, as `job.writer`. A lake that looks at the rows, as a rebuild's does, gets them here.
         catalog: Schema in which the tables are registered; None for none.
     """

@@ -70,7 +70,7 @@ def start_query(
         plan: The plan of the checkpoint's rebuild, done or not; None where there is none.
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
-        pace: Is told when batches begin and end.
+        pace: Hears when batches begin and end.
         hold: No batch begins while this file exists.
         catalog: Schema in which the tables are registered; None for none.
     """

@@ -117,7 +117,7 @@ class Memory:
         told: What was last reported of groups whose log is not read.
         source: Source of the round that this is the memory of; None before the first.
         brokers: The brokers; None before the first, and from the round of a probe that did not report them.
-        outdated: How many rounds in a row had an older answer about them; counted anew by each probe.
+        outdated: How many rounds in a row had an older answer about them; each probe counts from 0.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -244,5 +244,5 @@ class _Beat:
         return not self._stop.wait(max(0.0, self._due - self._clock()))
 
     def begin(self, due: float) -> None:
-        """Begin anew, with a round that is due then."""
+        """Start again, with a round that is due then."""
         self._due, self._began = due, False

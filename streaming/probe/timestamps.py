@@ -8,7 +8,7 @@ timestamp (KIP-79, `UnifiedLog.fetchOffsetByTimestamp`). So
 - an answer at or below it gives one of these records, which has reached a timestamp; perhaps it is the record itself.
 
 The search narrows down the largest timestamp of the records up to the oldest unread one: first to a tenth of its age,
-and where timestamps need not be in order, further until the record itself is found or cannot be. That takes some ten
+and where timestamps need not be in order, further until the record itself is found or cannot be. This takes some ten
 answers, or twice as many; each helps all groups that are behind on the partition. "No such record" is believed only of
 timestamps that brokers gave: a leader also says so when a segment without timestamps, or one whose first records were
 deleted, hides later segments (`UnifiedLog.searchOffsetInLocalLog` looks into one segment only). Where offsets may be

@@ -105,7 +105,7 @@ class BrokerSeen(msgspec.Struct, frozen=True, array_like=True):
         clients: Its list of the group's clients (38): one entry per connection, duplicates kept, sorted by the probe,
             because brokers list them in no order. () without an answer.
         channels: Its connections of the group (203), sorted; None without an answer.
-        consume_type: Of the group, by the last heartbeat (203): "push", "pull" or "pop"; None when not told.
+        consume_type: The group's, by the last heartbeat (203): "push", "pull" or "pop"; None when not told.
         message_model: Likewise: "CLUSTERING" or "BROADCASTING".
         consume_from: Likewise: `consumeFromWhere`.
         subscriptions: Likewise: the last writer's subscriptions, which need not be any other member's; None when not

@@ -44,7 +44,7 @@ class Question:
         fields: Its `extFields`.
         seconds: How long an answer may take once it was sent, where the server passes the question on: its silence says
             nothing about the server. None for as long as the call of `ask` has.
-        body: Of the request; None for none.
+        body: The request's body; None for none.
     """
 
     address: str

@@ -223,7 +223,7 @@ class DeltaLogTail:
         return [json.loads(line) for line in lines if line.strip()]
 
     def _new_files(self, actions: list[dict[str, Any]]) -> list[DataFile] | None:
-        """Files with new rows; None when the table is to be opened anew."""
+        """Files with new rows; None when the table must be opened again."""
         found = []
         infos = [action.get("commitInfo", {}) for action in actions]
         is_retention = any(RETENTION_COMMIT.items() <= info.items() for info in infos)

@@ -108,5 +108,5 @@ def test_a_rebuild_that_is_killed_continues_by_itself_and_doubles_nothing(record
         assert run_job(*command, *flag) == -signal.SIGKILL, log.read_text("utf-8")[-3000:]
     assert run_job("streaming.job") == 0, log.read_text("utf-8")[-3000:]
     assert differences(contents(Path(settings.lake)), contents(recorded.lake)) == {}
-    assert len(list((Path(settings.lake) / "_checkpoints").iterdir())) == 1  # the second flag has begun nothing anew
+    assert len(list((Path(settings.lake) / "_checkpoints").iterdir())) == 1  # the second flag has started nothing again
     assert "caught up with what the tables had" in log.read_text("utf-8")

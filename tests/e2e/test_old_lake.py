@@ -32,7 +32,14 @@ def _added(before: Lake, after: Lake) -> Lake:
     return {table: after[table] - before[table] for table in after}
 
 
-@pytest.mark.parametrize("release", RELEASES)
+# The oldest goes through every change since, the newest is what most have. Those between go on at night here, and with
+# every change in the tests of the core's states (`tests/groups/test_state.py`).
+_RELEASES = [
+    pytest.param(release, marks=[pytest.mark.soak] if release in RELEASES[1:-1] else []) for release in RELEASES
+]
+
+
+@pytest.mark.parametrize("release", _RELEASES)
 def test_a_query_goes_on_from_a_recorded_checkpoint_as_one_that_read_all_itself(
     bootstrap: str, spark: SparkSession, tmp_path: Path, unique: str, release: str
 ) -> None:

@@ -332,14 +332,14 @@ def steady_streams(draw: st.DrawFn, rounds: int = 20) -> list[Step]:
             committed[partition] += draw(st.sampled_from((0, 5, 5, 80, -7)))
             window = make_commit(group.next(), max(0, committed[partition]), partition=partition)
             group.put(msgspec.structs.replace(window, topic_id=draw(st.sampled_from(("first", "first", None)))))
-        what = draw(st.sampled_from((*"nnnnnnnnnn", "rebalance", "unknown", "cut back", "anew", "away")))
+        what = draw(st.sampled_from((*"nnnnnnnnnn", "rebalance", "unknown", "cut back", "recreated", "away")))
         if what == "rebalance":
             _rebalance(draw, group)
         group.record = start + 10
         seen = [draw(st.integers(0, 1_000)) if what == "cut back" else offset for offset in end]
         topic = make_topic(
             end=[-1 if what == "unknown" else offset for offset in seen],
-            topic_id="second" if what == "anew" else "first",
+            topic_id="second" if what == "recreated" else "first",
         )
         group.put(_at(group, make_observation(group.record + 1, *(() if what == "away" else (topic,)))))
     return group.steps

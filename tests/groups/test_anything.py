@@ -142,7 +142,7 @@ def topic_observations(draw: st.DrawFn) -> TopicObservation:
     return TopicObservation(draw(NAME), draw(MAYBE), count, *offsets)
 
 
-TICK = st.builds(
+ROUND = st.builds(
     GroupObservation,
     round=st.integers(0, 40),
     time=st.integers(0, 253_402_300_799_999),
@@ -158,7 +158,7 @@ TICK = st.builds(
 )
 TOMBSTONE = st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)
 INPUTS = st.lists(
-    st.one_of(WINDOW, RECORD, TICK, MODERN, MODERN, st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)),
+    st.one_of(WINDOW, RECORD, ROUND, MODERN, MODERN, st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)),
     max_size=15,
 )
 

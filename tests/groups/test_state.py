@@ -63,7 +63,7 @@ def structs_in(value: Any) -> Iterator[msgspec.Struct]:
 def test_each_field_of_a_state_of_each_version_is_where_it_was(version: int, name: str) -> None:
     holds = dict(GOLDEN[version][name]["holds"])
     if version < 4:
-        # Version 4 begins to sum up the lag anew, by the time of the rounds.
+        # Version 4 begins to sum up the lag again, by the time of the rounds.
         holds.pop("lag_sums", None)
     if version == 1 and "health" in holds:
         # Version 2 knows more columns of the last row of `group_health`.

@@ -68,7 +68,7 @@ def test_the_plan_of_a_rebuild_is_kept_in_it(checkpoint: str) -> None:
 def test_nothing_starts_while_its_store_does_not_answer(
     checkpoint: str, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without its plan a rebuild would write rows twice, and without a look a lost checkpoint would be begun anew.
+    # Without its plan a rebuild would write rows twice, and without a look a lost checkpoint would be started over.
     settings = Settings(lake=checkpoint.replace("checkpoint", "lake"), job=JobSettings(checkpoint=checkpoint))
     with FaultyStore(object_store.port) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)

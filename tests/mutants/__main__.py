@@ -24,7 +24,10 @@ def main() -> int:
     parser.add_argument("--seed", default="1", help="another seed draws another sample (1)")
     parser.add_argument("--workers", type=int, default=2, help="mutants tested at the same time (2)")
     parser.add_argument(
-        "--patience", type=float, default=60.0, help="seconds of tests per mutant; slower tests are left out (60)"
+        "--patience",
+        type=float,
+        default=60.0,
+        help="processor seconds of tests per mutant; others are left out (60)",
     )
     parser.add_argument("--least", type=float, default=95.0, help="percent that must be noticed (95)")
     asked = parser.parse_args()

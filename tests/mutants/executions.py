@@ -32,17 +32,19 @@ class Executions:
         lines: Per file of the core and line the tests that executed it, by their ids; a test file by its path where
             one of its fixtures or its import did, "import" where the import of the core did.
         seconds: What each test took, recorded and therefore slowly, in the order of the run.
+        processor_seconds: The same without its waits for others, which a busy machine would make longer.
         modules: All modules that were imported in the end.
         failed: Tests that fail without any change.
     """
 
     lines: Mapping[str, Mapping[int, Sequence[str]]]
     seconds: Mapping[str, float]
+    processor_seconds: Mapping[str, float]
     modules: Sequence[str]
     failed: Sequence[str] = ()
 
     def tests_of(self, path: str, mutation: Mutation, texts: Mapping[str, str]) -> list[str]:
-        """The tests that execute a changed statement, the fastest first.
+        """The tests that execute a changed statement, the cheapest first.
 
         A statement that is executed by an import (a constant, a default) counts as executed by the tests that execute
         anything in a file that has its name in it.
@@ -59,7 +61,8 @@ class Executions:
             users = [path, *(user for user, text in texts.items() if name.search(text))]
             found = {by for user in users for by_whom in self.lines.get(user, {}).values() for by in by_whom}
         return sorted(
-            (test for test in self.seconds if test in found or _file(test) in found), key=self.seconds.__getitem__
+            (test for test in self.seconds if test in found or _file(test) in found),
+            key=self.processor_seconds.__getitem__,
         )
 
 
@@ -83,7 +86,7 @@ def record(files: Sequence[Path], checkout: Path, arguments: Sequence[str]) -> E
     data = coverage.get_data()
     lines = {str(file.relative_to(checkout)): data.contexts_by_lineno(str(file)) for file in files}
     failed = recorder.failed or ([] if code == pytest.ExitCode.OK else [str(code)])
-    return Executions(lines, recorder.seconds, sorted(sys.modules), failed)
+    return Executions(lines, recorder.seconds, recorder.processor_seconds, sorted(sys.modules), failed)
 
 
 def module_name(path: Path) -> str:
@@ -100,6 +103,7 @@ class _Recorder:
 
     def __init__(self, coverage: Coverage, modules: Sequence[str]) -> None:
         self.seconds: dict[str, float] = {}
+        self.processor_seconds: dict[str, float] = {}
         self.failed: list[str] = []
         self._coverage = coverage
         self._caches = [
@@ -115,11 +119,12 @@ class _Recorder:
         for cache in self._caches:
             cache.cache_clear()  # or only the first of several tests would be seen to execute it
         self._coverage.switch_context(_file(item.nodeid))
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         try:
             return (yield)
         finally:
             self.seconds[item.nodeid] = time.perf_counter() - began
+            self.processor_seconds[item.nodeid] = time.process_time() - used
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:

@@ -139,8 +139,8 @@ def run(mutants: Sequence[Mutant], workers: int, patience_s: float) -> Iterator[
     Args:
         mutants: The sample.
         workers: How many run at the same time.
-        patience_s: The slowest tests are left out where all together take longer (while they are recorded, which makes
-            them two to four times slower).
+        patience_s: The slowest tests are left out where all together take more processor time (while they are recorded,
+            which makes them two to four times slower).
 
     Yields:
         A result for each, as they come.
@@ -169,7 +169,7 @@ def run(mutants: Sequence[Mutant], workers: int, patience_s: float) -> Iterator[
             while to_test and len(running) < workers:
                 mutant = to_test.pop(0)
                 tests = executions.tests_of(mutant.path, mutant.mutation, texts)
-                elapsed = accumulate(executions.seconds[test] for test in tests)
+                elapsed = accumulate(executions.processor_seconds[test] for test in tests)
                 tests = [test for test, until in zip(tests, elapsed, strict=True) if until <= patience_s] or tests[:1]
                 if not tests:
                     yield Result(mutant, tests=0)

@@ -84,7 +84,7 @@ def test_the_same_seed_draws_the_same_mutants() -> None:
     assert {m.path.split("/")[2] for m in sample(20, "1", ["streaming/groups"])} & {"classic", "lag", "modern"}
 
 
-def test_a_mutant_gets_the_tests_that_execute_its_line_the_fastest_first() -> None:
+def test_a_mutant_gets_the_tests_that_execute_its_line_the_cheapest_first() -> None:
     source = "LEAST = 2\n\ndef pick(a):\n    if a > LEAST:\n        return a + 1\n    return 0\n"
     of_constant, of_head, of_sum, of_one, of_zero = mutations_of(source)
     executions = Executions(
@@ -99,7 +99,9 @@ def test_a_mutant_gets_the_tests_that_execute_its_line_the_fastest_first() -> No
             "other.py": {2: ["test_other.py"]},
             "third.py": {2: ["test_third.py::test_third"]},
         },
-        seconds={
+        seconds=dict.fromkeys(("test_pick.py::test_more", "test_pick.py::test_less"), 1.0)
+        | dict.fromkeys(("test_other.py::test_with_a_fixture", "test_third.py::test_third"), 3.0),
+        processor_seconds={
             "test_pick.py::test_more": 2.0,
             "test_pick.py::test_less": 1.0,
             "test_other.py::test_with_a_fixture": 0.5,

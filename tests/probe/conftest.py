@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from kafka import KafkaAdminClient
@@ -13,10 +14,9 @@ from tests.probe.witness import Cluster, MakeSettings
 
 
 @pytest.fixture(scope="session")
-def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+def secured_broker(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: ExitStack) -> Secured:
     """One broker for the tests of logins, rights and TLS, which therefore share a group (`by_turns.py`)."""
-    with running(tmp_path_factory.mktemp("secured")) as secured:
-        yield secured
+    return until_its_group_ends.enter_context(running(tmp_path_factory.mktemp("secured")))
 
 
 @pytest.fixture

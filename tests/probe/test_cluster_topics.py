@@ -112,6 +112,7 @@ def events_of(settings: Settings, closed: RoundClosed) -> list[ClusterTopicEvent
     return [event for event in read_round(settings, closed).events if isinstance(event, ClusterTopicEvent)]
 
 
+@pytest.mark.xdist_group("secured")
 def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are_told(secured_broker: Secured) -> None:
     literal = ACLResourcePatternType.LITERAL
     own = [

@@ -258,7 +258,7 @@ def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks
             for _ in range(5):  # (Any broker answers a round, and one of them may hear of the move a little later.)
                 followed.round()
             process.resume()
-            # Java's leaders see it by themselves; the others' decide anew because a member joins.
+            # Java's leaders see it by themselves; the others' decide again because a member joins.
             new = {group.name: group.start(rack="a") for group in groups} if library != "java" else {}
             followed.round_until(all_settled)
             for group in groups:

@@ -1,4 +1,4 @@
-"""TCP proxies before the servers of a real cluster, for whoever asks the proxies: they pass on answers, or spoil them.
+"""TCP proxies before the servers of a real cluster: they pass answers on to clients that ask them, or spoil them.
 
 A proxied name server names the proxies in place of the brokers' own addresses, so a probe that is given its address
 meets no server itself, while the members of groups live undisturbed on the cluster.

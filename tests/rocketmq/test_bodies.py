@@ -73,5 +73,5 @@ def test_what_json_reads_is_left_alone(text: str) -> None:
 
 @pytest.mark.parametrize("piece", [b"{", b'{"', b'\\"', b"{1:", b"{{", b',{"a"', b'{"a":"', b',{"\\"', b"{ ", b'"\\\\'])
 def test_a_hostile_body_takes_no_longer_than_its_bytes(piece: bytes) -> None:
-    """(A search that began anew at each byte would need an hour for these.)"""
+    """(A search that started again at each byte would need an hour for these.)"""
     assert as_json(b"{1:" + piece * 200_000).endswith(piece[-1:])

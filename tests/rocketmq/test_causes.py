@@ -1,4 +1,4 @@
-"""Why real groups decide anew: each change of a real cluster is the cause of what follows, and nothing else is said."""
+"""Why real groups decide again: each change of a real cluster is the cause of what follows, and nothing else is."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_b_a_name_server_that_knows_less(rocketmq: EmbeddedRocketMQ, topic: str)
         recipes.a_name_server_that_knows_less(rocketmq.addresses, topic, topic),
         Followed(rocketmq.addresses, topic) as group,
     ):
-        # Three see 8 queues for four or three members, the fourth sees 4 for four: whoever asks which broker, queues
+        # Three see 8 queues for four or three members, the fourth sees 4 for four: whichever broker is asked, queues
         # of broker-a are held by two.
         look = group.look_until(
             lambda seen: (

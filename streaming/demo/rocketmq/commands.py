@@ -135,7 +135,7 @@ class Commands:
     def register(self, address: str) -> None:
         """Make a broker register with its name servers now, in full; by itself it does so every 30 s.
 
-        (A change of its permission makes it, also to the value that it has. It writes its settings file anew.)
+        (A change of its permission makes it, also to the value that it has. It rewrites its settings file.)
         """
         self.ask(address, UPDATE_BROKER_CONFIG, {}, b"brokerPermission=6")
 

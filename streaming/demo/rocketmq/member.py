@@ -1,7 +1,7 @@
 """A member of a RocketMQ group: heartbeats, rebalances and pulls as the Java client does, over sockets of its own.
 
 To the brokers it is a client like any other. It decides by the same strategies (`assignors.rocketmq`), from a route of
-one name server and a list of one broker, is told of changes (request 40), and answers what it holds (request 307). It
+one name server and a list of one broker, hears of changes (request 40), and answers what it holds (request 307). It
 can also be made to go wrong: to stay away from a broker, to freeze, to vanish.
 """
 
@@ -81,7 +81,7 @@ class Member:
             client_id: Its id, "ADDRESS@INSTANCE".
             topics: What it subscribes to, with "*".
             strategy: Name of its strategy, as in `assignors.rocketmq`.
-            options: Of the strategy.
+            options: The strategy's options.
             model: "CLUSTERING" or "BROADCASTING".
             orderly: What it says of itself; it takes no locks.
             away_from: Names of brokers that it sends no heartbeat to, and does not ask.
@@ -89,7 +89,7 @@ class Member:
             route_s: From one question for its routes to the next.
             pulls: It pulls messages and commits; else it only holds queues.
             language: What it says of itself.
-            seed: Of the broker that it asks for the list; None for a random one each time, as the Java client does.
+            seed: Chooses the broker that it asks for the list; None for a random one each time, as Java's client.
         """
         self.group, self.client_id = group, client_id
         self._name_servers = tuple(name_servers)

@@ -97,7 +97,7 @@ class Server:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / "rmq.logback-test.xml").write_text(_LOGGING, "utf-8")
-            # A broker writes this file anew when it is told a setting.
+            # A broker rewrites this file when a setting changes.
             settings = self.folder / "settings.properties"
             settings.write_text("".join(f"{name}={value}\n" for name, value in self.settings.items()), "utf-8")
             self._process = GuardedProcess(

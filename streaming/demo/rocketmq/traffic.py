@@ -24,7 +24,7 @@ from streaming.demo.rocketmq.stories import QUEUES, STORIES, Story
 from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.lifecycle import stop_signals
 
-_TICK_S = 1.0
+_STEP_S = 1.0
 
 
 class Note(Protocol):
@@ -70,15 +70,15 @@ def _play(
             story.group: stack.enter_context(story.players(name_servers, story.group, story.topic)) for story in STORIES
         }
         note("played", groups=sorted(members))
-        began, tick, lost = time.monotonic(), 0, set[str]()
+        began, step, lost = time.monotonic(), 0, set[str]()
         is_quiet = False
-        while not stop.wait(max(0.0, began + tick * _TICK_S - time.monotonic())):
-            tick += 1
+        while not stop.wait(max(0.0, began + step * _STEP_S - time.monotonic())):
+            step += 1
             passed = time.monotonic() - began
             for story in STORIES:
                 _lose_way(story, members[story.group], passed, lost, note)
-                broker = story.brokers[tick % len(story.brokers)]
-                commands.send(story.topic, broker, tick // len(story.brokers) % QUEUES, [b"demo"])
+                broker = story.brokers[step % len(story.brokers)]
+                commands.send(story.topic, broker, step // len(story.brokers) % QUEUES, [b"demo"])
             if seconds is not None and passed >= seconds and not is_quiet:
                 is_quiet = True
                 note("quiet")

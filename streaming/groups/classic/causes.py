@@ -3,7 +3,7 @@
 The record of a decision holds members, subscriptions, protocol and assignment, so whatever differs from the previous
 record is certain. Heartbeats, requests to leave and expired sessions are not in the log, but they have times:
 
-- Every member's session and every join phase starts anew no earlier than `currentStateTimestamp` of a record, and a
+- Every member's session and every join phase starts again no earlier than `currentStateTimestamp` of a record, and a
   member is taken out by a timeout only when its session or its rebalance timeout has ended since. So a member that is
   gone sooner was taken out by a request: its own, or an administrator's.
 - Partition counts are those that the leader assigned (`leader_metadata.py`), and the newest round before the record

@@ -191,7 +191,7 @@ class SeenRacks:
     def may_be_others(self, strategy: Strategy, members: Collection[Subscription]) -> bool:
         """Whether racks that no round has seen could change the result of a built-in strategy for these members.
 
-        A broker that was down between two rounds only removes racks. That matters only if a replica was seen in the
+        A broker that was down between two rounds only removes racks, which matters only if a replica was seen in the
         rack of a member.
         """
         wanted = {member.rack for member in members if member.rack}

@@ -104,11 +104,13 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
     """
     found: list[Found] = []
     known = state.offset_events or OffsetEvents()
-    anew = {name: t for name, t in state.topics.items() if 0 <= time - t.recreated < _SHOWN_MS and t.recreated >= 0}
-    anew |= {name: state.topics[name] for name in known.left_behind if name in state.topics}
-    if anew:
-        since = min(t.recreated if t.recreated >= 0 else time for t in anew.values())
-        detail = some([_recreated(name, of, known.left_behind.get(name, {})) for name, of in sorted(anew.items())])
+    recreated = {
+        name: t for name, t in state.topics.items() if 0 <= time - t.recreated < _SHOWN_MS and t.recreated >= 0
+    }
+    recreated |= {name: state.topics[name] for name in known.left_behind if name in state.topics}
+    if recreated:
+        since = min(t.recreated if t.recreated >= 0 else time for t in recreated.values())
+        detail = some([_recreated(name, of, known.left_behind.get(name, {})) for name, of in sorted(recreated.items())])
         found.append(Found(RECREATED, since, f"deleted and created again: {detail}"))
     if known.rewound:
         detail = some([_rewound(name, steps) for name, steps in sorted(known.rewound.items())])

@@ -159,7 +159,7 @@ def void_topic(load: LoadState | None, topic: str) -> None:
     if load is not None:
         load.starts.pop(topic, None)
         if load.counts.pop(topic, None) is not None:
-            # (Summed up anew by `end_window`, without it.)
+            # (`end_window` sums up again, without it.)
             load.produced_per_second = load.consumed_per_second = None
 
 

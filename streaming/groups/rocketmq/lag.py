@@ -126,10 +126,10 @@ def write_lag(
 ) -> Totals:
     """Judge the lag of every queue at a round, and write rows of those that have changed.
 
-    A queue without a message has lag 0 also without a commit, as most topics of retries have none. Of one with messages
-    and without a commit nobody can tell: where the group begins is for its member to decide when it takes the queue
-    (`consumeFromWhere`), and RocketMQ itself says both: `mqadmin consumerProgress` (208) counts from 0, the broker's
-    metrics count everything as consumed (`ConsumerLagCalculator`).
+    A queue without a message has lag 0 also without a commit, as most topics of retries have none. Nobody can tell
+    for one with messages and without a commit: where the group begins is for its member to decide when it takes the
+    queue (`consumeFromWhere`), and RocketMQ itself says both: `mqadmin consumerProgress` (208) counts from 0, the
+    broker's metrics count everything as consumed (`ConsumerLagCalculator`).
 
     Args:
         state: The group's state, including this round.

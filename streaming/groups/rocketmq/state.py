@@ -17,7 +17,7 @@ class Facts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     Attributes:
         routes: Readable queues by topic and broker, of all name servers together.
         poorer: Name servers that know fewer queues than others, sorted.
-        lists: By broker name, the clients on its list. Of a broker that did not answer, its list at the decision
+        lists: By broker name, the clients on its list. For a broker that did not answer, its list at the decision
             before, where only it could tell of members; else it is missing.
         strategies: Strategy by member; members that told none are missing.
         subscriptions: Topics by member, retry topics left out; members that told none are missing.

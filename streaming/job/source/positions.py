@@ -173,23 +173,23 @@ def turn(start: Positions, here: Identity, shorter: Shorter) -> Positions:
     Returns:
         The same object `start` where nothing has changed.
     """
-    anew = recreated(start, here)
+    recreated_topics = recreated(start, here)
     end = start
-    if LOG in anew:
+    if LOG in recreated_topics:
         end = replace(end, log={})
     elif shorter.log:
         end = replace(end, log={**end.log, **shorter.log})
-    if EVENTS in anew:
+    if EVENTS in recreated_topics:
         end = replace(end, events={})
     elif shorter.events:
         end = replace(end, events={**end.events, **shorter.events})
-    if ROUNDS in anew or shorter.rounds is not None:
+    if ROUNDS in recreated_topics or shorter.rounds is not None:
         # Without ids a recreated topic and one that was cut back look the same; read from the beginning, earlier
         # rounds are passed over, because the log was read beyond them.
-        cut_back = ROUNDS not in anew and ROUNDS in start.topics and shorter.rounds is not None
+        cut_back = ROUNDS not in recreated_topics and ROUNDS in start.topics and shorter.rounds is not None
         rounds = (shorter.rounds or 0) if cut_back else 0
         end = replace(end, rounds=rounds, base=start.base + start.rounds - rounds)
-    return start if end is start else named(replace(end, topics=_without(end.topics, anew)), here)
+    return start if end is start else named(replace(end, topics=_without(end.topics, recreated_topics)), here)
 
 
 def gaps_of_turn(start: Positions, end: Positions, settings: SourceSettings) -> list[LogGap]:
@@ -200,16 +200,16 @@ def gaps_of_turn(start: Positions, end: Positions, settings: SourceSettings) -> 
         (EVENTS, settings.events_topic, start.events, end.events),
         (ROUNDS, settings.rounds_topic, {0: start.rounds}, {0: end.rounds}),
     ):
-        anew = start.topics.get(name) != end.topics.get(name)
+        is_recreated = start.topics.get(name) != end.topics.get(name)
         for partition, read in sorted(before.items()):
             now = after.get(partition, 0)
             if now < read:
-                found.append(_gap(topic, partition, read, now, anew=anew or now == 0))
+                found.append(_gap(topic, partition, read, now, is_recreated=is_recreated or now == 0))
     return found
 
 
-def _gap(topic: str, partition: int, read: int, now: int, *, anew: bool) -> LogGap:
-    if anew:
+def _gap(topic: str, partition: int, read: int, now: int, *, is_recreated: bool) -> LogGap:
+    if is_recreated:
         reason = (
             f"{topic} was deleted and created again after {read} offsets had been read: it is read from its beginning"
         )

@@ -129,7 +129,7 @@ class RocketMQCluster:
             known: Groups of the last round.
             quiet: Those of them without members, of which nothing has changed for long.
             time: The round's time, ms.
-            deadline: Of the round.
+            deadline: The round's deadline.
 
         Raises:
             RoundAbandonedError: No name server answered, or the time is over.

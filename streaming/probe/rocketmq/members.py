@@ -50,7 +50,7 @@ class MemberQuestions:
             seen: What each broker said, by group.
             cuts: Get the parts that are not whole, by group.
             time: The round's time, ms.
-            deadline: Of the round.
+            deadline: The round's deadline.
         """
         round_of = _Round(seen, lambda group, client: self._silent.is_left_alone(group, client, time))
         while asked := round_of.next_questions():

@@ -72,9 +72,9 @@ def round_of_groups(
 
     Args:
         cluster: Configured name.
-        name_servers: Of the configuration.
-        number: Of the round.
-        time: Of the round, ms.
+        name_servers: As configured.
+        number: The round's number.
+        time: The round's time, ms.
         look: What the round saw.
         memory: From the closed round before.
         filters: What is watched.

@@ -5,7 +5,7 @@ Each record of that topic reaches every probe in the same order, so it is the on
 opening record says it (`since`). Three rules follow (`others.py`; `turn.py` applies them):
 
 1. Before its first round a probe reads the newest records. Where another one makes rounds, it stands by.
-2. Of two runs that go on at the same time the one with the lower number stays. The probe of the other sees that right
+2. If two runs go on at the same time, the one with the lower number stays. The probe of the other sees that right
    after its opening record: it closes no round, says that its run has ended (`ends`), and stands by.
 3. A probe that stands by takes over when the other one says that it has ended, or has closed no round for a while
    (`Others.patience_s`). How long that is says its own steady clock, or the broker's, never two clocks compared.

@@ -155,8 +155,8 @@ class Others:
         """A run with a lower number than ours.
 
         Args:
-            number: That of our run.
-            since: Only runs with a round at this offset or behind it. Of what was there before we began, some is dead.
+            number: Our run's number.
+            since: Only runs with a round at this offset or behind it. Some of the older ones are dead.
         """
         elders = (run for run in self._runs.values() if run.number < number and run.opened >= since)
         return min(elders, key=lambda run: run.number, default=None)

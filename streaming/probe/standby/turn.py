@@ -34,7 +34,7 @@ _REMIND_S: Final = 3_600.0
 """So often the log says again that this probe stands by."""
 
 _SPAN: Final = 4
-"""Records of so many times the patience are read before a run. Whoever has opened no round within it is dead."""
+"""Records of so many times the patience are read before a run. A run that has opened no round within it is dead."""
 
 _READ_S: Final = 10.0
 """Limit for reading what is new while standing by: a record or two."""

@@ -1,4 +1,4 @@
-"""A RocketMQ group that lives by the clock: clients that rebalance every 20 s, and at once when they are told to.
+"""A RocketMQ group that lives by the clock: clients that rebalance every 20 s, and at once on request.
 
 Every client has a route of its own, polled every 30 s from one name server, and asks a random broker of it for the list
 of members. Messages between them take up to a second. Rounds look every 10 s and take half a second for it, so they see

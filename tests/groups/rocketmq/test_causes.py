@@ -1,4 +1,4 @@
-"""What made a group decide anew, where one change brings another with it."""
+"""What made a group decide again, where one change brings another with it."""
 
 from __future__ import annotations
 
