@@ -54,6 +54,8 @@ _BROKER: Mapping[str, str] = {
     "diskMaxUsedSpaceRatio": "98",
     # Offsets are written to disk every 5 s by default; 1 s after a kill is what a member would lose.
     "flushConsumerOffsetInterval": "1000",
+    # Until it writes for the first time, the thread for metrics of transactions runs in a busy loop: 10 s by default.
+    "transactionMetricFlushInterval": "200",
 }
 """Settings of a broker that differ from the defaults of its release."""
 
