@@ -16,8 +16,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from streaming.alerts.rules.expressions import fetched
-from streaming.tables import in_memory
+from streaming.tables import fetched, in_memory
 
 AT: Final = "_at"
 """Number of the round at which a row is judged."""
