@@ -13,18 +13,19 @@ from streaming.tables import ALL_TABLES, TABLES, DeltaLake, Table
 
 
 def empty_lake(root: Path | str, tables: Iterable[Table] = TABLES) -> DeltaLake:
-    """A lake in a folder or at a URI, with its tables, as `DeltaLake.create` makes it; those that are there stay.
+    """A lake in a folder or at a URI with its tables, as `DeltaLake.create` leaves it, with those that are there.
 
     In folders, the same table of two lakes has the same id: a test that puts one in place of the other creates it.
     """
     lake = DeltaLake(str(root))
-    if "://" in lake.root:
-        lake.create(tables)
-        return lake
+    to_create = []
     for table in tables:
-        target = Path(lake.path(table.name))
-        if not target.exists():
-            shutil.copytree(_made() / table.name, target)
+        path = Path(lake.path(table.name))
+        if "://" in lake.root or path.exists():
+            to_create.append(table)
+        else:
+            shutil.copytree(_made() / table.name, path)
+    lake.create(to_create)
     return lake
 
 
