@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streaming.alerts.feed import Chunk, Round
 from streaming.alerts.firing import Key, Observed, Seen, Subject
-from streaming.alerts.rules.expressions import connect
+from streaming.alerts.rules.expressions import connect, fetched
 from streaming.alerts.rules.rules import (
     CLOCK_COLUMNS,
     LOSES_DATA,
@@ -33,7 +33,6 @@ from streaming.alerts.rules.rules import (
 from streaming.alerts.rules.templates import fill
 from streaming.alerts.standing import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST
 from streaming.alerts.upkeep import Largest
-from streaming.tables import fetched
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""

@@ -18,6 +18,7 @@ from streaming.alerts.delivery.wording import NOTHING, Circumstances
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
 from streaming.alerts.first_start import FirstStart, FirstStartIds
+from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import EVENTS
 from streaming.tables import (
     ALERT_TABLES,
@@ -27,7 +28,6 @@ from streaming.tables import (
     alerter_place,
     all_rows,
     append_once,
-    fetched,
     in_memory,
     named_to_arrow,
     table_named,

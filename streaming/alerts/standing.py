@@ -16,7 +16,8 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from streaming.tables import fetched, in_memory
+from streaming.alerts.rules.expressions import fetched
+from streaming.tables import in_memory
 
 AT: Final = "_at"
 """Number of the round at which a row is judged."""

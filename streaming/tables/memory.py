@@ -27,7 +27,7 @@ _GIVES_BACK: Final[dict[str, str | bool | int | float | list[str]]] = {
     "allocator_bulk_deallocation_flush_threshold": "16MB",
 }
 
-# `fetched` means to: see there.
+# `fetched_few` means to: see there.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning, "streaming.tables.memory")
 
 
@@ -61,7 +61,7 @@ def holding() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def fetched(
+def fetched_few(
     connection: duckdb.DuckDBPyConnection, sql: str, given: Mapping[str, Any] | Sequence[object] = ()
 ) -> pa.Table:
     """Run a query whose statement costs more than its rows; returns them.
