@@ -79,7 +79,7 @@ def test_a_with_strategies_that_differ_queues_are_held_twice_and_by_nobody(
     }
     # (While they join, other owners come and go.)
     with recipes.strategies_that_differ(first, topic, topic):
-        seen = look_until(first, topic, lambda seen: holders(seen, topic) == expected)
+        seen = look_until(first, topic, lambda seen: agree(seen) and holders(seen, topic) == expected)
     assert lists(seen) == {"broker-a": (_C1, _C2, _C3), "broker-b": (_C1, _C2, _C3)}
 
 
