@@ -7,7 +7,7 @@ from streaming.groups.rocketmq.membership import record_of
 from streaming.groups.rocketmq.state import Facts
 from streaming.groups.rows import Cause
 from streaming.records import Member, MembershipRecord
-from tests.groups.rocketmq.world import CIRCLE, A, B, C, D, Client, World, three
+from tests.groups.rocketmq.world import CIRCLE, A, B, C, Client, D, World, three
 
 
 def decision(*clients: str) -> MembershipRecord:

@@ -142,13 +142,11 @@ def test_the_details_say_who_and_what() -> None:
         ),
         "hide_a_broker": "name servers tell different queues: n2 lacks brokers broker-b of orders",
         "hold_twice": (
-            "1 queue held by two or more members, which consume the same messages: "
-            f"orders@broker-b 3 by {A}, {C}"
+            f"1 queue held by two or more members, which consume the same messages: orders@broker-b 3 by {A}, {C}"
         ),
         "hold_by_nobody": "1 queue held by no member (none with unread messages, 1 never consumed): orders@broker-b 3",
         "unlock": (
-            "orderly members hold queues without the broker's lock, so they consume nothing: "
-            f"orders@broker-b 3 ({C})"
+            f"orderly members hold queues without the broker's lock, so they consume nothing: orders@broker-b 3 ({C})"
         ),
         "idle": f"1 of 3 members hold no queue, its largest topic has 8 queues for 3 members: {C}",
         "start_twice": (
