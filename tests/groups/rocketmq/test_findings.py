@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
-from streaming.records import BROADCASTING, POP, SubscriptionSeen
+from streaming.records import BROADCASTING, POP, QueuesSeen, RocketMQObservation, SubscriptionSeen
 from tests.groups.rocketmq.world import CIRCLE, ROOM, SECOND, START, TOPIC, A, B, C, Client, World, three
 
 
@@ -229,6 +230,31 @@ def test_of_queues_that_nobody_holds_those_with_the_most_unread_messages_come_fi
     assert text(world, "held_by_nobody") == (
         "4 queues held by no member (3 with 13 unread messages, 1 never consumed): "
         "orders@broker-b 3, orders@broker-b 1, orders@broker-b 0 and 1 more"
+    )
+
+
+def test_of_a_queue_that_nobody_holds_only_what_brokers_tell_is_said() -> None:
+    world = three()
+    # Messages 3 to 6 are there, and broker-b does not tell what was committed. broker-a tells nothing of its queues.
+    world.consume(TOPIC, "broker-b", 3, end=7, committed=5)
+    seen = world.observation
+
+    def told(of: QueuesSeen) -> QueuesSeen:
+        if of.broker == "broker-a":
+            return QueuesSeen("broker-a", "error")
+        return msgspec.structs.replace(of, min=(0, 0, 0, 3), committed=None)
+
+    def observation() -> RocketMQObservation:
+        found = seen()
+        topics = [msgspec.structs.replace(one, queues=tuple(map(told, one.queues))) for one in found.topics]
+        return msgspec.structs.replace(found, topics=tuple(topics))
+
+    world.observation = observation  # type: ignore[method-assign]
+    hold_by_nobody(world)
+    world.clients[A].held[TOPIC] -= {("broker-a", 0)}
+    world.round(7)
+    assert text(world, "held_by_nobody") == (
+        "2 queues held by no member (1 with 4 unread messages): orders@broker-b 3, orders@broker-a 0"
     )
 
 

@@ -70,6 +70,33 @@ def test_a_change_of_a_view_begins_the_60_s_again() -> None:
     assert [row.verdict for row in world.rows.drift] == ["drifted"]
 
 
+def test_the_first_round_of_all_may_have_the_number_and_the_time_0() -> None:
+    world = World()
+    world.number = -10
+    world.interval = SECOND
+    world.elapsed = -SECOND
+    world.join(Client(A), Client(B))
+    world.rebalance()
+    world.clients[A].held[TOPIC] |= world.clients[B].held[TOPIC]
+    world.round(60)
+    assert (world.rows.drift, world.findings) == ([], {})
+    world.round()
+    assert [row.verdict for row in world.rows.drift] == ["drifted"]
+    assert (world.health.incarnation, set(world.findings)) == (0, {"doubly_held"})
+
+
+def test_a_topic_that_may_yet_settle_keeps_the_others_waiting() -> None:
+    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B)))
+    world.routes["n1"]["payments"] = {"broker-a": 2}
+    world.rebalance()
+    world.clients[A].held["payments"] = set()
+    assert verdicts(world, 6) == {}
+    assert {topic: verdict for topic, (verdict, _) in verdicts(world, 2).items()} == {
+        TOPIC: "identical",
+        "payments": "drifted",
+    }
+
+
 def test_what_a_member_lacks_or_holds_against_all_views_is_unassigned_or_misplaced() -> None:
     world = group()
     world.clients[A].held[TOPIC] = {("broker-a", 0), ("broker-a", 1), ("broker-b", 0)}
