@@ -3,7 +3,7 @@
 A group stays in one process, in its order. By default it is a module, so that a module's fixtures are set up once; a
 test can choose another:
 
-    @pytest.mark.xdistgroup_of("recorded")    a named group, with tests of other modules
+    @pytest.mark.xdist_group("recorded")    a named group, with tests of other modules
     @pytest.mark.turn(1)                    the group's turn; the earliest turn of its tests counts
 
 A run ends when its last group ends, so long groups have the first turns:
