@@ -221,15 +221,15 @@ def test_a_split_brain_names_the_queues_and_the_views_behind_it() -> None:
 
 def test_of_queues_that_nobody_holds_those_with_the_most_unread_messages_come_first() -> None:
     world = three()
-    for queue, committed in ((0, 5), (1, 3), (2, 7), (3, -1)):
+    for queue, committed in ((0, 0), (1, 3), (2, 7), (3, -1)):
         world.consume(TOPIC, "broker-b", queue, end=7, committed=committed)
     for client in world.clients.values():
         client.held[TOPIC] = {of for of in client.held[TOPIC] if of[0] == "broker-a"}
     world.round(7)
-    # Read so far: 5, 3 and 7 of 7 messages, and nothing ever of queue 3.
+    # Read so far: 0, 3 and 7 of 7 messages, and nothing ever of queue 3.
     assert text(world, "held_by_nobody") == (
-        "4 queues held by no member (3 with 13 unread messages, 1 never consumed): "
-        "orders@broker-b 3, orders@broker-b 1, orders@broker-b 0 and 1 more"
+        "4 queues held by no member (3 with 18 unread messages, 1 never consumed): "
+        "orders@broker-b 0, orders@broker-b 3, orders@broker-b 1 and 1 more"
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from assignors import CannotTell
 from streaming.groups import GroupConfig
 from streaming.groups.context import Allocation, queue_list
+from streaming.groups.rocketmq import what_if
 from streaming.groups.rows import WhatIfRow
 from tests.groups.rocketmq.world import CIRCLE, TOPIC, A, B, Client, World
 
@@ -110,6 +112,17 @@ def test_a_decision_larger_than_the_setting_gets_one_row_with_the_reason() -> No
         assert (row.strategy, row.runs) == ("AVG", True)
         assert row.reason == row.load_reason
         assert (row.reason or "").startswith("4 partitions times 2 members are more than what_if_max_size (7)")
+
+
+def test_a_reason_of_any_length_is_cut_to_200_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise CannotTell("x" * 500)
+
+    monkeypatch.setattr(what_if, "bounds_of", refuse)
+    world = group()
+    world.round(2)
+    [row] = world.rows.what_if
+    assert (row.strategy, row.runs, row.reason, row.load_reason) == ("AVG", True, "x" * 200, "x" * 200)
 
 
 def test_the_setting_0_turns_it_off() -> None:
