@@ -35,12 +35,12 @@ def test_a_broker_that_never_had_a_client_of_the_group_has_no_rows() -> None:
     world = World()
     world.routes["n1"]["orders"] = {"broker-a": 4}
     world.clients[A] = Client(A)
-    world.lists = {"broker-a": [A], "broker-c": []}
+    world.lists = {"broker-0": [], "broker-a": [A]}
     world.round(20)
     assert {row.broker for row in world.rows.broker_members} == {"broker-a"}
     # As soon as the topic has queues there, it lacks a member.
-    world.routes["n1"]["orders"]["broker-c"] = 4
-    [row] = rows_of(world, "broker-c")
+    world.routes["n1"]["orders"]["broker-0"] = 4
+    [row] = rows_of(world, "broker-0")
     assert (row.answer, row.connections, row.missing) == (NONE, 0, (A,))
 
 

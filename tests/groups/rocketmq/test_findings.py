@@ -302,6 +302,9 @@ def test_queues_of_retries_and_dropped_ones_need_no_lock() -> None:
     world.clients[A].held[TOPIC] -= {("broker-a", 0)}
     world.round(10)
     assert "orderly_not_locked" not in world.findings
+    world.clients[A].unlocked |= {("broker-a", 1)}
+    world.round(10)
+    assert "orders@broker-a 1" in text(world, "orderly_not_locked")
 
 
 def test_members_that_are_idle_beside_queues_of_nobody_are_told_of_as_these_alone() -> None:
@@ -332,3 +335,75 @@ def test_a_broadcasting_group_has_no_findings_about_owners() -> None:
         fault(world)
     world.round(20)
     assert world.findings == {}
+
+
+def test_a_route_that_lacks_a_topic_is_told_of_beside_one_that_nobody_subscribes_to() -> None:
+    world = three()
+    world.routes["n1"]["a-topic"] = {"broker-a": 4}
+    world.routes["n2"] = {TOPIC: {"broker-a": 4}}
+    world.round(6)
+    assert text(world, "route_differs") == "name servers tell different queues: n2 lacks brokers broker-b of orders"
+
+
+def test_every_topic_that_is_subscribed_differently_is_told_of() -> None:
+    world = three()
+    world.clients[A].more["subscriptions"] = (SubscriptionSeen("a-topic"), SubscriptionSeen(TOPIC, "TagA"))
+    world.round(2)
+    assert text(world, "subscriptions_differ") == (
+        f"members of one group must subscribe alike: a-topic (1 of 3, not {B}, {C}), "
+        "orders by different filters (*, TagA)"
+    )
+
+
+def test_a_client_id_that_is_listed_twice_is_told_of_where_brokers_do_not_tell_connections() -> None:
+    world = three()
+    start_twice(world)
+    world.broker_more["channels"] = None
+    assert shown_after(world, "duplicate_client_id", 200) == 150
+
+
+def test_of_three_connections_two_that_last_are_two_clients() -> None:
+    world = three()
+    world.lists["broker-b"] += [C, C]  # type: ignore[operator]
+    for turn in range(16):
+        world.addresses[C] = ["10.0.0.3:1", "10.0.0.3:2", f"10.0.0.3:{3 + turn}"]
+        world.round()
+    assert "duplicate_client_id" in world.findings
+
+
+def test_of_thousands_of_connections_under_one_id_eight_are_watched() -> None:
+    world = three()
+    world.lists["broker-b"] = [A, B, *[C] * 1_000]
+    world.addresses[C] = [f"10.0.0.3:{1_000 + number}" for number in range(1_002)]
+    world.round(2)
+    assert world.state is not None
+    assert world.state.rocketmq is not None
+    assert sum(name.startswith("duplicate_client_id") for name in world.state.rocketmq.watched) == 8
+
+
+def test_of_thousands_of_queues_that_nobody_holds_two_thousand_are_watched() -> None:
+    world = World()
+    world.routes["n1"][TOPIC] = {"broker-a": 2_001}
+    world.join(Client(A))
+    world.round(17)
+    assert text(world, "held_by_nobody").startswith("2000 queues held by no member (none with unread messages, ")
+    assert world.state is not None
+    assert world.state.rocketmq is not None
+    assert len(world.state.rocketmq.watched) == 2_000
+
+
+def test_the_largest_topic_of_idle_members_is_one_of_their_own_and_none_of_retries() -> None:
+    world = World()
+    world.routes["n1"] |= {"%RETRY%billing": {"broker-a": 9}, "a-topic": {"broker-a": 1}}
+    world.join(*(Client(name, topics=(TOPIC, "a-topic", "%RETRY%billing")) for name in (A, B)))
+    world.settle()
+    for held in world.clients[B].held.values():
+        held.clear()
+    for topic, brokers in world.routes["n1"].items():
+        world.clients[A].held[topic] = {
+            (broker, number) for broker, count in brokers.items() for number in range(count)
+        }
+    world.round(9)
+    assert text(world, "idle_members") == (
+        f"1 of 2 members hold no queue, its largest topic has 8 queues for 2 members: {B}"
+    )
