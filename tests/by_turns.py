@@ -46,7 +46,7 @@ def _turn(item: pytest.Item) -> int:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The group of a test."""
+    """The group of a test: its mark's, or its module."""
     mark = item.get_closest_marker("xdist_group")
     return str(mark.args[0]) if mark else _module(item.nodeid)
 
