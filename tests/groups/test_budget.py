@@ -11,8 +11,9 @@ from random import Random
 
 import pytest
 
-from assignors import Group, Subscription, assign, at_most
+from assignors import Group, Subscription, TooMuchWork, assign, at_most
 from assignors.clients.sticky import write_sticky
+from assignors.work import spend
 from streaming.groups import GroupConfig, Rows, budget
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.records import GroupInput, Member, MembershipRecord
@@ -383,3 +384,11 @@ class TestGroupsThatTheBrokerAssigns:
         whole = rows_of(inputs, ())
         for cut in range(1, len(inputs)):
             assert rows_of(inputs, (cut,)) == whole
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 15])
+def test_a_decision_gets_a_records_budget_divided_by_those_that_wait_with_it(waiting: int) -> None:
+    with budget.of_record(waiting):
+        spend(budget.RECORD // (waiting + 1))
+        with pytest.raises(TooMuchWork):
+            spend(1)

@@ -109,3 +109,15 @@ def test_where_the_broker_assigns_the_round_after_the_last_taking_over_tells() -
     life.take(*read([owns("b", 2, 2, 3)], 37), observation(38))
     # Two partitions, 100 - 60 each.
     assert told(life, 26) == [(1, None, None, "handover_pending"), (2, None, None, "no_round"), (3, 0, 80, None)]
+
+
+def test_a_stop_in_which_nothing_arrived_delayed_nothing() -> None:
+    life = begun(committed=100)
+    life.take(two_owners(13), make_observation(20, make_topic("x", 2, end=100)))
+    assert told(life, 13)[-1] == (2, 0, 0, None)
+
+
+def test_more_records_than_a_table_can_count_are_the_most_it_can() -> None:
+    life = begun(committed=0)
+    life.take(two_owners(13), make_observation(20, make_topic("x", 2, end=2**63 - 1)))
+    assert told(life, 13)[-1] == (2, 0, 2**63 - 1, None)

@@ -278,3 +278,8 @@ def test_a_state_is_packed_the_same_however_it_was_reached() -> None:
 def test_the_counts_since_a_time_include_the_one_in_force_at_it(horizon: int, counts: set[int]) -> None:
     seen = [CountSeen(1, 10, 20), CountSeen(2, 30, 40), CountSeen(3, 60, 70)]
     assert counts_from(TopicState(seen, 10), horizon) == counts
+
+
+def test_a_group_seen_by_a_round_at_the_very_beginning_of_elapsed_time_is_kept() -> None:
+    assert GroupState().is_void()
+    assert not GroupState(elapsed=0).is_void()

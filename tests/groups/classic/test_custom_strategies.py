@@ -97,3 +97,8 @@ def test_invariants_hold_for_a_custom_strategy_too() -> None:
 def test_a_wrong_list_is_refused_before_anything_starts(listed: list[tuple[str, str, bool | None]]) -> None:
     with pytest.raises(SetupError, match="custom_strategies is wrong"):
         custom_of(listed)
+
+
+def test_the_message_names_the_strategy_that_is_listed_twice() -> None:
+    with pytest.raises(SetupError, match="'mine' is listed twice"):
+        custom_of([("other", "a:b", None), ("mine", "a:b", None), ("mine", "a:c", None)])

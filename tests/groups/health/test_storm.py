@@ -128,3 +128,28 @@ def test_the_state_stays_small_and_survives_packing(steps: list[int]) -> None:
         at += step
         note(plain, at)
     assert plain == known
+
+
+def test_a_storm_counts_up_to_64_rebalances_and_says_where_there_may_be_more() -> None:
+    for number, begins in ((63, "63 rebalances"), (64, "64 or more rebalances"), (90, "64 or more rebalances")):
+        known = group(0, DAY, *every(1_000, 2 * DAY, 2 * DAY + number * 1_000))
+        found = storm(known, START + 2 * DAY + number * 1_000)
+        assert found is not None
+        assert found.detail.startswith(begins)
+        assert found.since - START == 2 * DAY
+
+
+def test_a_clock_that_is_behind_by_more_than_the_span_ends_a_storm_and_one_that_is_behind_by_the_span_does_not() -> (
+    None
+):
+    burst = every(MINUTE, 2 * DAY, 2 * DAY + LEAST * MINUTE)
+    assert since(group(0, DAY, *burst, burst[-1] - WINDOW_MS), burst[-1]) == 2 * DAY
+    assert since(group(0, DAY, *burst, burst[-1] - WINDOW_MS - 1), burst[-1]) is None
+
+
+def test_a_group_is_old_enough_for_a_storm_after_an_hour_whenever_its_first_hour_began() -> None:
+    for begin in (0, START):
+        known = Rebalances()
+        for time in (0, *every(MINUTE, HOUR, HOUR + LEAST * MINUTE)):
+            note(known, begin + time)
+        assert known.storm_since == begin + HOUR

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from streaming.groups import decode_state, encode_state
@@ -185,3 +186,33 @@ def test_what_was_told_survives_a_checkpoint(told: UnreadTimestamp | None) -> No
     life.state = decode_state(*encode_state(life.state))
     see(life, 30, told, end=130)
     assert bounds(life) == BETWEEN
+
+
+def test_a_timestamp_of_the_moment_at_which_the_round_closed_is_believed() -> None:
+    life = behind()
+    at = START + 10 * SECOND + 500
+    see(life, 20, UnreadTimestamp(40, at, -1, True))
+    assert bounds(life) == (at, at, "append_time", None)
+
+
+def test_the_marks_of_a_group_that_is_told_of_the_first_record_of_all_stay_in_order() -> None:
+    life = behind(committed=0)
+    see(life, 20, UnreadTimestamp(0, BACK, -1, True))
+    see(life, 30, end=120)
+    assert life.state is not None
+    offsets = life.state.partitions["x"][0].marks[::3]
+    assert offsets == sorted(offsets)
+
+
+@pytest.mark.parametrize("base", [0, 10**15])
+def test_what_rounds_saw_beyond_a_record_is_known_again_once_the_next_one_is_not_told(base: int) -> None:
+    life = Life()
+    life.take(make_commit(5, base + 100, topic="x"))
+    for second, end in ((10, 100), (20, 100), (30, 200)):
+        see(life, second, end=base + end)
+    life.take(make_commit(35, base + 40, topic="x"))
+    see(life, 40, msgspec.structs.replace(TOLD, offset=base + 40), end=base + 200)
+    assert bounds(life) == BETWEEN
+    life.take(make_commit(45, base + 41, topic="x"))
+    see(life, 50, end=base + 200)
+    assert bounds(life) == (None, START + 20 * SECOND + 500, "rounds", "before_rounds")

@@ -155,3 +155,16 @@ def test_after_more_than_ten_minutes_without_a_round_a_pace_is_found_anew() -> N
 
 def test_samples_keep_their_distance_when_all_times_were_wrong() -> None:
     assert shifted([7, 1_000, 50, 61_000, 40], 86_400_000) == [7, 86_401_000, 50, 86_461_000, 40]
+
+
+def test_a_partition_whose_lag_is_not_known_does_not_end_the_pace_of_the_others() -> None:
+    life, found = Life(), []
+    for second in range(10, 200, 10):
+        life.take(make_commit(second, 20 * second, topic="x"))
+        if second == 150:
+            life.take(make_commit(second + 1, 0, topic="y"))
+        topics = make_topic("x", 1, end=10_000), make_topic("y", 1, end=[-1])
+        life.take(make_observation(second + 2, *topics))
+        found.append((second, life.rows.group_health[-1].drain_seconds))
+    # At 20 records a second of 10,000.
+    assert all(seconds == pytest.approx(500 - second, abs=3) for second, seconds in found if second >= 140)

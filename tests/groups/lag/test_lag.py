@@ -366,3 +366,16 @@ def test_the_status_of_a_group_is_its_worst_partition_s() -> None:
     )
     assert [row.lag_status for row in life.rows.lag] == ["ok", "ahead", "no_commit"]
     assert life.rows.group_health[-1].lag_status == "ahead"
+
+
+def test_a_group_that_has_committed_offset_0_has_a_commit() -> None:
+    row = one_round(make_commit(5, 0, topic="x", time=0))
+    assert (row.committed_offset, row.last_commit_time, row.lag) == (0, 0, 100)
+
+
+def test_a_group_that_stood_before_a_transaction_marker_is_not_stalled_at_once_when_records_come() -> None:
+    life = Life()
+    for second in range(10, 210, 10):
+        life.take(make_commit(second - 1, 99, topic="x"), make_observation(second, make_topic("x", 1, end=100)))
+    life.take(make_commit(215, 99, topic="x"), make_observation(220, make_topic("x", 1, end=150)))
+    assert (last(life).lag, last(life).lag_status) == (51, "ok")

@@ -313,3 +313,13 @@ def test_nothing_is_said_of_a_group_without_events() -> None:
     assert {row.findings for row in life.rows.group_health} == {()}
     assert life.state is not None
     assert life.state.offset_events is None
+
+
+def test_topics_created_again_one_after_the_other_are_reported_since_the_first() -> None:
+    life = lived(
+        *(
+            (make_observation(second, topic(x), make_topic("y", 1, topic_id=y)),)
+            for second, x, y in ((10, "x1", "y1"), (20, "x2", "y1"), (30, "x2", "y2"))
+        )
+    )
+    assert since(life, "topic_recreated") == 20

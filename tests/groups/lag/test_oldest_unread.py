@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from streaming.groups.lag.oldest_unread import thinned
+from streaming.groups.lag.oldest_unread import thinned, unread_between
 from streaming.groups.rows import LagRow
 from tests.groups.build import (
     MINUTE,
@@ -436,3 +436,14 @@ def test_sums_beyond_what_a_state_can_hold_are_cut_off() -> None:
     life.take(*(make_commit(40 + number, 0, topic="x", partition=number) for number in range(3)))
     life.take(make_observation(50, make_topic("x", 3, end=most)), make_observation(60, make_topic("x", 3, end=most)))
     assert life.rows.group_health[-1].lag_total == most
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_marks_are_left_as_they_are(count: int) -> None:
+    marks = [number for at in range(count) for number in (at, START + at * SECOND, START + at * SECOND + 500)]
+    assert thinned(marks, START + HOUR) == marks
+
+
+def test_a_lower_bound_at_the_beginning_of_all_times_is_one() -> None:
+    assert unread_between(0, -1) == (0, None, "rounds", "uncertain_time")
+    assert unread_between(0, 0) == (0, 0, "rounds", None)

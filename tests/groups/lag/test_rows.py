@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from streaming.groups.lag.rows import move_unread
+from streaming.groups.state import GroupState
 from streaming.records import TopicObservation
 from tests.groups.build import Life, even, make_observation, make_record, make_topic
 
@@ -25,3 +27,20 @@ def test_a_subscribed_partition_without_a_commit_or_an_owner_has_a_row() -> None
         (1, "no_commit", "a"),
         (2, "no_commit", None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "by", "after"),
+    [
+        ((5_000, 5_500), -3_000, (2_000, 2_500)),
+        ((5_000, 5_500), -9_000, (0, 0)),
+        ((0, 0), 3_000, (3_000, 3_000)),
+        ((-1, -1), 3_000, (-1, -1)),
+    ],
+)
+def test_the_times_of_rounds_are_moved_by_the_error_of_a_clock_but_not_to_before_all_times(
+    before: tuple[int, int], by: int, after: tuple[int, int]
+) -> None:
+    state = GroupState(round_opened=before[0], round_closed=before[1])
+    move_unread(state, by)
+    assert (state.round_opened, state.round_closed) == after

@@ -318,3 +318,23 @@ def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
     assert health(life).produced_per_second == 7.0
     life.take(round_at(720, *both(720, end=3, topic_id="B" * 22)))
     assert (health(life).round_time, health(life).produced_per_second) == (START + 720 * SECOND, 2.0)
+
+
+def test_a_topic_without_commits_has_no_rate_across_its_deletion_and_creation() -> None:
+    life = Life()
+    life.take(make_record(1, [make_member("a", ("x",), {"x": (0,)})], time=START))
+    lived(300, lambda s: 5 * s, lambda _: None, life=life)
+    lived(HEARTBEAT, lambda s: 90 * s, lambda _: None, life=life, since=360, topic_id="another")
+    assert rates(life) == (None, None)
+
+
+def test_a_topic_that_is_not_subscribed_does_not_hide_how_fast_the_group_can_be() -> None:
+    life = Life()
+    life.take(make_record(0, [make_member("a", ("x",), {"x": (0,)})], time=START))
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        at = START + second * SECOND
+        life.take(make_commit(10 * second + 1, 40 * second, topic="x", time=at))
+        if second >= 300:
+            life.take(make_commit(10 * second + 2, second, topic="y", time=at))
+        life.take(make_observation(10 * second + 3, make_topic("x", 1, end=100_000), make_topic("y", 1), time=at))
+    assert health(life).consumed_per_second_behind == 40.0

@@ -10,7 +10,17 @@ import pytest
 from streaming.groups import decode_state, encode_state
 from streaming.groups.rows import ChurnRow
 from streaming.records import GroupObservation, Member, SeenClassic, SeenCommits, SeenConsumer, SeenMember
-from tests.groups.build import SECOND, START, Life, even, make_look, make_member, make_topic
+from tests.groups.build import (
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_look,
+    make_member,
+    make_observation,
+    make_topic,
+)
 
 TOPIC_ID = "0123456789abcdefghijkA"
 OTHER_ID = "0123456789abcdefghijkB"
@@ -401,3 +411,14 @@ def test_a_state_with_looks_is_packed_and_unpacked() -> None:
     assert life.state is not None
     assert decode_state(*encode_state(life.state)) == life.state
     assert life.state.source == "admin"
+
+
+def test_a_group_whose_log_is_no_longer_read_begins_again() -> None:
+    life = Life()
+    life.take(make_commit(5, 90, topic="x"), make_observation(10, X))
+    life.take(make_look(20, X, classic=classic(*even("x", 2, "a"))))
+    assert [(row.source, row.committed_offset) for row in life.rows.lag] == [
+        ("log", 90),
+        ("admin", None),
+        ("admin", None),
+    ]
