@@ -320,12 +320,20 @@ def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
     assert (health(life).round_time, health(life).produced_per_second) == (START + 720 * SECOND, 2.0)
 
 
-def test_a_topic_without_commits_has_no_rate_across_its_deletion_and_creation() -> None:
+def test_a_topic_without_an_id_that_shrank_and_grew_again_has_no_rate_across_its_deletion() -> None:
     life = Life()
-    life.take(make_record(1, [make_member("a", ("x",), {"x": (0,)})], time=START))
-    lived(300, lambda s: 5 * s, lambda _: None, life=life)
-    lived(HEARTBEAT, lambda s: 90 * s, lambda _: None, life=life, since=360, topic_id="another")
-    assert rates(life) == (None, None)
+    life.take(make_record(0, [make_member("a", ("x",), {"x": (0, 1)})], time=START))
+
+    def until(second: int, since: int, partitions: int, pace: int) -> None:
+        ends: Callable[[int], int] = lambda s: pace * s  # noqa: E731
+        lived(second, ends, lambda _: None, life=life, since=since, partitions=partitions, topic_id=None)
+
+    until(240, 0, 2, 5)
+    until(300, 300, 1, 90)
+    until(HEARTBEAT, 360, 2, 90)
+    assert rates(life) == rates(life, 1) == (None, None)
+    until(2 * HEARTBEAT, 660, 2, 90)
+    assert rates(life) == rates(life, 1) == (90.0, None)
 
 
 def test_a_topic_that_is_not_subscribed_does_not_hide_how_fast_the_group_can_be() -> None:
