@@ -96,14 +96,18 @@ def test_a_racks_taker_must_not_have_another_in_its_rack_with_fewer_partitions()
 
 
 def test_a_member_that_reaches_its_share_leaves_the_turns_of_the_others_as_they_were() -> None:
-    # Shares of three; b has two, so that it leaves the circle of a, b and c after its first turn.
-    facts = group({"t": 9}, a="t", b="t", c="t")
-    before = (Shares(9, 3), has("b", "t", 0, 1))
+    # Shares of three or four; the one that has some already leaves the circle of a, b and c first.
+    facts = group({"t": 10}, a="t", b="t", c="t")
+    shares = Shares(10, 3)
+    b_has_two = (shares, has("b", "t", 0, 1))
     turns = (("t", 2, "a", 0), ("t", 3, "b", 2), ("t", 4, "c", 0), ("t", 5, "a", 1), ("t", 6, "c", 1), ("t", 7, "a", 2))
-    ends_with = ("t", 8, "c", 2)
-    check(Case(facts, before, given("share", *turns, ends_with)))
+    check(Case(facts, b_has_two, given("share", *turns, ("t", 8, "c", 2))))
     again = wrong_given("it is not the turn of 'c'", *turns[:4], ("t", 6, "c", 1), ("t", 7, "c", 2))
-    check(Case(facts, before, given("share", *turns), (again,)))
+    check(Case(facts, b_has_two, given("share", *turns), (again,)))
+    a_has_one = (shares, has("a", "t", 0))
+    turns = (("t", 1, "a", 1), ("t", 2, "b", 0), ("t", 3, "c", 0), ("t", 4, "a", 2), ("t", 5, "b", 1), ("t", 6, "c", 1))
+    swapped = wrong_given("it is not the turn of 'c'", *turns[:4], ("t", 6, "c", 1), ("t", 5, "b", 1))
+    check(Case(facts, a_has_one, given("share", *turns, ("t", 7, "b", 2), ("t", 8, "c", 2)), (swapped,)))
 
 
 MOVED = {

@@ -43,6 +43,11 @@ NOT_BELIEVED = {
             ({"claimed": (("gone", 1),)}, "'a' does not claim ('gone', 1)"),
         ),
     ),
+    "a topic that does not exist, although the member subscribes to it": Case(
+        Facts({"a": frozenset("tx")}, {"t": 1}, claims={"a": frozenset({("x", 0)})}),
+        (), NotBelieved("a", (("x", 0),), "gone"),
+        (({"why": "beyond"}, "('x', 0) exists"),),
+    ),
     "a topic without partitions": Case(
         Facts({"a": frozenset({"t"})}, {"t": 0}, claims={"a": frozenset({("t", 0)})}),
         (), NotBelieved("a", (("t", 0),), "gone"),
@@ -129,6 +134,9 @@ GIVEN_UP = {
             ({"lost": (("t", 1),)}, "'a' still has ('t', 1)"),
             ({"member": "b"}, "'b' is below its share"),
         ),
+    ),
+    "because others may have one more than it": Case(
+        group({"t": 5}, a="t", b="t"), (Shares(5, 2), has("a", "t", 0, 1)), GivenUp("a", (("t", 2),), "share"),
     ),
     "for balance, where the strategy has no shares": Case(OF_T, (), GivenUp("a", (("t", 2),), "share")),
     "by subscription": Case(

@@ -141,6 +141,7 @@ def test_no_more_members_get_one_more_than_are_left_over() -> None:
     check(Case(facts, (), right, ((uneven, "too many members get one more"),)))
     even = group({"t": 4}, a="t", b="t")
     two = DealtInRacks(("t",), 4, ("a", "b"), (), (("a", 0), ("a", 1), ("b", 2), ("b", 3)))
+    check(Case(group({"t": 0}, a="t"), (), DealtInRacks(("t",), 0, ("a",), (), ())))
     three = {"rest": (("a", 0), ("a", 1), ("a", 2), ("b", 3))}
     check(Case(even, (), two, ((three, "a member gets more than its share"),)))
 
