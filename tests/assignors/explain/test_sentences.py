@@ -151,9 +151,9 @@ TOLD: dict[str, tuple[Step, str]] = {
         "of it."),
     ),
     "blocks of a topic that is listed twice": (
-        CutIntoBlocks(("t",), 6, ("a", "a", "b"), (("a", 2, 3), ("b", 4, 5))),
-        ("t has 6 partitions and 3 shares: 2 each. In order: a: 2-3; b: 4-5. a lists the topic more than once and "
-        "counts as often. Partitions 0-1 stay without an owner: in this library a member's later block replaces its "
+        CutIntoBlocks(("t",), 6, ("b", "a", "a"), (("b", 0, 1), ("a", 4, 5))),
+        ("t has 6 partitions and 3 shares: 2 each. In order: b: 0-1; a: 4-5. a lists the topic more than once and "
+        "counts as often. Partitions 2-3 stay without an owner: in this library a member's later block replaces its "
         "earlier one."),
     ),
     "blocks of a topic that two list twice": (
@@ -190,6 +190,7 @@ TOLD: dict[str, tuple[Step, str]] = {
         f"{'; '.join(f'm{n:02}: {n}' for n in range(12))}."),
     ),
     "in turn": (DealtInTurn((("t", 0, "b"), ("t", 1, "a"), ("t", 2, "b"))), "t: the turn is at b. b: t 0, 2; a: t 1."),
+    "a turn": (DealtInTurn((("t", 0, "b"),)), "t: the turn is at b. b: t 0."),
     "in turn, mixed": (
         DealtInTurn((("t", 1, "b"), ("u", 0, "a")), mixed=True),
         "All partitions, sorted as texts: the turn is at b. b: t 1; a: u 0.",
@@ -222,7 +223,7 @@ TOLD: dict[str, tuple[Step, str]] = {
         "members with 7 to 8."),
     ),
     "queues in a circle": (
-        CIRCLE, "3 queues for 2 clients make 1 each, and one more for the first 1. a: q 0, 2; b: q 1.",
+        CIRCLE, "3 queues for 2 clients make 1 each, and one more for the first. a: q 0, 2; b: q 1.",
     ),
     "queues of a room": (
         Pool("AVG", "of room r", (("q", 0), ("q", 1)), ("a", "b"), ((("q", 0), "a"), (("q", 1), "b")), in_order=True),
@@ -324,9 +325,11 @@ def test_beyond_eight_names_runs_or_topics_the_rest_is_counted() -> None:
     assert names(TWENTY[:8]) == "m00, m01, m02, m03, m04, m05, m06, m07"
     assert names(TWENTY[:9]) == "m00, m01, m02, m03, m04, m05, m06, m07 and 1 more"
     assert numbers(range(0, 16, 2)) == "0, 2, 4, 6, 8, 10, 12, 14"
+    assert numbers(range(0, 18, 2)) == "0, 2, 4, 6, 8, 10, 12, 14 and 1 more range"
     assert numbers(range(0, 20, 2)) == "0, 2, 4, 6, 8, 10, 12, 14 and 2 more ranges"
     assert numbers([5, 4, 7, 7, 0]) == "0, 4-5, 7"
     assert places((topic, 0) for topic in "abcdefgh") == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0"
+    assert places((topic, 0) for topic in "abcdefghi") == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0 and 1 more topic"
     assert places((topic, 0) for topic in "abcdefghij") == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0 and 2 more topics"
     assert (count(0, "partition"), count(1, "partition"), count(1_200, "partition")) == (
         "0 partitions", "1 partition", "1,200 partitions",
