@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 Place = tuple[str, int]
 """A partition: its topic, and its number."""
@@ -69,8 +69,3 @@ def grouped(pairs: Iterable[tuple[Place, str]]) -> dict[str, list[Place]]:
     for place, member in pairs:
         result.setdefault(member, []).append(place)
     return result
-
-
-def distinct(listed: Iterable[Hashable]) -> list[Hashable]:
-    """Without repetitions, in order."""
-    return list(dict.fromkeys(listed))
