@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from assignors.explain.ledger import Ledger, require
@@ -75,7 +75,7 @@ class Result(Step):
 
     kind = "result"
     sizes: Mapping[str, int]
-    assigned: int = field(default=0)
+    assigned: int
 
     def _text(self, place: Place | None) -> str:
         del place

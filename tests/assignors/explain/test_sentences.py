@@ -217,6 +217,13 @@ TOLD: dict[str, tuple[Step, str]] = {
         Result({member: 20 - n for n, member in enumerate(TWENTY[:12])}, 174),
         f"In the end 174 partitions are assigned: {', '.join(f'm{n:02} {20 - n}' for n in range(12))}.",
     ),
+    "thirteen members in the end": (
+        Result({member: 20 - n for n, member in enumerate(TWENTY[:13])}, 182),
+        (
+            f"In the end 182 partitions are assigned: {', '.join(f'm{n:02} {20 - n}' for n in range(12))} and 1 more "
+            "member with 8 to 8."
+        ),
+    ),
     "fourteen members in the end": (
         Result({member: 20 - n for n, member in enumerate(TWENTY[:14])}, 189),
         (f"In the end 189 partitions are assigned: {', '.join(f'm{n:02} {20 - n}' for n in range(12))} and 2 more "
@@ -229,6 +236,10 @@ TOLD: dict[str, tuple[Step, str]] = {
         Pool("AVG", "of room r", (("q", 0), ("q", 1)), ("a", "b"), ((("q", 0), "a"), (("q", 1), "b")), in_order=True),
         ("2 queues of room r for 2 clients make 1 each (queues by topic, broker and number, clients by id, as Java "
         "compares strings). a: q 0; b: q 1."),
+    ),
+    "queues of one client": (
+        Pool("AVG", "", (("q", 0), ("q", 1)), ("a",), ((("q", 0), "a"), (("q", 1), "a")), in_order=False),
+        "2 queues for 1 client make 2 each. a: q 0-1.",
     ),
     "no queues": (
         Pool("CONSISTENT_HASH", "", (), ("a",), (), in_order=False), "0 queues for 1 client. Nobody gets any."
