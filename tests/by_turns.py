@@ -3,7 +3,7 @@
 A group stays in one process, in its order. By default it is a module, so that a module's fixtures are set up once; a
 test can choose another:
 
-    @pytest.mark.xdistgroup_of("recorded")    a named group, with tests of other modules
+    @pytest.mark.xdist_group("recorded")    a named group, with tests of other modules
     @pytest.mark.turn(1)                    the group's turn; the earliest turn of its tests counts
 
 A run ends when its last group ends, so long groups have the first turns:
@@ -46,7 +46,7 @@ def _turn(item: pytest.Item) -> int:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The group of a test."""
+    """The group of a test: its mark's, or its module."""
     mark = item.get_closest_marker("xdist_group")
     return str(mark.args[0]) if mark else _module(item.nodeid)
 

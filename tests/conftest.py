@@ -64,6 +64,12 @@ def pytest_collection_finish() -> None:
         from tests.prepared_brokers import use_what_is_prepared  # noqa: PLC0415
 
         use_what_is_prepared()
+    if "streaming.demo.rocketmq.servers" in sys.modules:
+        from streaming.demo.rocketmq.servers import Server  # noqa: PLC0415
+        from tests.short_lived import UNVERIFIED  # noqa: PLC0415
+
+        # (An archive of classes would save some seven seconds of a run beyond that, and to write it takes five.)
+        Server.jvm = UNVERIFIED
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 from streaming.advice.due import DEFINITION, PERIOD
 from streaming.advice.period import Advice, Day, Member, Period, Produced, Rebalance, Tried
 from streaming.advice.rules import advise
-from streaming.tables import limited, table_named
+from streaming.tables import fetched_few, limited, table_named
 
 _FOLDER = Path(__file__).parent
 
@@ -157,7 +157,7 @@ def _by_group(
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, name: str, given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = connection.sql(_sql(name), params=dict(given)).to_arrow_table().to_pylist()
+    rows: list[dict[str, Any]] = fetched_few(connection, _sql(name), given).to_pylist()
     return rows
 
 

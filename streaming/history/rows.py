@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from streaming.history.due import DEFINITION
-from streaming.tables import Table, limited, table_named
+from streaming.tables import Table, fetched_few, limited, table_named
 
 _FOLDER = Path(__file__).parent
 
@@ -48,7 +48,7 @@ def rounds_around(rounds: ds.Dataset | pa.Table, cluster: str, hour: datetime, c
     with limited() as connection:
         connection.register("rounds", rounds)
         given = {"cluster": cluster, "hour": hour, "carry_ms": carry_ms}
-        return connection.sql(_sql("steps"), params=given).to_arrow_table()
+        return fetched_few(connection, _sql("steps"), given)
 
 
 def group_hours(sources: Sources, steps: pa.Table, cluster: str, hour: datetime) -> pa.Table:
@@ -111,7 +111,7 @@ def _with_steps(steps: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 def _rows(connection: duckdb.DuckDBPyConnection, table: Table, given: dict[str, Any]) -> pa.Table:
     columns = ", ".join(_bounded(column.name, column.type.sql) for column in table.columns)
     sql = f"SELECT {columns} FROM ({_sql(table.name)})"  # noqa: S608
-    found = connection.sql(sql, params={**given, "definition": DEFINITION}).to_arrow_table()
+    found = fetched_few(connection, sql, {**given, "definition": DEFINITION})
     return found.cast(pa.schema([field.remove_metadata() for field in table.arrow_schema]))
 
 

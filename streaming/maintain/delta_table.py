@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
@@ -70,27 +70,37 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 class MaintainedTable:
     """One table of a lake. Not thread-safe."""
 
-    def __init__(self, root: str, table: Table, opened: DeltaTable) -> None:
+    def __init__(self, root: str, table: Table, opened: DeltaTable, moment: Callable[[], int] | None = None) -> None:
         """Take an opened table; see `open_table`."""
         self.table = table
         self.uri = f"{root.rstrip('/')}/{table.name}"
         self.folder: Any = file_system(self.uri)
         self._opened = opened
-        self._listed: tuple[int, list[dict[str, Any]]] | None = None
+        self._listed: tuple[int, list[dict[str, Any]], list[File]] | None = None
+        self._moment = moment
+        self._looked: int | None = None
 
     def files(self) -> list[File]:
         """All data files of the newest version."""
-        return [_file_of(action) for action in self._actions()]
+        return list(self._actions()[2])
 
-    def _actions(self) -> list[dict[str, Any]]:
-        """What the log says of the files of the newest version; listed once per version."""
+    def look_again(self) -> None:
+        """Read the log the next time, although it was read in this moment: the table is another one since."""
+        self._looked = None
+
+    def _actions(self) -> tuple[int, list[dict[str, Any]], list[File]]:
+        """The newest version, what the log says of its files, and the files, in the same order; once per version."""
+        moment = self._moment() if self._moment is not None else None
+        if self._listed is not None and moment is not None and moment == self._looked:
+            return self._listed
         self._opened.update_incremental()
+        self._looked = moment
         version = self._opened.version()
         if self._listed is None or self._listed[0] != version:
             actions = pa.table(self._opened.get_add_actions(flatten=True))
             found = actions.select([name for name in _OF_A_FILE if name in actions.column_names]).to_pylist()
-            self._listed = version, found
-        return self._listed[1]
+            self._listed = version, found, [_file_of(action) for action in found]
+        return self._listed
 
     def rows(self) -> ds.FileSystemDataset:
         """All rows of the newest version, as a data set."""
@@ -223,7 +233,8 @@ class MaintainedTable:
         return len(files), sum(file.rows for file in files)
 
     def _files_of(self, first: date, last: date, rounds: tuple[int, int] | None) -> list[File]:
-        return [_file_of(action) for action in self._actions() if _concerns(action, first, last, rounds)]
+        _, actions, files = self._actions()
+        return [file for action, file in zip(actions, files, strict=True) if _concerns(action, first, last, rounds)]
 
     @property
     def _schema(self) -> pa.Schema:
@@ -248,6 +259,7 @@ class MaintainedTable:
         added = {action.path for action in actions if isinstance(action, AddAction)}
         unanswered = 0
         for attempt in range(_TRIES):
+            self.look_again()
             files = self.files()
             present = {file.path for file in files}
             # An attempt that seemed to fail was made after all. (Without a file of ours: what was to go is gone.)
@@ -273,6 +285,7 @@ class MaintainedTable:
                     list(self.table.partition_by),
                     commit_properties=CommitProperties(max_commit_retries=0, custom_metadata=mark),
                 )
+                self.look_again()
             except CommitFailedError:
                 continue
             except OSError:
@@ -325,8 +338,14 @@ class MaintainedTable:
                 self.folder.delete_file(f"_delta_log/{name}")
 
 
-def open_table(root: str, table: Table) -> MaintainedTable | None:
+def open_table(root: str, table: Table, moment: Callable[[], int] | None = None) -> MaintainedTable | None:
     """Open a table; None when it is not there.
+
+    Args:
+        root: Folder or URI of the lake.
+        table: The table.
+        moment: Returns a number that stays the same for as long as nobody wants to know of newer versions: the log is
+            read once for each (a request to a store each time), and after each commit of ours. None reads it each time.
 
     Raises:
         LakeUnreadableError: It has features with which its files are not all there is to its rows.
@@ -337,7 +356,7 @@ def open_table(root: str, table: Table) -> MaintainedTable | None:
     except TableNotFoundError:
         return None
     refuse_features(opened, uri)
-    return MaintainedTable(root, table, opened)
+    return MaintainedTable(root, table, opened, moment)
 
 
 def _concerns(action: Mapping[str, Any], first: date, last: date, rounds: tuple[int, int] | None) -> bool:

@@ -124,6 +124,8 @@ class Maintainer:
         self._speed = Speed()
         self._now = now
         self._open: dict[str, MaintainedTable] = {}
+        # (What a piece is, is decided by one look at each table, and done by another.)
+        self._moment = 0
         self._sorters = Sorters()
         self._turns = Turns([table.name for table in ALL_TABLES], _HISTORY)
         self._failed: list[EvenkeelError] = []
@@ -192,6 +194,7 @@ class Maintainer:
         Raises:
             LakeUnreadableError: A table has features that its readers refuse.
         """
+        self._moment += 1
         found = []
         for table in ALL_TABLES:
             if (opened := self._opened(table)) is not None:
@@ -203,7 +206,7 @@ class Maintainer:
     def _opened(self, table: Table) -> MaintainedTable | None:
         if table.name not in self._open:
             with _told(f"{self._lake}/{table.name}"):
-                opened = open_table(self._lake, table)
+                opened = open_table(self._lake, table, lambda: self._moment)
             if opened is None:
                 return None
             self._open[table.name] = opened
@@ -215,6 +218,7 @@ class Maintainer:
         return today_of(self._now(), max(days, default=None))
 
     def _piece(self, name: str, limits: Limits) -> _Piece | None:
+        self._moment += 1
         if name == _HISTORY:
             with _told(self._lake):
                 today = self._today()
@@ -250,6 +254,7 @@ class Maintainer:
         return is_held
 
     def _do(self, name: str, piece: _Piece) -> Done:
+        self._moment += 1
         if isinstance(piece, Hour | Day):
             with _told(self._lake):
                 written = self._rollups.do(piece)
@@ -366,6 +371,7 @@ class Maintainer:
 def _by_engine(engine: Engine, opened: MaintainedTable, day: date) -> Done:
     before = [file for file in opened.files() if file.day == day]
     engine.compact(opened.table, opened.uri, day)
+    opened.look_again()
     after = [file for file in opened.files() if file.day == day]
     if len(after) >= len(before):
         message = (

@@ -35,7 +35,7 @@ from streaming.tables.lake import (
 )
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
-from streaming.tables.memory import in_memory, limited
+from streaming.tables.memory import fetched_few, in_memory, limited
 from streaming.tables.read import VIEWS, LakeReader, Written
 from streaming.tables.schema import (
     ADVICE_TABLES,
@@ -84,6 +84,7 @@ __all__ = [
     "application",
     "data_set",
     "ddl",
+    "fetched_few",
     "file_sized",
     "file_system",
     "in_memory",

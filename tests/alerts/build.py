@@ -8,7 +8,8 @@ from typing import Any
 from streaming.alerts.delivery.messages import Message
 from streaming.alerts.delivery.outcome import PEOPLE, Outcome
 from streaming.alerts.rules.rules import Rule, load_rules
-from streaming.tables import DeltaLake, LakeReader, table_named
+from streaming.tables import LakeReader, table_named
+from tests.empty_lake import empty_lake
 
 START = 1_800_000_000_000
 """Time of round 0 in ms."""
@@ -81,8 +82,7 @@ class Writer:
         self.cluster = cluster
         self.shift_ms = 0
         """Error of the brokers' clock, until it is corrected."""
-        self._lake = DeltaLake(self.root)
-        self._lake.create()
+        self._lake = empty_lake(self.root)
         self._batch = 0
         self._groups: set[str] = set()
         self._last: tuple[int, int] | None = None

@@ -10,8 +10,9 @@ from streaming.alerts.circumstances import Happened
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.wording import Wording, quoted
 from streaming.notes import Mark
-from streaming.tables import DeltaLake, table_named
+from streaming.tables import table_named
 from tests.alerts.build import START
+from tests.empty_lake import empty_lake
 
 MINUTE = 60_000
 
@@ -23,8 +24,7 @@ _FIRING = Decided(
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = str(tmp_path_factory.mktemp("before") / "lake")
-    lake = DeltaLake(root)
-    lake.create()
+    lake = empty_lake(root)
 
     def decided(group: str, decision: int, minutes: float, *causes: tuple[str, str]) -> list[object]:
         time = round(START + minutes * MINUTE)

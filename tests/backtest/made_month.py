@@ -10,7 +10,8 @@ from typing import Any
 from streaming.alerts import Alerter, load_rules
 from streaming.config import Settings
 from streaming.config.settings import AlertSettings
-from streaming.tables import DeltaLake, LakeReader, table_named
+from streaming.tables import LakeReader, table_named
+from tests.empty_lake import empty_lake
 
 CLUSTER = "c"
 START = 1_800_000_000_000
@@ -92,8 +93,7 @@ class Month:
         file = folder / "alerts.yaml"
         file.write_text(RULES, encoding="utf-8")
         self.settings = Settings(cluster=CLUSTER, lake=str(folder / "lake"), alerts=AlertSettings(rules=file))
-        self.lake = DeltaLake(self.settings.lake)
-        self.lake.create()
+        self.lake = empty_lake(self.settings.lake)
         self._random = Random(seed)
         self._groups = {f"g{n}": self._new_group(n) for n in range(groups)}
         self._elapsed = 0

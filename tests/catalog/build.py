@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.tables import ALL_TABLES, TABLES, DeltaLake, table_named
+from tests.empty_lake import empty_lake
 
 
 def row(table: str, **values: Any) -> list[Any]:
@@ -18,8 +19,7 @@ def lag(day: int, partition: int) -> list[Any]:
 
 def lake_of_five_rows(root: Path, *, with_alerter: bool = True) -> DeltaLake:
     """Three rows of `lag` in three files of two days (1 and 3), a round, and a row of a table without days."""
-    lake = DeltaLake(str(root))
-    lake.create(ALL_TABLES if with_alerter else TABLES)
+    lake = empty_lake(root, ALL_TABLES if with_alerter else TABLES)
     lake.append("lag", [lag(1, 0), lag(3, 0)], "query", 0)
     lake.append("lag", [lag(3, 1)], "query", 1)
     lake.append("rounds", [row("rounds", round=7, round_time=90_061_000, event_date=1)], "query", 1)

@@ -11,7 +11,8 @@ from typing import Any
 
 from assignors import Group, Library, Subscription
 from streaming.groups.verdicts import ClientInputs, pack_inputs
-from streaming.tables import ALL_TABLES, DeltaLake, table_named
+from streaming.tables import ALL_TABLES, table_named
+from tests.empty_lake import empty_lake
 
 CLUSTER = "demo"
 INTERVAL_S = 10
@@ -98,8 +99,7 @@ class MadeLake:
         self, root: Path | str, groups: Sequence[MadeGroup], *, end: datetime | None = None, rounds: int = 1
     ) -> None:
         """Write `rounds` rounds, the last one at `end` (None: now), in one batch."""
-        self.lake = DeltaLake(str(root))
-        self.lake.create(ALL_TABLES)
+        self.lake = empty_lake(root, ALL_TABLES)
         self.groups = groups
         self.batch = 0
         self._decided: dict[str, tuple[int, int]] = {}

@@ -10,7 +10,8 @@ import pytest
 
 from dashboards.lake import PageLake
 from streaming.config import Thresholds
-from streaming.tables import DeltaLake, table_named
+from streaming.tables import table_named
+from tests.empty_lake import empty_lake
 
 _COLUMNS = [column.name for column in table_named("rounds").columns]
 
@@ -19,8 +20,7 @@ class Rounds:
     """A lake that gets rounds, a page's view of it, and the page's steady time."""
 
     def __init__(self, folder: Path) -> None:
-        self._lake = DeltaLake(str(folder / "lake"))
-        self._lake.create()
+        self._lake = empty_lake(folder / "lake")
         self.steady_s = 0.0
         self.page = self.open()
         self._batch = 0
@@ -82,7 +82,7 @@ def test_silence_begins_where_the_rules_file_says(tmp_path: Path) -> None:
 
 
 def test_a_look_that_hangs_is_not_following(tmp_path: Path) -> None:
-    DeltaLake(str(tmp_path / "lake")).create()
+    empty_lake(tmp_path / "lake")
     now, hung, go_on, looked = [0.0], threading.Event(), threading.Event(), threading.Event()
 
     def look() -> None:
@@ -109,7 +109,7 @@ def test_a_look_that_hangs_is_not_following(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_done_with_the_rows_is_a_problem_until_it_can(tmp_path: Path) -> None:
-    DeltaLake(str(tmp_path / "lake")).create()
+    empty_lake(tmp_path / "lake")
     fails, failed, worked = threading.Event(), threading.Event(), threading.Event()
     seen: list[str | None] = []
     fails.set()

@@ -43,6 +43,7 @@ from tests.e2e.packed import read_packed
 from tests.e2e.plain_job import PAST, PlainJob
 from tests.e2e.recording import CLUSTER
 from tests.e2e.topics import TOPICS, Record
+from tests.empty_lake import empty_lake
 from tests.examples import examples
 
 pytestmark = pytest.mark.turn(6)
@@ -88,11 +89,9 @@ class Job:
 
 
 @contextmanager
-def empty_lake() -> Iterator[DeltaLake]:
+def lake_for_a_while() -> Iterator[DeltaLake]:
     with tempfile.TemporaryDirectory() as folder:
-        lake = DeltaLake(folder)
-        lake.create()
-        yield lake
+        yield empty_lake(folder)
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class Truth:
 
 @cache
 def truth() -> Truth:
-    with empty_lake() as lake:
+    with lake_for_a_while() as lake:
         Job(CompactedTopics(RECORDS), lake, "undisturbed").take(ROUNDS)
         return Truth(contents(Path(lake.root)), present_of(lake), counted_rounds(lake))
 
@@ -156,7 +155,7 @@ def kept_nowhere(_: Rebuild) -> None:
 def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
     batches = st.integers(1, ROUNDS // 2)
-    with empty_lake() as lake:
+    with lake_for_a_while() as lake:
         lost = Job(topics, lake, "lost")
         lost.take(data.draw(batches, "rounds of the first batch"))
         # The last batch was torn: it has reached some of the tables.
@@ -181,7 +180,7 @@ def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.Dat
 @given(st.data())
 def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is_true(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
-    with empty_lake() as lake:
+    with lake_for_a_while() as lake:
         root = Path(lake.root)
         Job(topics, lake, "lost").take(data.draw(st.integers(ROUNDS // 4, ROUNDS), "rounds"))
         before = contents(root)
@@ -217,7 +216,7 @@ def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is
 @given(st.data())
 def test_rows_of_deleted_tables_and_lost_files_are_written_again(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
-    with empty_lake() as lake:
+    with lake_for_a_while() as lake:
         root = Path(lake.root)
         lost = Job(topics, lake, "lost")
         for _ in range(4):

@@ -33,7 +33,10 @@ from streaming.tables import DeltaLake, LakeReader
 from tests.e2e.lakes import contents, differences
 from tests.e2e.plain_job import PlainJob
 
-pytestmark = [pytest.mark.java, pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_800)]
+pytestmark = [
+    *(pytest.mark.java, pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_800)),
+    pytest.mark.xdist_group("rocketmq"),
+]
 
 _KILLS = 3
 _PATIENCE_S = 400.0

@@ -14,6 +14,7 @@ from streaming.exceptions import SetupError
 from streaming.job.checkpoint import broken_by_spark, clear_torn_start
 from streaming.job.run import refuse_lost
 from streaming.tables import TABLES, DeltaLake, named_to_arrow, table_named
+from tests.empty_lake import empty_lake
 
 QUERY = "52298ad0-bb63-41e9-b910-3b1603346b26"
 
@@ -23,8 +24,7 @@ class Watched:
 
     def __init__(self, root: Path) -> None:
         self.settings = Settings(cluster="c", lake=str(root))
-        self.lake = DeltaLake(str(root))
-        self.lake.create()
+        self.lake = empty_lake(root)
         self.checkpoint = Path(checkpoint_of(self.settings))
         for folder in ("offsets", "commits"):
             (self.checkpoint / folder).mkdir(parents=True)

@@ -25,6 +25,7 @@ from streaming.job.rebuild import (
 )
 from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
 from streaming.times import DAY_MS
+from tests.empty_lake import empty_lake
 from tests.job.source.fake_reader import FakeReader
 
 TODAY = 20_000
@@ -35,9 +36,7 @@ NOTHING = Rebuild(-1, -1, 10, {}, {}, {}, {}, {}, None)
 
 @pytest.fixture
 def lake(tmp_path: Path) -> DeltaLake:
-    made = DeltaLake(str(tmp_path / "lake"))
-    made.create()
-    return made
+    return empty_lake(tmp_path / "lake")
 
 
 def rows(table: str, *given: dict[str, Any]) -> pa.Table:

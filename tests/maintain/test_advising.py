@@ -14,6 +14,7 @@ from streaming.maintain import Done, Maintainer
 from streaming.maintain import advising as module
 from streaming.tables import ADVICE_TABLES, ALL_TABLES, DeltaLake, LakeReader, table_named, to_arrow
 from streaming.times import DAY_MS
+from tests.empty_lake import empty_lake
 from tests.maintain.build import SMALL, TODAY, Writer, rows_of
 from tests.maintain.lives import HOUR_MS, at
 
@@ -65,8 +66,7 @@ def stopped(days_ago: int, number: int, group: str = "a", **changes: Any) -> lis
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four days; group a has three costly rebalances on the third one back."""
-    made = DeltaLake(str(tmp_path_factory.mktemp("written") / "lake"))
-    made.create()
+    made = empty_lake(tmp_path_factory.mktemp("written") / "lake")
     writer = Writer(made)
     observed(writer)
     writer.append("rebalance_churn", *(stopped(3, number) for number in range(3)))

@@ -111,3 +111,23 @@ def test_a_day_that_gets_no_rows_gets_no_file(lake: DeltaLake, writer: Writer) -
     assert DeltaTable(f"{lake.root}/lag").version() == version
     assert table.put(file.day, none, ds.field("topic") == "t") == 0
     assert DeltaTable(f"{lake.root}/lag").file_uris() == []
+
+
+def test_a_table_is_as_it_was_until_the_next_moment_but_for_commits_of_ours(lake: DeltaLake, writer: Writer) -> None:
+    moment = 0
+    table = open_table(lake.root, table_named("lag"), lambda: moment)
+    assert table is not None
+    writer.append("lag", row("lag", 0, 1, topic="t", partition=0))
+    (file,) = table.files()
+    writer.append("lag", row("lag", 0, 2, topic="t", partition=0))
+    assert table.files() == [file]
+    table.put(file.day, table_named("lag").arrow_schema.empty_table(), ds.field("round") == 1)
+    assert [one.rows for one in table.files()] == [1]
+    assert file not in table.files()
+    writer.append("lag", row("lag", 0, 3, topic="t", partition=0))
+    assert len(table.files()) == 1
+    moment += 1
+    assert len(table.files()) == 2
+    writer.append("lag", row("lag", 0, 4, topic="t", partition=0))
+    table.look_again()
+    assert len(table.files()) == 3

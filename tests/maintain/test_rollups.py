@@ -17,6 +17,7 @@ from streaming.maintain import Done, Maintainer, MaintenanceError
 from streaming.maintain import rollups as module
 from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader, table_named, to_arrow
 from streaming.times import DAY_MS
+from tests.empty_lake import empty_lake
 from tests.examples import examples
 from tests.maintain.build import SMALL, TODAY, Writer, rows_of
 from tests.maintain.lives import HOUR_MS, INTERVAL_MS, at, in_one, life, newest, write
@@ -29,9 +30,7 @@ NAMES = tuple(table.name for table in HISTORY_TABLES)
 
 @pytest.fixture
 def lake(tmp_path: Any) -> DeltaLake:
-    made = DeltaLake(str(tmp_path / "lake"))
-    made.create(TABLES)
-    return made
+    return empty_lake(tmp_path / "lake")
 
 
 def maintain(lake: DeltaLake, now: int, keep: dict[str, int] | None = None) -> list[Done]:
@@ -55,8 +54,7 @@ def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
             maintain(lake, newest(batch))
     now = newest(batches[-1])
     maintain(lake, now)
-    other = DeltaLake(str(tmp_path / "other"))
-    other.create(TABLES)
+    other = empty_lake(tmp_path / "other")
     write(Writer(other), in_one(batches))
     maintain(other, now)
     assert history(lake) == history(other)

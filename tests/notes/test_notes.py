@@ -13,7 +13,8 @@ from rich.console import Console
 from streaming.config import Owner
 from streaming.exceptions import SetupError
 from streaming.notes import Known, Mark, NoteBook, mark, mute, print_mutes, unmute, write_mark
-from streaming.tables import DeltaLake, LakeReader, table_named
+from streaming.tables import LakeReader, table_named
+from tests.empty_lake import empty_lake
 
 KNOWN = Known(("drift", "lag"), (Owner(team="payments", groups=("/^pay/",)), Owner(team="lag", groups=("x",))))
 
@@ -22,8 +23,7 @@ KNOWN = Known(("drift", "lag"), (Owner(team="payments", groups=("/^pay/",)), Own
 def lake(tmp_path: Path) -> str:
     """A lake with the groups pay-1 and drift."""
     root = str(tmp_path / "lake")
-    made = DeltaLake(root)
-    made.create()
+    made = empty_lake(root)
     columns = table_named("group_health").columns
     rows = [
         {

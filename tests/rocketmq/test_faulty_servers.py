@@ -30,7 +30,7 @@ from tests.rocketmq.proxies import (
     truncated,
 )
 
-pytestmark = [pytest.mark.java, pytest.mark.soak]
+pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.xdist_group("rocketmq")]
 
 _LASTING = 18
 """Rounds of ten seconds: beyond the longest that any finding waits for."""

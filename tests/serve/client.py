@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -58,9 +59,17 @@ def ask(
     async def run() -> None:
         await app(scope, receive, send)
 
-    # In a thread of its own: a browser's test leaves an event loop running in this one.
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, run()).result()
+    asyncio.run_coroutine_threadsafe(run(), _loop()).result()
     start = sent[0]
     found = {k.decode(): v.decode("latin-1") for k, v in start["headers"]}
     return Answer(start["status"], found, b"".join(m.get("body", b"") for m in sent[1:]))
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One loop for all requests, as in the server, and in a thread of its own: a browser's test leaves one in its."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(
+        target=loop.run_until_complete, args=(loop.create_future(),), name="requests of tests", daemon=True
+    ).start()
+    return loop

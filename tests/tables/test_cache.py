@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, WriterProperties
 
 from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
+from tests.empty_lake import empty_lake
 
 HOUR = 3_600_000
 
@@ -35,9 +36,7 @@ def health(group: str, round_: int, *, cluster: str = "c", hour: float = 0.0, en
 
 @pytest.fixture
 def lake(tmp_path: Path) -> DeltaLake:
-    lake = DeltaLake(str(tmp_path / "lake"))
-    lake.create()
-    return lake
+    return empty_lake(tmp_path / "lake")
 
 
 def cache(lake: DeltaLake, past: timedelta = timedelta(hours=24), **wanted: Wanted) -> TableCache:

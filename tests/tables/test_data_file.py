@@ -26,14 +26,13 @@ from streaming.tables import (
     to_arrow,
     write_data_file,
 )
+from tests.empty_lake import empty_lake
 from tests.job.hostile_rows import hostile_rows
 from tests.maintain.build import row
 
 
 def _lake(folder: Path) -> DeltaLake:
-    lake = DeltaLake(str(folder))
-    lake.create()
-    return lake
+    return empty_lake(folder)
 
 
 def _rows(lake: DeltaLake, table: Table) -> Counter[str]:

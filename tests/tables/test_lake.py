@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named, to_arrow
+from tests.empty_lake import empty_lake
 
 _TIMES = [1_700_000_000_000, 19_675, 1_700_000_000_500]
 _ROUND: list[Any] = [
@@ -38,9 +39,7 @@ _ROUND: list[Any] = [
 
 @pytest.fixture
 def lake(tmp_path: Path) -> DeltaLake:
-    made = DeltaLake(str(tmp_path / "lake"))
-    made.create(ALL_TABLES)
-    return made
+    return empty_lake(tmp_path / "lake", ALL_TABLES)
 
 
 def _health(group: str, round_time: int, *, ended: bool = False, findings: list[Any] | None = None) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, Stretch, StretchReader, table_named
+from tests.empty_lake import empty_lake
 
 DAY = datetime(2026, 11, 24, tzinfo=UTC)
 HOURS = 48
@@ -33,8 +34,7 @@ def health(group: str, hour: float, *, cluster: str = "c") -> list[Any]:
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A file an hour, each with some of the groups."""
-    lake = DeltaLake(str(tmp_path_factory.mktemp("stretch") / "lake"))
-    lake.create()
+    lake = empty_lake(tmp_path_factory.mktemp("stretch") / "lake")
     random = Random(7)
     for hour in range(HOURS):
         rows = [health(group, hour + part / 4) for group in random.sample(GROUPS, 3) for part in range(4)]

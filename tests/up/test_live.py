@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from streaming.config import Thresholds
-from streaming.tables import DeltaLake, LakeReader, table_named
+from streaming.tables import LakeReader, table_named
 from streaming.up import print_summary, watch
 from streaming.up.live import Quiet, cell, render
 from streaming.up.run import _View
+from tests.empty_lake import empty_lake
 
 pytestmark = pytest.mark.turn(6)
 
@@ -44,7 +45,7 @@ def _drawn_by_up(view: _View) -> str:
 
 
 def test_tables_that_cannot_be_read_for_a_while_are_a_sentence_too(tmp_path: Path) -> None:
-    DeltaLake(str(tmp_path)).create()
+    empty_lake(tmp_path)
     view = _View(str(tmp_path), HEARTBEAT)
     assert "waiting for the first round" in _drawn_by_up(view)
     rounds, away = tmp_path / "rounds", tmp_path / "rounds.away"
@@ -59,7 +60,7 @@ def test_tables_that_cannot_be_read_for_a_while_are_a_sentence_too(tmp_path: Pat
 
 
 def test_a_feature_that_no_reader_has_does_not_end_everything(tmp_path: Path) -> None:
-    DeltaLake(str(tmp_path)).create()
+    empty_lake(tmp_path)
     DeltaTable(str(tmp_path / "rounds")).alter.add_feature(
         TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
     )
@@ -67,8 +68,7 @@ def test_a_feature_that_no_reader_has_does_not_end_everything(tmp_path: Path) ->
 
 
 def test_a_refresh_reads_new_files_alone(tmp_path: Path) -> None:
-    lake = DeltaLake(str(tmp_path))
-    lake.create()
+    lake = empty_lake(tmp_path)
 
     def write(batch: int, groups: list[str]) -> None:
         now = {"cluster": "c", "round": batch, "round_time": 1_000 * batch, "event_date": 0}
@@ -92,8 +92,7 @@ def named_rows(table: str, rows: list[dict[str, Any]]) -> list[list[Any]]:
 
 
 def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tmp_path: Path) -> None:
-    lake = DeltaLake(str(tmp_path))
-    lake.create()
+    lake = empty_lake(tmp_path)
 
     def append(table: str, rows: list[dict[str, Any]]) -> None:
         lake.append(table, named_rows(table, rows), "query", 0)
@@ -191,7 +190,7 @@ def test_a_cell_shows_null_numbers_and_long_names_as_people_read_them() -> None:
 def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    DeltaLake(str(tmp_path)).create()
+    empty_lake(tmp_path)
     stop, noted, drawn = threading.Event(), [], []
 
     def broken(_reader: LakeReader, _height: int, notice: str, *_: object) -> str:
@@ -217,8 +216,7 @@ def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
 
 
 def test_silence_and_imbalance_are_told_by_the_bounds_of_the_alert_rules(tmp_path: Path) -> None:
-    lake = DeltaLake(str(tmp_path))
-    lake.create()
+    lake = empty_lake(tmp_path)
     now = round(datetime.now(UTC).timestamp() * 1000)
 
     def write(table: str, batch: int, **values: Any) -> None:

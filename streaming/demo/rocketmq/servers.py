@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from streaming.demo.ports import free_port
 from streaming.demo.rocketmq.commands import Commands, Refused
@@ -54,6 +54,8 @@ _BROKER: Mapping[str, str] = {
     "diskMaxUsedSpaceRatio": "98",
     # Offsets are written to disk every 5 s by default; 1 s after a kill is what a member would lose.
     "flushConsumerOffsetInterval": "1000",
+    # Until it writes for the first time, the thread for metrics of transactions runs in a busy loop: 10 s by default.
+    "transactionMetricFlushInterval": "200",
 }
 """Settings of a broker that differ from the defaults of its release."""
 
@@ -68,7 +70,10 @@ class Server:
         name: "name-server-0", or a broker's name.
         address: "127.0.0.1:PORT".
         folder: Its settings, log and data.
+        jvm: Further options of every server's JVM. The tests set it, because their servers live for seconds.
     """
+
+    jvm: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, name: str, port: int, folder: Path, main: str, jars: str, options: Sequence[str] = ()) -> None:
         self.name = name
@@ -104,6 +109,7 @@ class Server:
                 [
                     find_java(),
                     *_JVM,
+                    *self.jvm,
                     *self._options,
                     # It must be there; logs go below it, and a native library into the temporary folder.
                     *(f"-D{name}={self.folder}" for name in ("rocketmq.home.dir", "user.home", "java.io.tmpdir")),

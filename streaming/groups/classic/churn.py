@@ -27,13 +27,13 @@ from streaming.groups.classic.membership import (
     subscribed_topics,
     write_members,
 )
-from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
-from streaming.groups.compaction import is_compacted
+from streaming.groups.classic.past import Past, past_of, replaced_members
+from streaming.groups.classic.state import ClassicDecision, Owned, TopicsShown, Transfer
 from streaming.groups.context import Context
 from streaming.groups.health.storm import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
+from streaming.groups.verdicts import WAITING_MAX, drop_oldest
 from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import MembershipRecord, MembershipTombstone
 from streaming.times import day_of
@@ -41,74 +41,48 @@ from streaming.times import day_of
 
 def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
     """Process a membership record: write its churn and member rows, and let the decision wait for its verdict."""
-    classic = state.classic
-    past = _past_of(state, record, context)
-    before = past.before
-    transfer = classic.transfer if before is not None else None
-    replaced = _replaced(before, record)
-    after = owners_of(record)
-    was = _owners_before(before, transfer, replaced) if past.known else None
-    if past.decision is not None and was and _may_have_been_in_transfer(past.decision, record, was, after):
-        was = None
-    owned = None if was is None else by_member(was)
-    # A downgrade happens when the last KIP-848 member leaves; the rebalance that follows at once takes its partitions.
-    gives_on = past.kind == "migration" or (past.kind == "rebalance" and record.protocol not in EAGER)
-    moves, pending = _compare(was, after, subscribed_topics(record) if gives_on else None)
-    with of_record(len(classic.waiting), decides=past.decides):
-        optimal = None if pending else _least_moves(owned, record)
-        classic.balance = balance_of(record)
-    follows = transfer if transfer is not None and past.kind == "rebalance" else None
-    row = _churn_row(record, past, replaced, after, _Moved(moves, optimal, pending, follows), context)
-    shown = topics_shown(state, record, pending)
-    decided = Decided(
-        kind=past.kind,
-        record=record,
-        before=before,
-        after_return=past.decision is not None and past.decision.kind == "static_replacement",
-        known=past.known,
-        joined=row.joined,
-        left=row.left,
-        replaced=replaced,
-        skipped=past.skipped,
-        follows={} if follows is None else follows.owners,
-        pending=pending,
-        shown=classic.shown,
-        now=shown,
-        topics=state.topics,
-    )
-    row = msgspec.structs.replace(row, causes=classic_causes(decided))
-    if past.kind == "rebalance":
-        returned = {r.new_member_id for r in replaced}
-        row = msgspec.structs.replace(
-            row,
-            rebalance_protocol=rebalance_protocol(record),
-            partitions_stopped_unmoved=None if record.seen else stopped_unmoved(record, was, after, returned),
-        )
+    past = past_of(state, record, context)
+    change = _change_of(state, record, past)
+    row = _with_causes(_churn_row(record, past, change, context), state, record, past, change)
+    state.classic.balance = change.balance
     if not record.members:
         state.uncommitted = None
     if past.decides:
-        if not past.compacted:
-            # (What compaction has left says nothing about how often a group rebalanced.)
-            count_rebalance(state, record.record_time)
-        classic.shown = shown
-        # A static member that returns under a new id keeps its partitions, so the cost and handover stay open then.
-        classic.cost = None
-        classic.transfer = Transfer(record.record, record.record_time, pending) if pending else None
-    if past.kind == "rebalance" and before is not None:
-        row, classic.cost = open_cost(state, row, was, after, before, record)
+        _begin(state, record, past, change)
+    if past.kind == "rebalance" and past.before is not None:
+        row, state.classic.cost = open_cost(state, row, change.was, change.after, past.before, record)
     # In a compacted stretch, the record of a group with static members may be a member's return, not a rebalance.
-    if not past.compacted or before is not None or not any(m.group_instance_id is not None for m in record.members):
+    is_static = any(member.group_instance_id is not None for member in record.members)
+    if not past.compacted or past.before is not None or not is_static:
         context.rows.rebalance_churn.append(row)
         await_reason(state, row)
     write_members(state, record, past.incarnation, context)
+    _hand_to_verdicts(state, record, past, change, context)
 
-    unseen = before is None or bool(past.skipped)
+
+def _begin(state: GroupState, record: MembershipRecord, past: Past, change: _Change) -> None:
+    """What begins with a decision. A static member that returns under a new id keeps its partitions, so none of it."""
+    if not past.compacted:
+        # (What compaction has left says nothing about how often a group rebalanced.)
+        count_rebalance(state, record.record_time)
+    state.classic.shown = change.shown
+    state.classic.cost = None
+    state.classic.transfer = Transfer(record.record, record.record_time, change.pending) if change.pending else None
+
+
+def _hand_to_verdicts(
+    state: GroupState, record: MembershipRecord, past: Past, change: _Change, context: Context
+) -> None:
+    """Make it the current decision, and let it wait for the round after it; of too many the oldest is dropped."""
+    classic = state.classic
+    unseen = past.before is None or bool(past.skipped)
     decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen)
     classic.current = decision
     state.modern.key_type = state.modern.ended = None
     classic.handed_over = classic.tombstoned = None
     if past.decides:
-        await_verdict(classic.waiting, decision, owned, optimal, context.config, first_half=bool(pending))
+        first_half = bool(change.pending)
+        await_verdict(classic.waiting, decision, change.owned, change.optimal, context.config, first_half=first_half)
     if len(classic.waiting) > WAITING_MAX:
         at = len(classic.waiting) - WAITING_MAX - 1
         oldest = classic.waiting[at]
@@ -118,126 +92,88 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
-    """What the log says about the time before a membership record.
+class _Change:
+    """What a membership record changes, compared with the time before it.
 
     Attributes:
-        kind: Kind of the record's churn row.
-        incarnation: The group's incarnation.
-        decision: The previous decision of the same incarnation; None if there is none, or it is unknown.
-        before: The previous decision's record; None also if records between the two may be missing.
-        known: Whether the previous owners are known; a group that began with this record had none.
-        previous_generation: Generation of the previous decision; None if there is none.
-        skipped: Number of generations between the two; None if there is no previous decision.
-        compacted: The record lies in a compacted stretch of the log.
+        replaced: Static members that have returned under other ids.
+        was: Owners before; None if unknown.
+        after: Owners after; None if unknown.
+        owned: The owners before, by member.
+        moves: Number of partitions moved; None if unknown.
+        optimal: The fewest possible; None if unknown, or while partitions are pending handover.
+        pending: Partitions pending handover, with their last owners.
+        follows: The handover that this decision completes.
+        shown: Partition counts of its topics, as rounds show them.
+        balance: Imbalance, and the least possible.
     """
 
-    kind: str
-    incarnation: int
-    decision: ClassicDecision | None
-    before: MembershipRecord | None
-    known: bool
-    previous_generation: int | None
-    skipped: int | None
-    compacted: bool
-
-    @property
-    def decides(self) -> bool:
-        """Whether the record is a decision; a static member's return is not, and leaves the previous one to judge."""
-        return self.kind != "static_replacement"
-
-
-def _past_of(state: GroupState, record: MembershipRecord, context: Context) -> _Past:
-    if record.seen:
-        return _seen_past_of(state, record, context)
-    classic, modern = state.classic, state.modern
-    # A downgrade appends the modern group's tombstones, that of its metadata last, and the type-2 record at once. A new
-    # group of the same name that happens to start at that offset has no members yet.
-    migrated = bool(record.members) and (modern.key_type is not None or modern.ended == record.record - 1)
-    # After a downgrade the previous decision is the newest one under KIP-848, not the last classic one.
-    handed_over = classic.handed_over if migrated else None
-    previous = handed_over or classic.current
-    continues = previous is not None and (
-        migrated or (classic.tombstoned is None and _continues(previous.record, record))
-    )
-    told = handed_over if migrated else previous if continues else None
-    before = told.record if told is not None else None
-    previous_generation = before.generation if before is not None else None
-    kind = _kind(before, record, migrated=migrated)
-    compacted = is_compacted(state, record.record)
-    if compacted and before is not None and before.generation != record.generation:
-        before = None  # records between the two may be missing, so who joined or left is unknown
-    return _Past(
-        kind=kind,
-        incarnation=previous.incarnation
-        if previous is not None and continues
-        else context.config.incarnations.of(context.group, record.record),
-        decision=told,
-        before=before,
-        # When compaction left this as the first record of an older group, the previous owners are unknown.
-        known=before is not None or (record.generation <= 1 and not migrated and not compacted),
-        previous_generation=previous_generation,
-        skipped=None if previous_generation is None else generations_between(previous_generation, record.generation),
-        compacted=compacted,
-    )
-
-
-def _seen_past_of(state: GroupState, record: MembershipRecord, context: Context) -> _Past:
-    """The same for a membership that was only seen: generations between two looks leave no trace."""
-    classic, modern = state.classic, state.modern
-    migrated = bool(record.members) and modern.ended == record.record - 1
-    previous = (classic.handed_over if migrated else None) or classic.current
-    continues = previous is not None and (migrated or classic.tombstoned is None)
-    told = classic.handed_over if migrated else previous if continues else None
-    before = told.record if told is not None else None
-    kind = "migration" if migrated else "rebalance" if record.members else "became_empty"
-    if kind == "rebalance" and before is not None and _only_returned(before, record):
-        kind = "static_replacement"
-    return _Past(
-        kind=kind,
-        incarnation=previous.incarnation
-        if previous is not None and continues
-        else context.config.incarnations.of(context.group, record.record),
-        decision=told,
-        before=before,
-        known=before is not None or (state.seen is not None and state.seen.empty),
-        previous_generation=before.generation if before is not None and not before.seen else None,
-        skipped=None,
-        compacted=False,
-    )
-
-
-def _only_returned(before: MembershipRecord, record: MembershipRecord) -> bool:
-    """Whether all that has changed is that static members came back under other ids, with their partitions."""
-
-    def fixed(members: MembershipRecord) -> dict[str, tuple[object, ...]]:
-        return {
-            m.group_instance_id or m.member_id: (m.group_instance_id is None, m.topics, m.assigned)
-            for m in members.members
-        }
-
-    is_same = before.protocol == record.protocol and fixed(before) == fixed(record)
-    return is_same and bool(_replaced(before, record))
-
-
-@dataclass(frozen=True, slots=True)
-class _Moved:
-    """Partitions that a decision moved, the fewest possible, those pending handover, and the decision it completes."""
-
-    partitions: int | None
+    replaced: tuple[ReplacedMember, ...]
+    was: Owners | None
+    after: Owners | None
+    owned: Owned | None
+    moves: int | None
     optimal: int | None
     pending: Owners
     follows: Transfer | None
+    shown: TopicsShown
+    balance: tuple[float | None, float | None]
+
+
+def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> _Change:
+    before = past.before
+    transfer = state.classic.transfer if before is not None else None
+    replaced = replaced_members(before, record)
+    after = owners_of(record)
+    was = _owners_before(before, transfer, replaced) if past.known else None
+    if past.decision is not None and was and _may_have_been_in_transfer(past.decision, record, was, after):
+        was = None
+    owned = None if was is None else by_member(was)
+    # A downgrade happens when the last KIP-848 member leaves; the rebalance that follows at once takes its partitions.
+    gives_on = past.kind == "migration" or (past.kind == "rebalance" and record.protocol not in EAGER)
+    moves, pending = _compare(was, after, subscribed_topics(record) if gives_on else None)
+    with of_record(len(state.classic.waiting), decides=past.decides):
+        optimal = None if pending else _least_moves(owned, record)
+        balance = balance_of(record)
+    follows = transfer if transfer is not None and past.kind == "rebalance" else None
+    shown = topics_shown(state, record, pending)
+    return _Change(replaced, was, after, owned, moves, optimal, pending, follows, shown, balance)
+
+
+def _with_causes(row: ChurnRow, state: GroupState, record: MembershipRecord, past: Past, change: _Change) -> ChurnRow:
+    """The row with what has caused the decision and, of a rebalance, with how its members gave partitions up."""
+    decided = Decided(
+        kind=past.kind,
+        record=record,
+        before=past.before,
+        after_return=past.decision is not None and past.decision.kind == "static_replacement",
+        known=past.known,
+        joined=row.joined,
+        left=row.left,
+        replaced=change.replaced,
+        skipped=past.skipped,
+        follows={} if change.follows is None else change.follows.owners,
+        pending=change.pending,
+        shown=state.classic.shown,
+        now=change.shown,
+        topics=state.topics,
+    )
+    row = msgspec.structs.replace(row, causes=classic_causes(decided))
+    if past.kind != "rebalance":
+        return row
+    returned = {r.new_member_id for r in change.replaced}
+    stopped = None if record.seen else stopped_unmoved(record, change.was, change.after, returned)
+    protocol = rebalance_protocol(record)
+    return msgspec.structs.replace(row, rebalance_protocol=protocol, partitions_stopped_unmoved=stopped)
 
 
 def _churn_row(
     record: MembershipRecord,
-    past: _Past,
-    replaced: tuple[ReplacedMember, ...],
-    after: Owners | None,
-    moved: _Moved,
+    past: Past,
+    change: _Change,
     context: Context,
 ) -> ChurnRow:
+    replaced, after = change.replaced, change.after
     joined = _only_in(record, past.before, {r.new_member_id for r in replaced}) if past.known else None
     return ChurnRow(
         cluster=context.config.cluster,
@@ -253,7 +189,7 @@ def _churn_row(
         generation=generation_column(record),
         previous_generation=past.previous_generation,
         generations_skipped=past.skipped,
-        follows=None if moved.follows is None else moved.follows.record,
+        follows=None if change.follows is None else change.follows.record,
         protocol_type=record.protocol_type,
         strategy=record.protocol,
         leader=record.leader,
@@ -262,23 +198,15 @@ def _churn_row(
         joined=joined,
         left=_only_in(past.before, record, {r.old_member_id for r in replaced}),
         replaced=replaced,
-        partitions_moved=moved.partitions,
-        partitions_moved_optimal=moved.optimal,
-        partitions_pending_handover=sum(len(p) for p in moved.pending.values()),
+        partitions_moved=change.moves,
+        partitions_moved_optimal=change.optimal,
+        partitions_pending_handover=sum(len(p) for p in change.pending.values()),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
         decided_time_min=context.made[0],
         decided_time_max=context.made[1],
     )
-
-
-def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated: bool) -> str:
-    if migrated:
-        return "migration"
-    if not record.members:
-        return "created" if before is None and record.generation == 0 else "became_empty"
-    return "static_replacement" if before is not None and record.generation == before.generation else "rebalance"
 
 
 def end_membership(state: GroupState, tombstone: MembershipTombstone, context: Context) -> None:
@@ -300,30 +228,6 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
             state.partitions[topic] = left
             if not left:
                 del state.partitions[topic]
-
-
-def _continues(before: MembershipRecord, record: MembershipRecord) -> bool:
-    """Whether a record continues the previous one's group; False if the group was created again in between."""
-    if record.generation > before.generation:
-        return True
-    if record.generation < before.generation:
-        return False
-    # The same generation is written again when a static member is replaced. With other members it is another group of
-    # that name, deleted and created again in between.
-    ours = {m.group_instance_id or m.member_id for m in before.members}
-    theirs = {m.group_instance_id or m.member_id for m in record.members}
-    return ours == theirs
-
-
-def _replaced(before: MembershipRecord | None, record: MembershipRecord) -> tuple[ReplacedMember, ...]:
-    if before is None:
-        return ()
-    ids = {m.group_instance_id: m.member_id for m in before.members if m.group_instance_id is not None}
-    return tuple(
-        ReplacedMember(m.group_instance_id, ids[m.group_instance_id], m.member_id)
-        for m in record.members
-        if m.group_instance_id is not None and ids.get(m.group_instance_id, m.member_id) != m.member_id
-    )
 
 
 def _only_in(one: MembershipRecord | None, other: MembershipRecord | None, without: set[str]) -> tuple[str, ...]:
