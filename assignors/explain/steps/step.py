@@ -82,11 +82,11 @@ class Result(Step):
         listed = sorted(self.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
         shown = ", ".join(f"{name(member)} {size:,}" for member, size in listed[:MOST_LINES])
         left = len(listed) - MOST_LINES
-        more = (
-            ""
-            if left <= 0
-            else f" and {count(left, 'more member')} with {listed[-1][1]:,} to {listed[MOST_LINES][1]:,}"
-        )
+        more = ""
+        if left > 0:
+            least, most = listed[-1][1], listed[MOST_LINES][1]
+            sizes = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            more = f" and {count(left, 'more member')} with {sizes}"
         verb = "is" if self.assigned == 1 else "are"
         return f"In the end {count(self.assigned, 'partition')} {verb} assigned: {shown}{more}."
 

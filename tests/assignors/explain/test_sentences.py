@@ -211,7 +211,7 @@ TOLD: dict[str, tuple[Step, str]] = {
     ),
     "one partition in the end": (Result({"a": 0, "b": 1}, 1), "In the end 1 partition is assigned: b 1, a 0."),
     "sizes in the end, the largest first": (
-        Result({"a": 1, "c": 1_200, "b": 1}, 1_202), "In the end 1,202 partitions are assigned: c 1,200, a 1, b 1."
+        Result({"b": 1, "c": 1_200, "a": 1}, 1_202), "In the end 1,202 partitions are assigned: c 1,200, a 1, b 1."
     ),
     "twelve members in the end": (
         Result({member: 20 - n for n, member in enumerate(TWENTY[:12])}, 174),
@@ -221,7 +221,7 @@ TOLD: dict[str, tuple[Step, str]] = {
         Result({member: 20 - n for n, member in enumerate(TWENTY[:13])}, 182),
         (
             f"In the end 182 partitions are assigned: {', '.join(f'm{n:02} {20 - n}' for n in range(12))} and 1 more "
-            "member with 8 to 8."
+            "member with 8."
         ),
     ),
     "fourteen members in the end": (
@@ -314,6 +314,11 @@ ALONE: dict[str, tuple[Step, Place, str]] = {
     ),
     "a queue": (CIRCLE, ("q", 1), "q 1 is number 2 of 3 queues, and b number 2 of 2 clients: its share."),
     "a queue of nobody": (CIRCLE, ("q", 3), "q 3 goes to nobody."),
+    "a queue on a ring": (
+        Pool("CONSISTENT_HASH", "", (("q", 0),), ("b",), ((("q", 0), "b"),), in_order=False, texts=("a",)), ("q", 0),
+        # (The MD5 of "a" begins with 0cc175b9.)
+        f"q 0 has the hash {0x0CC175B9} on the ring of 2^32; the next node after it belongs to b.",
+    ),
     "a configured queue": (
         Pool("CONFIG", "", (("q", 0),), ("a", "b"), ((("q", 0), "a"), (("q", 0), "b")), in_order=False), ("q", 0),
         "q 0 is in the configured list, so it goes to a, b.",

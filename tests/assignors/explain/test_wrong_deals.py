@@ -213,7 +213,15 @@ def pool(rule: str, *given: str, clients: tuple[str, ...] = ("c1", "c2", "c3"), 
 )
 def test_a_pool_of_queues_is_dealt_by_its_rule(rule: str, right: tuple[str, ...], wrong: tuple[str, ...]) -> None:
     said = f"{rule} gives something else"
-    check(Case(CLIENTS, (), pool(rule, *right), (({"given": pool(rule, *wrong).given}, said),)))
+    case = Case(CLIENTS, (), pool(rule, *right), (({"given": pool(rule, *wrong).given}, said),))
+    check(case)
+    assert entered(case).owned["c1"] == dict.fromkeys(("q", int(number)) for number in right[0])
+
+
+def test_queues_that_divide_evenly_give_nobody_one_more() -> None:
+    even = replace(pool("AVG", "01", "23", clients=("c1", "c2")), queues=QUEUES[:4])
+    wrong = ({"given": pool("AVG", "012", "3", clients=("c1", "c2")).given}, "AVG gives something else")
+    check(Case(CLIENTS, (), even, (wrong,)))
 
 
 def test_a_pool_s_clients_are_in_order_where_the_clients_sort_them() -> None:
@@ -225,3 +233,4 @@ def test_a_pool_s_clients_are_in_order_where_the_clients_sort_them() -> None:
 def test_calls_fail_of_clients_of_the_group() -> None:
     fails = Fails(("c1", "C4"), "ArrayIndexOutOfBoundsException")
     check(Case(CLIENTS, (), fails, (({"clients": ("c1", "c5")}, "it names a stranger"),)))
+    check(Case(CLIENTS, (), replace(fails, clients=("c1", "c2", "c3", "C4"))))
