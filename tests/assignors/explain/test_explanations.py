@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from assignors import Group, Library, Subscription, trace
+from assignors.clients.sticky import write_sticky
 from assignors.clients.sticky.indexed_group import IndexedGroup
-from assignors.explain import explain_line, from_clients
+from assignors.explain import WrongStepError, explain_line, from_clients, verify
 from assignors.explain.nearest import candidates
 from assignors.explain.rules import rule_of_client, rule_of_server
-from assignors.explain.steps import DealtInTurn, GivenUp, Moved, NotBelieved, Step
+from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Moved, NotBelieved, Step
 from assignors.jsonl import write_client_line
 from tests.assignors.clients.test_sticky import claiming, cooperative
 
@@ -189,3 +191,33 @@ def test_an_assignment_that_cannot_be_computed_says_why() -> None:
     assert told.sentences()[1:] == ["It cannot be computed: this library's sticky is not recomputed."]
     assert told.sentences(("t", 0))[2:] == ["Who should own t 0 is not known."]
     assert told.steps == ()
+
+
+def test_racks_of_replicas_alone_are_not_part_of_the_rule() -> None:
+    for rack in (None, "r"):
+        members = tuple(replace(member, rack=rack) for member in PLAIN)
+        line = write_client_line("range", Group(members, {"t": 2}), JAVA, {"t": [["r"], ["s"]]})
+        told = explain_line(json.loads(json.dumps(line)))
+        assert ("Racks change" in told.rule) == (rack is not None)
+
+
+def test_a_broker_without_a_release_is_the_newest_one() -> None:
+    line = on_server("3.8.0", ["t"]) | {"strategy": "server-range"}
+    assert explain_line(line).by == "a broker of 3.8.0 or a later release that does the same"
+    assert "in this release" in explain_line(line).rule
+    told = explain_line({key: value for key, value in line.items() if key != "library"})
+    assert (told.by, "in this release" in told.rule) == ("Kafka's newest broker", False)
+
+
+def test_claims_that_come_without_a_generation_are_of_none() -> None:
+    old = Subscription("a", ("t",), user_data=write_sticky((("t", (0,)),), None))
+    told = explained("sticky", (old, claiming("b", "t", 0, t=(1,))), t=2)
+    assert kinds(told.steps, Generations) == [Generations({"a": -1, "b": 0})]
+
+
+def test_steps_of_another_assignment_do_not_add_up() -> None:
+    told = explained("range", PLAIN, t=3)
+    facts = from_clients.facts_of(Group(PLAIN, {"t": 3}), None)
+    verify(told.steps, facts, {"a": {"t": (0, 1)}, "b": {"t": (2,)}})
+    with pytest.raises(WrongStepError, match="do not add up"):
+        verify(told.steps, facts, {"a": {"t": (0,)}, "b": {"t": (1, 2)}})
