@@ -71,7 +71,7 @@ def topics_shown(state: GroupState, record: MembershipRecord, pending: Owners) -
     in_racks = any(member.rack for member in record.members)
     for topic in wanted:
         known = state.topics.get(topic)
-        assigned = leader.get(topic, 0)
+        assigned = leader[topic]
         if known is not None and known.counts[-1].count != assigned:
             counts[topic] = known.counts[-1].count
         elif known is None and not assigned:

@@ -93,7 +93,7 @@ def runs(member: MemberSeen, allocation: Allocation) -> Runs:
     except AssignorError:
         return Runs(name, None, False, f"strategy {name[:100]} is not one of RocketMQ's: it cannot be recomputed")
     release = _release(member.version)
-    if "MACHINE_ROOM" in name and "NEARBY" not in name and release < _FIRST_MACHINE_ROOM:
+    if name.removeprefix(f"{NEARBY}-") == "MACHINE_ROOM" and release < _FIRST_MACHINE_ROOM:
         missing = "MACHINE_ROOM before 4.8.0 is not recomputed"
     if "CONSISTENT_HASH" in name and release < _FIRST_UTF8 and not member.client_id.isascii():
         missing = "CONSISTENT_HASH before 5.0.0 depends on the platform's charset"

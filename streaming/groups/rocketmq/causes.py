@@ -53,11 +53,9 @@ def _of_members(before: Facts, after: Facts, had: set[str], have: set[str]) -> I
         frozen,
         "had not answered before brokers took it off their lists (120 s after its last heartbeat)",
     )
-    again = [
-        client
-        for client in sorted(had & have)
-        if before.started.get(client, 0) != after.started.get(client, before.started.get(client, 0))
-    ]
+    # (One that had not told its start time need not have started again.)
+    told = had & have & before.started.keys() & after.started.keys()
+    again = [client for client in sorted(told) if before.started[client] != after.started[client]]
     yield from of_members(causes.REJOINED, again, "has another start time under the same client id")
 
 

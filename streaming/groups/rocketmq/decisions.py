@@ -142,7 +142,6 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
     )
     context.rows.members.extend(member_rows(before, record, mine.incarnation, context))
     state.classic.current = ClassicDecision(record, kind, mine.incarnation)
-    state.classic.members_ended = not members
     state.classic.balance = balance_of(members, facts.routes)
     if not members:
         state.uncommitted = None

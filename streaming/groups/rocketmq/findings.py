@@ -128,7 +128,7 @@ def _routes(watch: Watch, views: Views, now: int) -> Iterator[Found]:
                 known = {broker for broker, _ in views.queues_by_server[topic].get(server, ())}
                 lacking = sorted(views.routes[topic].keys() - known)
                 texts.append(f"{server} lacks {f'brokers {some(lacking)}' if lacking else 'queues'} of {topic[:200]}")
-    if lasted >= 0 or texts:
+    if lasted >= 0:
         detail = f"name servers tell different queues: {some(texts)}"
         yield found_after(ROUTE_DIFFERS, lasted, ROUTE_MS, detail, now)
 
@@ -209,7 +209,7 @@ def _silent(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         if longest >= SILENT_MS:
             held = sum(map(len, (views.held[member.client_id] or {}).values()))
             texts.append(f"{member.client_id[:200]} ({held} queues)")
-    if lasted >= 0 or texts:
+    if lasted >= 0:
         detail = f"members that brokers list do not answer; nobody else takes their queues: {some(texts)}"
         yield found_after(NOT_ANSWERING, lasted, SILENT_MS, detail, now)
 
@@ -240,7 +240,7 @@ def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[Found]:
             lasted = max(lasted, longest)
             if longest >= OWNERS_MS:
                 texts.append(f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})")
-    if lasted >= 0 or texts:
+    if lasted >= 0:
         detail = f"orderly members hold queues without the broker's lock, so they consume nothing: {some(texts)}"
         yield found_after(ORDERLY_NOT_LOCKED, lasted, OWNERS_MS, detail, now)
 

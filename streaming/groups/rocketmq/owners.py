@@ -101,29 +101,27 @@ class Owners:
 
     def _nobody_detail(self, queues: Sequence[tuple[str, Queue]]) -> str:
         unread = {of: self._unread(*of) for of in queues}
-        never = sum(self._committed(*of) is None for of in queues)
-        lag = sum(count or 0 for count in unread.values())
+        never = sum(self._was_never_consumed(*of) for of in queues)
+        lag = sum(unread.values())
         behind = [of for of in queues if unread[of]]
         parts = [f"{len(behind)} with {lag:,} unread messages" if behind else "none with unread messages"]
         if never:
             parts.append(f"{never} never consumed")
-        first = [_text(*of) for of in sorted(queues, key=lambda of: (-(unread[of] or 0), of))]
+        first = [_text(*of) for of in sorted(queues, key=lambda of: (-unread[of], of))]
         return f"{_count(len(queues))} by no member ({', '.join(parts)}): {some(first)}"
 
-    def _unread(self, topic: str, queue: Queue) -> int | None:
-        """Messages of a queue that the group has not consumed; None if unknown."""
+    def _unread(self, topic: str, queue: Queue) -> int:
+        """Messages of a queue that the group has not consumed, as far as anybody tells."""
         seen = self._offsets(topic, queue)
         if seen is None:
-            return None
+            return 0
         committed = seen.committed[queue[1]] if seen.committed is not None else -1
-        end, start = seen.max[queue[1]], seen.min[queue[1]]
-        return None if end < 0 else max(0, end - max(committed, start, 0))
+        return max(0, seen.max[queue[1]] - max(committed, seen.min[queue[1]], 0))
 
-    def _committed(self, topic: str, queue: Queue) -> int | None:
+    def _was_never_consumed(self, topic: str, queue: Queue) -> bool:
+        """Whether its broker tells that the group has no offset of a queue."""
         seen = self._offsets(topic, queue)
-        if seen is None or seen.committed is None:
-            return 0  # nobody knows
-        return seen.committed[queue[1]] if seen.committed[queue[1]] >= 0 else None
+        return seen is not None and seen.committed is not None and seen.committed[queue[1]] < 0
 
     def _offsets(self, topic: str, queue: Queue) -> QueuesSeen | None:
         for seen in self._views.topics[topic].queues:

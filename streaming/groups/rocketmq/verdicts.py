@@ -153,7 +153,10 @@ class _Topic:
                 held.setdefault(client, set()).add(queue)
         self._held = {client: frozenset(queues) for client, queues in held.items()}
         self._clients = views.clients
-        self._unknown = [client for client in views.unknown if client in views.subscribers.get(topic, ())]
+        # (One that has never told its topics may have a share of any.)
+        self._unknown = [
+            client for client in views.unknown if (topics := views.subscribed_by(client)) is None or topic in topics
+        ]
         self._subscribed = views.subscribers[topic]
         self._candidates = 0
         lists = sorted(set(self._lists.values()), key=lambda clients: (-len(set(clients)), clients))

@@ -273,7 +273,7 @@ class Views:
             return "POP: brokers hand out messages, and members share queues"
         if self.takes_by_hand:
             return "its members take queues by themselves (DefaultMQPullConsumer)"
-        if not self.subscribers.get(topic):
+        if not self.subscribers.get(topic) and all(self.subscribed_by(client) is not None for client in self.clients):
             return "no member subscribes to it"
         return None
 

@@ -1,4 +1,4 @@
-"""Racks that note whether a strategy has read them."""
+"""Partition counts that a leader may have known, and racks that note whether a strategy has read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from streaming.groups.classic.leader_metadata import Looked
+from assignors import Subscription, strategy_named
+from streaming.groups.classic.leader_metadata import Looked, possible_counts
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,29 @@ def test_a_strategy_that_reads_anything_of_the_racks_has_looked(read: Callable[[
     assert not racks.at
     read(racks)
     assert racks.at
+
+
+def counts(strategy: str, claimed: int, shown: int, *seen: int) -> list[int]:
+    """Possible counts of a topic of which a member claims the first partitions."""
+    member = Subscription("a", ("t",), owned=(("t", tuple(range(claimed))),))
+    return [found["t"] for found in possible_counts(strategy_named(strategy), [member], {"t": shown}, {"t": seen})]
+
+
+def test_a_count_is_what_the_assignment_shows_where_leaders_assign_all_that_they_know() -> None:
+    assert counts("range", 6, 4, 2, 4, 6) == [4]
+
+
+def test_partitions_that_a_member_claims_may_be_held_back_or_be_gone() -> None:
+    # Held back: the leader knew more, at most as many as are claimed. Gone: it knew fewer, and left the ones beyond
+    # them with the member that claims it.
+    assert counts("cooperative-sticky", 6, 4, 2, 4, 6, 8) == [4, 2, 6]
+    assert counts("cooperative-sticky", 4, 4, 2, 4, 6) == [4, 2]
+    assert counts("cooperative-sticky", 3, 4, 2, 4, 6) == [4]
+    assert counts("sticky", 6, 4, 2, 4, 6) == [4, 2]
+    assert counts("sticky", 4, 4, 2, 3, 4, 6) == [4, 2, 3]
+    assert counts("sticky", 3, 4, 2, 3, 4, 6) == [4]
+
+
+def test_counts_that_rounds_have_seen_come_first() -> None:
+    assert counts("cooperative-sticky", 6, 5, 2, 4, 6) == [2, 4, 6, 5]
+    assert counts("sticky", 5, 5, 2, 4, 6) == [2, 4, 5]

@@ -31,6 +31,14 @@ from tests.groups.modern_log import (
 from tests.offsets_log.written import current_assignment, offset_key, offset_value, other_key
 
 
+def test_each_new_target_counts_as_a_rebalance() -> None:
+    life = Life()
+    life.take(*read(FIRST + SECOND_MEMBER))
+    assert life.state is not None
+    assert life.state.rebalances is not None
+    assert life.state.rebalances.recent == [START + 13 * SECOND, START + 19 * SECOND]
+
+
 def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:
     life = Life()
     life.take(*read(FIRST + SECOND_MEMBER))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from streaming.groups.rows import ChurnRow
@@ -114,6 +115,21 @@ def test_a_member_that_left_has_left_its_partitions_before_the_decision() -> Non
 def test_a_decision_that_moves_nothing_costs_nothing() -> None:
     log = [*FIRST, metadata("b"), epoch(2), target("b"), stands(2)]
     assert costs(*read(log), offset=18) == [(1, 0.0, 0.0)]
+    life = Life()
+    life.take(*read(log))
+    assert [(row.records_delayed_min, row.records_delayed_max) for row in life.rows.rebalance_churn] == [(0, 0), (0, 0)]
+
+
+def test_where_a_clock_goes_back_nothing_had_no_owner_for_less_than_no_time() -> None:
+    # a has given up both at 30 s; b takes them at 25 s by its broker's clock, and commits at 27 s, before the 28 s at
+    # which a still had them.
+    inputs = [observation(10), *read(FIRST + SECOND_MEMBER), *read([revoking("a", (0, 1), (2, 3))], 28)]
+    inputs += read([owns("a", 2, 0, 1)], 30)
+    inputs += [
+        msgspec.structs.replace(item, record_time=START + 25 * SECOND) for item in read([owns("b", 2, 2, 3)], 37)
+    ]  # type: ignore[type-var]
+    inputs += [make_commit(40, 90, partition=number, time=START + 27 * SECOND) for number in (2, 3)]
+    assert costs(*inputs, observation(46)) == [(1, None, None), (2, 0.0, None), (3, 0.0, 0.0)]
 
 
 def test_a_decision_that_empties_the_group_gives_no_partition_to_anybody_and_has_no_bounds() -> None:

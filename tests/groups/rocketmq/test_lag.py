@@ -6,7 +6,7 @@ import msgspec
 
 from streaming.groups import advance
 from streaming.groups.rows import Rows
-from streaming.records import QueuesSeen, RocketMQObservation
+from streaming.records import BROADCASTING, QueuesSeen, RocketMQObservation
 from tests.groups.rocketmq.world import GROUP, TOPIC, A, B, C, Client, World
 
 
@@ -48,6 +48,28 @@ def test_where_a_group_begins_in_a_queue_with_messages_is_not_known_before_it_co
     world.consume(TOPIC, "broker-a", 0, end=7, committed=3)
     world.round(2)
     assert lag_of(world.rows)[TOPIC, 0] == (4, "ok", None, 3)
+
+
+def test_a_group_of_members_that_keep_their_offsets_themselves_has_no_lag_that_anybody_knows() -> None:
+    world = group()
+    for client in world.clients.values():
+        client.more["message_model"] = BROADCASTING
+    world.consume(TOPIC, "broker-a", 0, end=7, committed=-1)
+    world.round(2)
+    assert {said[1:3] for said in lag_of(world.rows).values()} == {("no_commit", "kept_by_members")}
+
+
+def test_topics_are_counted_by_name_on_however_many_brokers_they_are() -> None:
+    world = group()
+    world.round(2)
+    assert world.health.topics == 1
+    world = World()
+    world.routes["n1"]["payments"] = {"broker-a": 1}
+    world.join(Client(A, topics=(TOPIC, "payments")))
+    world.rebalance()
+    world.consume("payments", "broker-a", 0, end=7, committed=7)
+    world.round(2)
+    assert world.health.topics == 2
 
 
 def changed(seen: RocketMQObservation, **more: object) -> RocketMQObservation:

@@ -74,3 +74,30 @@ def test_queues_that_a_silent_member_may_have_taken_are_not_held_by_nobody() -> 
     world.clients[A].held["orders"] = set()
     world.round(20)
     assert set(world.findings) == {"idle_members", "not_answering"}
+
+
+def test_a_member_that_has_never_answered_may_have_any_share_of_any_topic() -> None:
+    world = World()
+    world.join(Client(A), Client(B), Client(C))
+    world.rebalance()
+    world.clients[C].answer = "timeout"
+    world.round(20)
+    assert set(world.findings) == {"not_answering"}
+    [drift] = world.rows.drift
+    assert (drift.verdict, drift.reason) == ("unverified", f"members do not tell what they hold (timeout): {C}")
+    [what_if] = world.rows.what_if
+    assert what_if.reason == "members do not tell what they subscribe to"
+    # As soon as it tells, all is as it should be.
+    world.clients[C].answer = "ok"
+    world.round(2)
+    assert (world.health.verdict, world.findings) == ("identical", {})
+
+
+def test_where_no_member_has_ever_answered_nobody_knows_who_subscribes_to_what() -> None:
+    world = World()
+    world.join(Client(A, answer="timeout"))
+    world.round(20)
+    assert set(world.findings) == {"not_answering"}
+    assert [(row.verdict, row.reason) for row in world.rows.drift] == [
+        ("unverified", f"members do not tell what they hold (timeout): {A}")
+    ]

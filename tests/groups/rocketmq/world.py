@@ -106,6 +106,7 @@ class World:
         self.offsets: dict[tuple[str, str], tuple[list[int], list[int]]] = {}
         self.addresses: dict[str, list[str]] = {}
         self.broker_more: dict[str, Any] = {}
+        self.replicas: list[BrokerSeen] = []
         self.number = 0
         self.elapsed = 0
         self.state: GroupState | None = None
@@ -147,10 +148,10 @@ class World:
         client.held[topic] = {(queue.broker, queue.queue) for queue in given or ()}
 
     def settle(self, rounds: int = 8) -> None:
-        """Let everybody rebalance, and rounds pass until the verdict is in; forget their rows."""
+        """Let everybody rebalance, and rounds pass until the verdict is in; forget their rows but the last health."""
         self.rebalance()
         self.round(rounds)
-        self.rows = Rows()
+        self.rows = Rows(group_health=self.rows.group_health[-1:])
 
     def consume(self, topic: str, broker: str, queue: int, end: int, committed: int) -> None:
         """Set the end and the group's offset of a queue."""
@@ -167,6 +168,7 @@ class World:
         self.number += 10
         self.elapsed += self.interval
         brokers = tuple(self._broker(name, listed) for name, listed in sorted(self.lists.items()))
+        brokers += tuple(self.replicas)
         listed = sorted({client for clients in self.lists.values() for client in clients or ()})
         return RocketMQObservation(
             round=self.number,

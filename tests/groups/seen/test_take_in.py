@@ -296,6 +296,7 @@ def test_a_target_that_is_being_computed_waits_for_the_next_look() -> None:
     life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
     life.take(broker(3, 3, member("a", 0, 1, epoch=2), member("b", epoch=3), assigned=2))
     assert len(life.rows.rebalance_churn) == 1
+    assert life.rows.group_health[-1].members == 1
     life.take(broker(5, 3, member("a", 0, epoch=3), member("b", 1, epoch=3)))
     assert (last(life).decision, last(life).decided_time_min) == (5, START + 3 * SECOND)
 
@@ -325,6 +326,48 @@ def test_an_upgrade_and_a_downgrade_are_migrations() -> None:
     assert (last(life).kind, last(life).incarnation) == ("migration", 1)
     newest = {row.member_id: row for row in life.rows.members}
     assert {name: (row.decision, row.ended) for name, row in newest.items()} == {"a": (5, False), "b": (5, False)}
+
+
+def test_what_a_member_that_left_owned_belongs_to_nobody_until_it_is_given_to_another_one() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, epoch=2), member("b", 1, epoch=2)))
+    life.take(broker(3, 3, member("a", 0, 1, epoch=2, owned=(0,))))
+    assert {row.partition: row.member_id for row in life.rows.lag} == {0: "a", 1: None}
+
+
+def test_a_group_whose_members_come_and_go_keeps_nothing_of_those_that_went() -> None:
+    life = Life()
+    for number in range(1, 21):
+        life.take(broker(number, number, member(f"member-{number}", 0, 1, epoch=number)))
+    assert life.state is not None
+    group = life.state.modern.group
+    assert group is not None
+    assert set(group.members) == set(group.targets) == set(group.currents) == {"member-20"}
+
+
+def test_a_look_that_a_broker_did_not_answer_changes_nothing_of_its_group() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life.take(make_look(3, BROKERED, group_type="consumer"))
+    life.take(broker(5, 2, member("a", 0, 1, epoch=2)))
+    assert len(life.rows.rebalance_churn) == 1
+    assert [(row.member_id, row.ended) for row in life.rows.members] == [("a", False)]
+
+
+def test_decisions_that_are_only_seen_count_as_rebalances() -> None:
+    fixed = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in even("x", 2, "a", "b")]
+    life = two_looks(classic(fixed[0]), classic(*fixed))
+    assert [row.decision for row in life.rows.rebalance_churn] == [1, 3]
+    assert life.state is not None
+    assert life.state.rebalances is not None
+    assert life.state.rebalances.recent == [START + SECOND, START + 3 * SECOND]
+
+
+def test_a_classic_group_of_the_name_of_a_broker_s_group_is_no_migration() -> None:
+    life = Life()
+    life.take(broker(1, 1, member("z", 0, 1)))
+    life.take(make_look(3, BROKERED, classic=classic(*even("x", 2, "a"))))
+    assert (last(life).kind, last(life).incarnation) == ("rebalance", 3)
 
 
 def test_another_group_of_the_name_is_no_migration() -> None:

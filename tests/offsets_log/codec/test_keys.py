@@ -41,6 +41,18 @@ def test_the_quick_way_takes_a_key_only_as_the_plain_one_would(junk: bytes, cut:
             assert legacy == OffsetKey(0, *parts)
 
 
+def test_names_of_up_to_32767_bytes_are_taken_in_one_step_and_longer_ones_by_no_way() -> None:
+    # An int16 in front of each text.
+    for size in (300, 32_767):
+        for group, topic in (("g" * size, "t"), ("g", "t" * size), ("g" * size, "t" * size)):
+            assert offset_commit_parts(offset_key(group, topic, 70_000)) == (group, topic, 70_000)
+    long = 32_768
+    for before, after in ((b"", b"\x00\x01t"), (b"\x00\x01g", b"")):
+        key = b"\x00\x01" + before + long.to_bytes(2, "big") + b"n" * long + after + bytes(4)
+        assert offset_commit_parts(key) is None
+        assert isinstance(decode_key(key), Rejected)
+
+
 @pytest.mark.parametrize("key_type", [24, 25, 32_767, -1, -32_768])
 def test_a_type_from_the_future_is_unknown_and_not_broken(key_type: int) -> None:
     assert decode_key(key_type.to_bytes(2, "big", signed=True) + b"whatever") == UnknownKey(key_type)

@@ -26,6 +26,14 @@ def test_a_topic_id_is_decoded_with_the_rest() -> None:
     assert (found.decoded.tolist(), [bytes(row) for row in found.topic_id]) == ([True, True], [TOPIC_ID, bytes(16)])
 
 
+def test_metadata_whose_length_needs_a_second_byte_is_left_to_the_plain_decoder() -> None:
+    # Version 4 writes the length and one more as a varint: 127 is the first length that needs two bytes. Without its
+    # last byte such a value is as long as one with a length of a single byte would be.
+    values = [offset_value(4, 5, metadata="m" * size) for size in (125, 126, 127, 128, 200)]
+    values.append(values[2][:-1])
+    assert decode_offset_commits(*joined(values)).decoded.tolist() == [True, True, False, False, False, False]
+
+
 @pytest.mark.parametrize(
     "value",
     [

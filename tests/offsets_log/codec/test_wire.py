@@ -74,6 +74,9 @@ def test_invalid_utf8_is_refused(data: bytes) -> None:
 def test_a_count_that_the_rest_cannot_hold_is_refused_before_anything_is_made() -> None:
     with pytest.raises(MalformedError, match="claims 2147483647 elements, but 8 bytes are left"):
         Reader(b"\x7f\xff\xff\xff" + bytes(8)).int32_array("x")
+    assert Reader(b"\x00\x00\x00\x03" + bytes(12)).int32_array("x") == (0, 0, 0)
+    with pytest.raises(MalformedError, match="claims 3 elements, but 11 bytes are left"):
+        Reader(b"\x00\x00\x00\x03" + bytes(11)).int32_array("x")
 
 
 def test_tagged_fields_are_passed_over_by_their_size() -> None:

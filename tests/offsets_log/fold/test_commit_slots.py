@@ -83,3 +83,8 @@ def test_thousands_of_partitions_have_a_slot_each_until_it_is_closed() -> None:
     assert opened == []
     # (The next slots come after those that were open before.)
     assert slots.assign(numbers[[4_999, 0, 4_999]]).tolist() == [5_000, 5_001, 5_000]
+
+
+def test_a_partition_has_its_slot_as_soon_as_it_is_made_however_many_there_are() -> None:
+    slots, opened = CommitSlots(), []
+    assert [slots.slot(slots.make(0, opened, ("t", n), b"%d" % n)) for n in range(5_000)] == list(range(5_000))

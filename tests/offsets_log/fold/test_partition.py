@@ -276,6 +276,32 @@ def test_what_is_held_of_junk_and_of_names_is_told() -> None:
     assert before + 65_536 < compactor.held < before + 70_000
 
 
+def test_what_is_held_grows_with_each_topic_of_a_long_name_and_once_per_name() -> None:
+    def held(topics: int, watches: bool) -> int:
+        compactor = Compactor(0, 1, (), lambda _: True, lambda _: watches)
+        for n in range(3_000):
+            compactor.add(n, 1, offset_key("g", f"{n % topics:020}", 0), offset_value(3, 1))
+        compactor.fold()
+        return compactor.held
+
+    # A topic that is not watched is remembered as well: its name of 20 bytes, and 200 more.
+    assert held(1_000, watches=False) - held(500, watches=False) == 500 * 220
+    assert held(1_000, watches=True) - held(500, watches=True) >= 500 * (220 + 1_300)
+
+
+@pytest.mark.parametrize("limit", [("_KEYS_KEPT", 10), ("_KEY_BYTES_KEPT", 400)])
+def test_of_ever_new_keys_a_few_are_remembered_and_each_is_read_all_the_same(
+    limit: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compact_module, *limit)
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    for n in range(100):
+        # Keys of 40 bytes: a group each.
+        compactor.add(n, 1, group_key(f"{n:036}"), None)
+        assert len(compactor._keys) <= 10
+    assert [name for name, _ in compactor.groups()] == [f"{n:036}" for n in range(100)]
+
+
 def test_what_is_held_grows_with_each_partition_that_a_group_commits() -> None:
     def held(partitions: int) -> int:
         compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)

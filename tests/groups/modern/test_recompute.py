@@ -1,0 +1,27 @@
+"""The orders in which a coordinator's hash maps may hold what a decision was computed from."""
+
+from __future__ import annotations
+
+import pytest
+
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic
+from streaming.groups.modern.recompute import in_every_order
+
+X, Y, Z = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw", "AAAAAAAAAAAAAAAAAAAABA"
+TARGET = ((X, (0,)), (Y, (1,)), (Z, (2,)))
+ASKED = ServerGroup(
+    (ServerMember("a", ("x", "y", "z"), TARGET),),
+    {"x": ServerTopic(X, 3), "y": ServerTopic(Y, 3), "z": ServerTopic(Z, 3)},
+)
+
+
+@pytest.mark.parametrize("targets_listed", [True, False])
+def test_topics_and_unlisted_targets_are_tried_both_ways_and_no_order_twice(targets_listed: bool) -> None:
+    found = [
+        (member.topics, member.target)
+        for asked in in_every_order(ASKED, targets_listed=targets_listed)
+        for member in asked.members
+    ]
+    forth, back = ("x", "y", "z"), ("z", "y", "x")
+    listed = [(forth, TARGET), (back, TARGET)]
+    assert found == listed + ([] if targets_listed else [(forth, TARGET[::-1]), (back, TARGET[::-1])])

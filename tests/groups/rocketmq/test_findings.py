@@ -1,0 +1,409 @@
+"""Each finding is shown after the time that docs/rocketmq.md gives for it, not a second earlier, since it began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from streaming.records import BROADCASTING, POP, QueuesSeen, RocketMQObservation, SubscriptionSeen
+from tests.groups.rocketmq.world import CIRCLE, ROOM, SECOND, START, TOPIC, A, B, C, Client, World, three
+
+
+def shown_after(world: World, finding: str, longest: int) -> int | None:
+    """Seconds from the first round with a fault to the first that shows the finding; None if none does until then.
+
+    Rounds come every second.
+    """
+    world.interval = SECOND
+    began = world.elapsed + SECOND
+    while world.elapsed < began + longest * SECOND:
+        world.round()
+        if finding in world.findings:
+            assert world.findings[finding].since == START + began
+            return (world.elapsed - began) // SECOND
+    return None
+
+
+def cut_off(world: World) -> None:
+    world.lists["broker-b"].remove(C)  # type: ignore[union-attr]
+
+
+def mix(world: World) -> None:
+    world.clients[C].strategy = CIRCLE
+
+
+def subscribe_to_more(world: World) -> None:
+    world.clients[C].topics = (TOPIC, "payments")
+
+
+def filter_messages(world: World) -> None:
+    world.clients[C].more["subscriptions"] = (SubscriptionSeen(TOPIC, "TagA"),)
+
+
+def broadcast(world: World) -> None:
+    world.clients[C].more["message_model"] = BROADCASTING
+
+
+def hide_a_broker(world: World) -> None:
+    world.routes["n2"] = {TOPIC: {"broker-a": 4}}
+
+
+def freeze(world: World) -> None:
+    world.clients[C].answer = "timeout"
+
+
+def silence_a_broker(world: World) -> None:
+    world.lists["broker-b"] = None
+
+
+def start_twice(world: World) -> None:
+    world.lists["broker-b"].append(C)  # type: ignore[union-attr]
+    world.addresses[C] = ["10.0.0.3:1", "10.0.0.3:2"]
+
+
+def hold_twice(world: World) -> None:
+    world.clients[A].held[TOPIC] = world.clients[A].held[TOPIC] | {("broker-b", 3)}
+
+
+def hold_by_nobody(world: World) -> None:
+    world.clients[C].held[TOPIC] = world.clients[C].held[TOPIC] - {("broker-b", 3)}
+
+
+def unlock(world: World) -> None:
+    world.clients[C].orderly = True
+    world.clients[C].unlocked = {("broker-b", 3)}
+
+
+def idle(world: World) -> None:
+    world.clients[A].held[TOPIC] |= world.clients[C].held[TOPIC]
+    world.clients[C].held[TOPIC] = set()
+
+
+AFTER: dict[Callable[[World], None], tuple[str, int]] = {
+    cut_off: ("member_lists_differ", 5),
+    mix: ("mixed_strategies", 5),
+    subscribe_to_more: ("subscriptions_differ", 5),
+    filter_messages: ("subscriptions_differ", 5),
+    broadcast: ("subscriptions_differ", 5),
+    freeze: ("not_answering", 15),
+    silence_a_broker: ("broker_not_answering", 15),
+    hide_a_broker: ("route_differs", 40),
+    hold_twice: ("doubly_held", 60),
+    hold_by_nobody: ("held_by_nobody", 60),
+    unlock: ("orderly_not_locked", 60),
+    idle: ("idle_members", 60),
+    start_twice: ("duplicate_client_id", 150),
+}
+
+
+@pytest.mark.parametrize("fault", AFTER, ids=lambda fault: fault.__name__)
+def test_a_finding_is_shown_after_its_time_and_gone_at_the_first_round_without_it(
+    fault: Callable[[World], None],
+) -> None:
+    finding, seconds = AFTER[fault]
+    world = three()
+    healthy = three()
+    fault(world)
+    assert shown_after(world, finding, 2 * seconds) == seconds
+    world.clients, world.lists, world.routes, world.addresses = (
+        healthy.clients,
+        healthy.lists,
+        healthy.routes,
+        healthy.addresses,
+    )
+    world.round()
+    assert finding not in world.findings
+
+
+def text(world: World, finding: str) -> str:
+    return world.findings[finding].detail
+
+
+def test_the_details_say_who_and_what() -> None:
+    said = {}
+    for fault, (finding, seconds) in AFTER.items():
+        world = three()
+        fault(world)
+        shown_after(world, finding, seconds)
+        said[fault.__name__] = text(world, finding)
+    assert said == {
+        "cut_off": (
+            f"{C} is not on the list of broker-b. Clients that ask there leave it out. "
+            "Members: broker-a has 3; broker-b has 2"
+        ),
+        "mix": f"members run different strategies: AVG ({A}, {B}), AVG_BY_CIRCLE ({C})",
+        "subscribe_to_more": f"members of one group must subscribe alike: payments (1 of 3, not {A}, {B})",
+        "filter_messages": "members of one group must subscribe alike: orders by different filters (*, TagA)",
+        "broadcast": "members of one group must subscribe alike: CLUSTERING and BROADCASTING",
+        "freeze": f"members that brokers list do not answer; nobody else takes their queues: {C} (2 queues)",
+        "silence_a_broker": (
+            "brokers do not tell the group's members: broker-b (timeout). The lag of their queues is not known"
+        ),
+        "hide_a_broker": "name servers tell different queues: n2 lacks brokers broker-b of orders",
+        "hold_twice": (
+            f"1 queue held by two or more members, which consume the same messages: orders@broker-b 3 by {A}, {C}"
+        ),
+        "hold_by_nobody": "1 queue held by no member (none with unread messages, 1 never consumed): orders@broker-b 3",
+        "unlock": (
+            f"orderly members hold queues without the broker's lock, so they consume nothing: orders@broker-b 3 ({C})"
+        ),
+        "idle": f"1 of 3 members hold no queue, its largest topic has 8 queues for 3 members: {C}",
+        "start_twice": (
+            "two clients with one id, each connected and alive: the broker lists the id twice, and nobody takes the "
+            f"share of the second entry: {C} (10.0.0.3:1, 10.0.0.3:2) on broker-b"
+        ),
+    }
+
+
+@pytest.mark.parametrize(("calm_from", "seconds"), [(10, 60), (11, 61), (20, 70), (100, 150), (130, 150)])
+def test_owners_are_blamed_after_60_s_if_views_were_calm_for_50_of_them_and_after_150_s_anyway(
+    calm_from: int, seconds: int
+) -> None:
+    # A topic of the group that nobody subscribes to changes its route every second, and then no more.
+    world = three()
+    hold_twice(world)
+    world.interval = SECOND
+    began = world.elapsed + SECOND
+    while "doubly_held" not in world.findings:
+        if world.elapsed + SECOND <= began + calm_from * SECOND:
+            world.routes["n1"]["payments"] = {"broker-a": 1 + world.elapsed // SECOND % 2}
+        world.round()
+        assert world.elapsed - began <= 200 * SECOND
+    assert world.elapsed - began == seconds * SECOND
+
+
+def flip(rounds_with_a_wrong_owner: set[int], rounds: int) -> set[str]:
+    """Findings after rounds of a group whose lists differ, and whose owners are wrong in some of the rounds."""
+    world = World()
+    world.join(*(Client(name) for name in (A, B, C)))
+    world.settle()
+    cut_off(world)
+    rightly = world.clients[A].held[TOPIC]
+    for number in range(rounds):
+        wrong = {("broker-b", 3)} if number in rounds_with_a_wrong_owner else set()
+        world.clients[A].held[TOPIC] = rightly | wrong
+        world.round()
+    return set(world.findings)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rounds", "is_split"),
+    [
+        # Rounds come every 10 s, and lists differ from the first one on: 7 rounds are 60 s.
+        ({2, 4, 6}, 7, True),
+        ({1, 3, 5}, 6, False),
+        ({4, 6}, 7, False),
+        # The newest 16 rounds count.
+        ({1, 9, 16}, 17, True),
+        ({0, 9, 16}, 17, False),
+    ],
+)
+def test_owners_that_are_wrong_in_three_of_16_rounds_beside_views_that_differ_for_60_s_are_a_split_brain(
+    wrong: set[int], rounds: int, is_split: bool
+) -> None:
+    assert flip(wrong, rounds) == {"member_lists_differ"} | ({"split_brain"} if is_split else set())
+
+
+def test_a_split_brain_names_the_queues_and_the_views_behind_it() -> None:
+    world = three()
+    cut_off(world)
+    hold_twice(world)
+    world.clients[B].held[TOPIC] = world.clients[B].held[TOPIC] - {("broker-b", 0)}
+    world.round(7)
+    assert text(world, "split_brain") == (
+        "orders@broker-b 3 is held twice, orders@broker-b 0 is held by nobody, because members see different groups: "
+        f"member_lists_differ ({text(world, 'member_lists_differ')})"
+    )
+    assert world.findings["split_brain"].since == world.findings["member_lists_differ"].since
+
+
+def test_of_queues_that_nobody_holds_those_with_the_most_unread_messages_come_first() -> None:
+    world = three()
+    for queue, committed in ((0, 0), (1, 3), (2, 7), (3, -1)):
+        world.consume(TOPIC, "broker-b", queue, end=7, committed=committed)
+    for client in world.clients.values():
+        client.held[TOPIC] = {of for of in client.held[TOPIC] if of[0] == "broker-a"}
+    world.round(7)
+    # Read so far: 0, 3 and 7 of 7 messages, and nothing ever of queue 3.
+    assert text(world, "held_by_nobody") == (
+        "4 queues held by no member (3 with 18 unread messages, 1 never consumed): "
+        "orders@broker-b 0, orders@broker-b 3, orders@broker-b 1 and 1 more"
+    )
+
+
+def test_of_a_queue_that_nobody_holds_only_what_brokers_tell_is_said() -> None:
+    world = three()
+    # Messages 3 to 6 are there, and broker-b does not tell what was committed. broker-a tells nothing of its queues.
+    world.consume(TOPIC, "broker-b", 3, end=7, committed=5)
+    seen = world.observation
+
+    def told(of: QueuesSeen) -> QueuesSeen:
+        if of.broker == "broker-a":
+            return QueuesSeen("broker-a", "error")
+        return msgspec.structs.replace(of, min=(0, 0, 0, 3), committed=None)
+
+    def observation() -> RocketMQObservation:
+        found = seen()
+        topics = [msgspec.structs.replace(one, queues=tuple(map(told, one.queues))) for one in found.topics]
+        return msgspec.structs.replace(found, topics=tuple(topics))
+
+    world.observation = observation  # type: ignore[method-assign]
+    hold_by_nobody(world)
+    world.clients[A].held[TOPIC] -= {("broker-a", 0)}
+    world.round(7)
+    assert text(world, "held_by_nobody") == (
+        "2 queues held by no member (1 with 4 unread messages): orders@broker-b 3, orders@broker-a 0"
+    )
+
+
+def test_what_a_strategy_leaves_out_on_purpose_is_a_fault_only_with_messages_to_read() -> None:
+    # MACHINE_ROOM leaves out queues of other rooms.
+    world = three(strategy=ROOM)
+    hold_by_nobody(world)
+    world.consume(TOPIC, "broker-b", 3, end=7, committed=7)
+    world.round(10)
+    assert world.findings == {}
+    world.consume(TOPIC, "broker-b", 3, end=8, committed=7)
+    world.round(7)
+    assert "1 with 1 unread messages" in text(world, "held_by_nobody")
+
+
+def test_members_behind_a_proxy_that_cannot_be_asked_are_not_silent() -> None:
+    world = three()
+    world.broker_more["consume_type"] = POP
+    freeze(world)
+    world.round(10)
+    assert "not_answering" not in world.findings
+
+
+def test_a_member_that_is_not_asked_because_it_was_silent_is_still_silent() -> None:
+    world = three()
+    freeze(world)
+    world.round()
+    began = START + world.elapsed
+    world.clients[C].answer = "not_asked"
+    world.round(5)
+    assert world.findings["not_answering"].since == began
+    # One that was not asked for another reason has done nothing wrong.
+    world.clients[B].answer = "not_asked"
+    world.round(4)
+    assert C in text(world, "not_answering")
+    assert B not in text(world, "not_answering")
+
+
+def test_queues_of_retries_and_dropped_ones_need_no_lock() -> None:
+    world = World()
+    world.routes["n1"]["%RETRY%billing"] = {"broker-a": 1}
+    world.join(Client(A, topics=(TOPIC, "%RETRY%billing"), orderly=True))
+    world.settle()
+    world.clients[A].unlocked = {("broker-a", 0)}
+    world.clients[A].held[TOPIC] -= {("broker-a", 0)}
+    world.round(10)
+    assert "orderly_not_locked" not in world.findings
+    world.clients[A].unlocked |= {("broker-a", 1)}
+    world.round(10)
+    assert "orders@broker-a 1" in text(world, "orderly_not_locked")
+
+
+def test_members_that_are_idle_beside_queues_of_nobody_are_told_of_as_these_alone() -> None:
+    world = three()
+    world.clients[C].held[TOPIC] = set()
+    world.round(10)
+    assert set(world.findings) == {"held_by_nobody"}
+
+
+def test_a_route_that_lacks_queues_of_a_broker_says_so() -> None:
+    world = three()
+    world.routes["n2"] = {TOPIC: {"broker-a": 4, "broker-b": 3}}
+    world.round(6)
+    assert text(world, "route_differs") == "name servers tell different queues: n2 lacks queues of orders"
+
+
+def test_a_route_of_a_topic_that_nobody_subscribes_to_makes_no_difference() -> None:
+    world = three()
+    world.routes["n1"]["payments"] = {"broker-a": 4}
+    world.routes["n2"] = {TOPIC: dict(world.routes["n1"][TOPIC])}
+    world.round(10)
+    assert world.findings == {}
+
+
+def test_a_broadcasting_group_has_no_findings_about_owners() -> None:
+    world = three(more={"message_model": BROADCASTING}, strategy=None)
+    for fault in (hold_twice, start_twice, mix):
+        fault(world)
+    world.round(20)
+    assert world.findings == {}
+
+
+def test_a_route_that_lacks_a_topic_is_told_of_beside_one_that_nobody_subscribes_to() -> None:
+    world = three()
+    world.routes["n1"]["a-topic"] = {"broker-a": 4}
+    world.routes["n2"] = {TOPIC: {"broker-a": 4}}
+    world.round(6)
+    assert text(world, "route_differs") == "name servers tell different queues: n2 lacks brokers broker-b of orders"
+
+
+def test_every_topic_that_is_subscribed_differently_is_told_of() -> None:
+    world = three()
+    world.clients[A].more["subscriptions"] = (SubscriptionSeen("a-topic"), SubscriptionSeen(TOPIC, "TagA"))
+    world.round(2)
+    assert text(world, "subscriptions_differ") == (
+        f"members of one group must subscribe alike: a-topic (1 of 3, not {B}, {C}), "
+        "orders by different filters (*, TagA)"
+    )
+
+
+def test_a_client_id_that_is_listed_twice_is_told_of_where_brokers_do_not_tell_connections() -> None:
+    world = three()
+    start_twice(world)
+    world.broker_more["channels"] = None
+    assert shown_after(world, "duplicate_client_id", 200) == 150
+
+
+def test_of_three_connections_two_that_last_are_two_clients() -> None:
+    world = three()
+    world.lists["broker-b"] += [C, C]  # type: ignore[operator]
+    for turn in range(16):
+        world.addresses[C] = ["10.0.0.3:1", "10.0.0.3:2", f"10.0.0.3:{3 + turn}"]
+        world.round()
+    assert "duplicate_client_id" in world.findings
+
+
+def test_of_thousands_of_connections_under_one_id_eight_are_watched() -> None:
+    world = three()
+    world.lists["broker-b"] = [A, B, *[C] * 1_000]
+    world.addresses[C] = [f"10.0.0.3:{1_000 + number}" for number in range(1_002)]
+    world.round(2)
+    assert world.state is not None
+    assert world.state.rocketmq is not None
+    assert sum(name.startswith("duplicate_client_id") for name in world.state.rocketmq.watched) == 8
+
+
+def test_of_thousands_of_queues_that_nobody_holds_two_thousand_are_watched() -> None:
+    world = World()
+    world.routes["n1"][TOPIC] = {"broker-a": 2_001}
+    world.join(Client(A))
+    world.round(17)
+    assert text(world, "held_by_nobody").startswith("2000 queues held by no member (none with unread messages, ")
+    assert world.state is not None
+    assert world.state.rocketmq is not None
+    assert len(world.state.rocketmq.watched) == 2_000
+
+
+def test_the_largest_topic_of_idle_members_is_one_of_their_own_and_none_of_retries() -> None:
+    world = World()
+    world.routes["n1"] |= {"%RETRY%billing": {"broker-a": 9}, "a-topic": {"broker-a": 1}}
+    world.join(*(Client(name, topics=(TOPIC, "a-topic", "%RETRY%billing")) for name in (A, B)))
+    world.settle()
+    for held in world.clients[B].held.values():
+        held.clear()
+    for topic, brokers in world.routes["n1"].items():
+        world.clients[A].held[topic] = {
+            (broker, number) for broker, count in brokers.items() for number in range(count)
+        }
+    world.round(9)
+    assert text(world, "idle_members") == (
+        f"1 of 2 members hold no queue, its largest topic has 8 queues for 2 members: {B}"
+    )

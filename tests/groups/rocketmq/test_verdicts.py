@@ -1,0 +1,425 @@
+"""Verdicts on topics: what members hold against what their own views give, and why it cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from streaming.groups import GroupConfig
+from streaming.groups.context import Allocation, queue_list
+from streaming.groups.rows import DriftRow
+from streaming.records import BROADCASTING, POP, PULL, HeldQueue, RequestMode
+from tests.groups.rocketmq.world import CIRCLE, CONFIG, HASH, RETRY, ROOM, SECOND, TOPIC, A, B, C, Client, World, three
+
+
+def group(*clients: Client, allocation: Allocation | None = None) -> World:
+    world = World(GroupConfig("test", allocation=lambda _: allocation or Allocation()))
+    world.join(*(clients or (Client(A), Client(B), Client(C))))
+    world.rebalance()
+    return world
+
+
+def verdicts(world: World, rounds: int = 2) -> dict[str | None, tuple[str, str | None]]:
+    """Verdict and reason by topic, of the newest decision."""
+    world.round(rounds)
+    newest = max((row.decision for row in world.rows.drift), default=0)
+    return {row.topic: (row.verdict, row.reason) for row in world.rows.drift if row.decision == newest}
+
+
+def drifted(row: DriftRow) -> list[tuple[str | None, int, str, str | None, tuple[str, ...]]]:
+    """Broker, queue, kind, expected and actual owners of each drifted queue."""
+    return [(of.broker, of.partition, of.kind, of.expected, of.actual) for of in row.drifted_partitions or ()]
+
+
+def later(world: World, rounds: int = 7) -> DriftRow:
+    """The verdict on the only topic, 60 s after the decision."""
+    world.round(rounds)
+    [row] = world.rows.drift
+    return row
+
+
+def test_drifted_is_said_after_60_s_without_any_change() -> None:
+    world = three()
+    world.clients[A].held[TOPIC] |= {("broker-b", 3)}
+    world.interval = SECOND
+    world.round(60)
+    assert (world.rows.drift, world.health.verdict) == ([], "pending")
+    world.round()
+    [row] = world.rows.drift
+    assert (row.verdict, world.health.verdict) == ("drifted", "drifted")
+    assert (world.health.drifted_count, row.reason) == (
+        1,
+        f"members hold what no broker's list and no name server's route explain: {A}",
+    )
+    # (It has two owners as well; that A holds it against all views comes first.)
+    assert drifted(row) == [("broker-b", 3, "misplaced", C, (A, C))]
+
+
+def test_a_change_of_a_view_begins_the_60_s_again() -> None:
+    world = three()
+    world.clients[A].held[TOPIC] |= {("broker-b", 3)}
+    world.interval = SECOND
+    world.round(60)
+    world.routes["n2"] = {TOPIC: dict(world.routes["n1"][TOPIC])}
+    world.round(60)
+    assert world.rows.drift == []
+    world.round()
+    assert [row.verdict for row in world.rows.drift] == ["drifted"]
+
+
+def test_the_first_round_of_all_may_have_the_number_and_the_time_0() -> None:
+    world = World()
+    world.number = -10
+    world.interval = SECOND
+    world.elapsed = -SECOND
+    world.join(Client(A), Client(B))
+    world.rebalance()
+    world.clients[A].held[TOPIC] |= world.clients[B].held[TOPIC]
+    world.round(60)
+    assert (world.rows.drift, world.findings) == ([], {})
+    world.round()
+    assert [row.verdict for row in world.rows.drift] == ["drifted"]
+    assert (world.health.incarnation, set(world.findings)) == (0, {"doubly_held"})
+
+
+def test_a_topic_that_may_yet_settle_keeps_the_others_waiting() -> None:
+    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B)))
+    world.routes["n1"]["payments"] = {"broker-a": 2}
+    world.rebalance()
+    world.clients[A].held["payments"] = set()
+    assert verdicts(world, 6) == {}
+    assert {topic: verdict for topic, (verdict, _) in verdicts(world, 2).items()} == {
+        TOPIC: "identical",
+        "payments": "drifted",
+    }
+
+
+def test_what_a_member_lacks_or_holds_against_all_views_is_unassigned_or_misplaced() -> None:
+    world = group()
+    world.clients[A].held[TOPIC] = {("broker-a", 0), ("broker-a", 1), ("broker-b", 0)}
+    world.clients[B].held[TOPIC] = {("broker-a", 3), ("broker-b", 1)}
+    row = later(world)
+    # AVG: A a0 to a2, B a3, b0, b1.
+    assert drifted(row) == [
+        ("broker-a", 2, "unassigned", A, ()),
+        ("broker-b", 0, "misplaced", B, (A,)),
+    ]
+    assert row.reason == f"members hold what no broker's list and no name server's route explain: {A}, {B}"
+
+
+def test_a_member_that_holds_queues_of_a_topic_that_it_does_not_subscribe_to_drifts() -> None:
+    world = group(Client(A), Client(B, topics=("payments",)))
+    world.routes["n1"]["payments"] = {"broker-a": 1}
+    world.rebalance_topic(world.clients[A], TOPIC, [A], world.routes["n1"][TOPIC])
+    world.rebalance_topic(world.clients[B], "payments", [B], world.routes["n1"]["payments"])
+    world.clients[B].held[TOPIC] = {("broker-b", 3)}
+    world.round(8)
+    by_topic = {row.topic: row for row in world.rows.drift}
+    assert by_topic[TOPIC].verdict == "drifted"
+    assert ("broker-b", 3, "not_subscribed", B, (A, B)) in drifted(by_topic[TOPIC])
+
+
+def test_members_that_each_follow_a_view_of_their_own_are_split_for_a_reason_that_is_named() -> None:
+    split = "each member follows a view of its own: "
+
+    mixed = group(Client(A), Client(B), Client(C, strategy=CIRCLE))
+    assert later(mixed, 9).reason == f"{split}members run different strategies (AVG, AVG_BY_CIRCLE)"
+
+    twice = group()
+    for listed in twice.lists.values():
+        assert listed is not None
+        listed.append(A)
+    twice.rebalance()
+    assert later(twice, 9).reason == f"{split}a client id is listed twice ({A})"
+
+    outside = group(Client(A), Client(B, topics=("payments",)))
+    assert later(outside, 9).reason == f"{split}members that do not subscribe to it have a share of it ({B})"
+
+    poorer = group()
+    poorer.routes["n2"] = {TOPIC: {"broker-a": 4}}
+    poorer.rebalance(C, server="n2")
+    assert later(poorer, 9).reason == f"{split}name servers tell different queues"
+
+    unknown = group()
+    unknown.routes["n2"] = {TOPIC: {"broker-a": 4, "broker-b": 4}}
+    unknown.routes["n3"] = {TOPIC: {"broker-b": 4}, RETRY: {"broker-a": 1}}
+    unknown.rebalance(C, server="n3")
+    unknown.round(9)
+    assert [row.reason for row in unknown.rows.drift if row.topic == TOPIC] == [
+        f"{split}name servers tell different queues"
+    ]
+
+    lists = group()
+    lists.lists["broker-b"].remove(C)  # type: ignore[union-attr]
+    lists.rebalance(A, broker="broker-b")
+    assert later(lists, 9).reason == f"{split}brokers list different members"
+
+
+def silent(world: World) -> None:
+    world.clients[C].answer = "timeout"
+
+
+def without_queues(world: World) -> None:
+    world.clients[C].more["queues"] = None
+
+
+def without_a_list(world: World) -> None:
+    world.lists["broker-b"] = None
+
+
+def of_a_class_of_their_own(world: World) -> None:
+    for client in world.clients.values():
+        client.strategy = "com.acme.Mine"
+
+
+def without_a_strategy(world: World) -> None:
+    world.clients[C].more |= {"strategy": None, "language": "GO"}
+    world.clients[C].held[TOPIC] = {("broker-b", 2)}
+
+
+WHY_NOT: dict[Callable[[World], None], str] = {
+    silent: f"members do not tell what they hold (timeout): {C}",
+    without_queues: f"members do not tell what they hold (ok): {C}",
+    without_a_list: "brokers did not tell their list of members: broker-b",
+    of_a_class_of_their_own: "strategy com.acme.Mine is not one of RocketMQ's: it cannot be recomputed",
+    without_a_strategy: "GO clients do not tell their strategy",
+}
+
+
+@pytest.mark.parametrize("change", WHY_NOT, ids=lambda change: change.__name__)
+def test_what_cannot_be_computed_is_unverified_for_a_reason(change: Callable[[World], None]) -> None:
+    reason = WHY_NOT[change]
+    world = group()
+    change(world)
+    assert verdicts(world, 9) == {TOPIC: ("unverified", reason)}
+    assert (world.health.verdict, world.health.verdict_reason) == ("unverified", reason)
+
+
+@pytest.mark.parametrize(
+    "change", [silent, without_a_strategy, of_a_class_of_their_own], ids=lambda change: change.__name__
+)
+def test_two_members_that_say_that_they_hold_a_queue_drift_whatever_else_is_not_known(
+    change: Callable[[World], None],
+) -> None:
+    reason = WHY_NOT[change]
+    world = group()
+    change(world)
+    world.clients[A].held[TOPIC] |= {("broker-b", 0)}
+    world.round(9)
+    [row] = world.rows.drift
+    assert (row.verdict, row.reason) == ("drifted", reason)
+    assert ("broker-b", 0, "doubly_assigned", (A, B)) in [(of[0], of[1], of[2], of[4]) for of in drifted(row)]
+
+
+def test_an_event_that_was_cut_gives_no_verdict() -> None:
+    world = group()
+    seen = world.observation
+    world.observation = lambda: msgspec.structs.replace(seen(), cut=("members", "queues"))  # type: ignore[method-assign]
+    assert verdicts(world, 9) == {
+        TOPIC: ("unverified", "the probe left out parts of the group: members, queues"),
+    }
+
+
+def test_sixty_four_views_are_computed_and_one_more_is_not() -> None:
+    for servers, verdict in ((64, "identical"), (65, "unverified")):
+        world = World()
+        world.routes = {f"n{number:02}": {TOPIC: {"broker-a": 4, "broker-b": 1 + number}} for number in range(servers)}
+        world.join(Client(A))
+        world.rebalance(server="n00")
+        [(found, reason)] = verdicts(world, 9).values()
+        # (A member holds what the poorest name server says; nobody has the other queues.)
+        assert found == ("drifted" if verdict == "identical" else verdict)
+        assert (reason == "more than 64 different views: not recomputed") == (verdict == "unverified")
+
+
+NOT_APPLICABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "broadcasting": ({"message_model": BROADCASTING}, "BROADCASTING: each member reads all queues"),
+    "pop": ({"consume_type": POP}, "POP: brokers hand out messages, and members share queues"),
+    "broker's": ({"client_rebalance": False}, "POP: brokers hand out messages, and members share queues"),
+    "by hand": (
+        {"consume_type": PULL, "queues": None},
+        "its members take queues by themselves (DefaultMQPullConsumer)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_APPLICABLE)
+def test_where_owners_cannot_be_wrong_nothing_is_judged(case: str) -> None:
+    more, reason = NOT_APPLICABLE[case]
+    world = group()
+    for client in world.clients.values():
+        client.more.update(more)
+    world.clients[A].held[TOPIC] = world.clients[B].held[TOPIC]
+    assert verdicts(world) == {TOPIC: ("not_applicable", reason)}
+    assert world.rows.what_if == []
+    world.round(9)
+    assert {one for one in world.findings if "held" in one} == set()
+
+
+def test_a_broker_that_gives_a_topic_out_by_pop_is_not_judged_on_this_topic() -> None:
+    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)))
+    world.routes["n1"]["payments"] = {"broker-a": 4}
+    world.rebalance()
+    world.broker_more["modes"] = (RequestMode("payments", "POP", 2), RequestMode(TOPIC, "PULL", 2))
+    assert {topic: verdict for topic, (verdict, _) in verdicts(world).items()} == {
+        TOPIC: "identical",
+        "payments": "not_applicable",
+    }
+
+
+def test_a_topic_of_which_one_member_holds_a_queue_by_pop_is_not_judged() -> None:
+    world = group()
+    world.clients[C].more["queues"] = (
+        HeldQueue(TOPIC, "broker-a", -1, pop=True),
+        HeldQueue("other", "broker-a", 0),
+    )
+    assert verdicts(world) == {TOPIC: ("not_applicable", NOT_APPLICABLE["pop"][1])}
+
+
+def test_retries_of_a_group_of_pop_are_judged() -> None:
+    world = group(*(Client(name, topics=(TOPIC, RETRY)) for name in (A, B)))
+    world.routes["n1"][RETRY] = {"broker-a": 1}
+    world.rebalance()
+    world.broker_more["consume_type"] = POP
+    assert {topic: verdict for topic, (verdict, _) in verdicts(world).items()} == {
+        TOPIC: "not_applicable",
+        RETRY: "identical",
+    }
+    assert world.health.verdict == "identical"
+
+
+def test_a_topic_that_nobody_subscribes_to_is_not_judged() -> None:
+    world = group()
+    world.routes["n1"]["payments"] = {"broker-a": 1}
+    assert verdicts(world)["payments"] == ("not_applicable", "no member subscribes to it")
+    assert world.health.verdict == "identical"
+
+
+def test_a_group_without_a_topic_has_nothing_to_judge() -> None:
+    world = group(Client(A, topics=()))
+    world.routes = {"n1": {}}
+    assert verdicts(world) == {None: ("not_applicable", "it has no topics that the filters let pass")}
+
+
+def test_dead_letters_have_no_owner() -> None:
+    world = group()
+    world.routes["n1"]["%DLQ%billing"] = {"broker-a": 1}
+    assert set(verdicts(world)) == {TOPIC}
+
+
+def test_the_worst_topic_is_the_verdict_of_the_group() -> None:
+    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)))
+    world.routes["n1"]["payments"] = {"broker-a": 2, "broker-b": 2}
+    world.rebalance()
+    world.clients[A].held[TOPIC] -= {("broker-a", 0)}
+    world.clients[B].held["payments"] = set()
+    found = verdicts(world, 9)
+    assert {topic: verdict for topic, (verdict, _) in found.items()} == {TOPIC: "drifted", "payments": "drifted"}
+    # One queue of orders, and the one of payments that is B's: AVG gives A two, B and C one each.
+    assert (world.health.verdict, world.health.drifted_count) == ("drifted", 2)
+
+
+def locked_out(by: str | None) -> World:
+    """An orderly group in which B lacks b1 of its share, which another member holds, or nobody."""
+    world = group(*(Client(name, orderly=True) for name in (A, B, C)))
+    world.clients[B].held[TOPIC] -= {("broker-b", 1)}
+    if by is not None:
+        world.clients[by].held[TOPIC] |= {("broker-b", 1)}
+    return world
+
+
+def test_an_orderly_member_waits_for_a_lock_that_another_one_holds() -> None:
+    world = locked_out(C)
+    world.round(9)
+    [row] = world.rows.drift
+    # C has more than its share; B has done as it should.
+    assert row.reason == f"members hold what no broker's list and no name server's route explain: {C}"
+    assert drifted(row) == [("broker-b", 1, "misplaced", B, (C,))]
+
+
+def test_an_orderly_member_that_leaves_a_queue_to_nobody_has_not_done_as_it_should() -> None:
+    [row] = (world := locked_out(None)).round(9).drift
+    assert row.reason == f"members hold what no broker's list and no name server's route explain: {B}"
+    assert world.health.verdict == "drifted"
+
+
+def test_a_list_of_config_may_give_a_queue_to_several_members_and_leave_some_out() -> None:
+    # Every member gets what the list has, of every topic.
+    listed = queue_list([(TOPIC, "broker-a", 0), ("payments", "broker-a", 1)])
+    world = group(*(Client(name, strategy=CONFIG) for name in (A, B)), allocation=Allocation(message_queue_list=listed))
+    for client in world.clients.values():
+        client.held[TOPIC] = {("broker-a", 0)}
+    assert verdicts(world) == {TOPIC: ("identical", None)}
+    world.round(9)
+    assert world.findings == {}
+
+
+def test_rooms_leave_queues_out_by_configuration() -> None:
+    # MACHINE_ROOM deals only the queues of brokers of its rooms ("east@broker-a").
+    allocation = Allocation(consumeridcs=frozenset({"east"}))
+    world = World(GroupConfig("test", allocation=lambda _: allocation))
+    world.routes["n1"][TOPIC] = {"east@a": 2, "west@b": 2}
+    world.lists = {"east@a": [], "west@b": []}
+    world.join(*(Client(name, strategy=ROOM) for name in (A, B)))
+    world.clients[A].held[TOPIC] = {("east@a", 0)}
+    world.clients[B].held[TOPIC] = {("east@a", 1)}
+    assert verdicts(world) == {TOPIC: ("identical", None)}
+    world.round(9)
+    assert world.findings == {}
+
+
+def test_consistent_hash_without_its_number_of_nodes_is_believed_only_where_the_default_fits() -> None:
+    reason = "the number of virtual nodes of CONSISTENT_HASH is not configured, and 10 do not give this"
+    world = group(*(Client(name, strategy=HASH) for name in (A, B)))
+    assert verdicts(world) == {TOPIC: ("identical", None)}
+    a, b = world.clients[A].held, world.clients[B].held
+    a[TOPIC], b[TOPIC] = b[TOPIC], a[TOPIC]
+    assert verdicts(world, 9) == {TOPIC: ("unverified", reason)}
+
+
+def test_the_libraries_of_a_verdict_are_those_of_its_members_by_name() -> None:
+    clients = [
+        Client(A, more={"version": "V5_5_0", "language": "JAVA"}),
+        Client(B, more={"version": "V4_9_8", "language": "JAVA"}),
+        Client(C, more={"version": None, "language": None}),
+        Client("10.0.0.4@1", more={"version": "V5_5_0", "language": "JAVA"}),
+        Client("10.0.0.5@1", more={"version": "V5_0_0", "language": "JAVA"}),
+    ]
+    world = group(*clients)
+    world.round(2)
+    [row] = world.rows.drift
+    assert row.matching_library == "java:4.9.8, java:5.0.0, java:5.5.0"
+
+
+def test_each_view_that_was_computed_for_a_member_is_a_candidate() -> None:
+    # Three members; each holds what the first pair of views gives.
+    world = three()
+    world.clients[A].started += 1
+    world.round(2)
+    assert [row.candidates for row in world.rows.drift] == [3]
+
+
+def test_a_static_topic_is_not_recomputed() -> None:
+    world = group()
+    seen = world.observation
+
+    def mapped() -> Any:
+        found = seen()
+        topics = tuple(
+            msgspec.structs.replace(
+                topic, routes=tuple(msgspec.structs.replace(route, mapped=True) for route in topic.routes)
+            )
+            for topic in found.topics
+        )
+        return msgspec.structs.replace(found, topics=topics)
+
+    world.observation = mapped  # type: ignore[method-assign]
+    world.clients[A].held[TOPIC] = set()
+    assert verdicts(world, 9) == {
+        TOPIC: ("unverified", "a static topic: its logical queues are not asked for"),
+    }
+    world.round(9)
+    assert {one for one in world.findings if "held" in one} == set()
