@@ -209,10 +209,10 @@ def test_a_broker_without_a_release_is_the_newest_one() -> None:
     assert (told.by, "in this release" in told.rule) == ("Kafka's newest broker", False)
 
 
-def test_claims_that_come_without_a_generation_are_of_none() -> None:
+def test_claims_that_come_without_a_generation_or_with_a_negative_one_are_of_none() -> None:
     old = Subscription("a", ("t",), user_data=write_sticky((("t", (0,)),), None))
-    told = explained("sticky", (old, claiming("b", "t", 0, t=(1,))), t=2)
-    assert kinds(told.steps, Generations) == [Generations({"a": -1, "b": 0})]
+    told = explained("sticky", (old, claiming("b", "t", 0, t=(1,)), claiming("c", "t", -5, t=(2,))), t=3)
+    assert kinds(told.steps, Generations) == [Generations({"a": -1, "b": 0, "c": -1})]
 
 
 def test_steps_of_another_assignment_do_not_add_up() -> None:
