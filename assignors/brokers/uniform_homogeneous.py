@@ -104,7 +104,7 @@ class _Had:
     def __init__(self, group: ServerGroup, topic_id: str) -> None:
         self._count = group.counts[topic_id]
         self.lists: list[Sequence[int]] = []
-        self.distinct = True
+        self.distinct: bool
 
     def unassigned(self) -> Sequence[int]:
         """Partitions that no member had, ascending."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from assignors.assignment import Assignment, Partitions
-from assignors.brokers.hash_order import grown, in_hash_map, members_in_hash_order, order_in_table
+from assignors.brokers.hash_order import in_hash_map, members_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember, Uuid
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.order import utf16
@@ -168,10 +168,8 @@ class _Dealing:
         if len(set(zip(ratio.tolist(), subscribers.tolist(), strict=True))) == len(topics):
             in_set = np.arange(len(hashes))  # no ties: the order of the set does not matter
         else:
-            # (The set grows from its smallest table: its buckets must not become too full at any size.)
-            for size_before in _smaller_tables(len(hashes)):
-                order_in_table(hashes[: size_before * 3 // 4 + 1], size_before)
-            in_set = np.asarray(order_in_table(hashes, grown(len(hashes))))
+            # (A HashSet is a HashMap, and this one grows from its smallest table.)
+            in_set = np.asarray(in_hash_map(hashes))
         of_topic, number = of_topic[in_set], number[in_set]
         order = np.lexsort((number, subscribers[of_topic], -ratio[of_topic]))
         return [
@@ -201,8 +199,6 @@ class _Dealing:
         has = self._has[number].get(topic)
         if has is not None:
             has.discard(partition)
-            if not has:
-                del self._has[number][topic]
         self._resize(number, -1)
 
     def _resize(self, number: int, by: int) -> None:
@@ -276,12 +272,3 @@ class _Dealing:
         if self._checks_left < 0:
             reason = "too many members and partitions for the broker's uniform before 4.0: not recomputed"
             raise CannotTell(reason)
-
-
-def _smaller_tables(count: int) -> list[int]:
-    sizes = []
-    size = grown(0)
-    while size < grown(count):
-        sizes.append(size)
-        size *= 2
-    return sizes

@@ -16,7 +16,7 @@ from assignors.assignment import Assignment
 from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.ledger import Facts, Ledger, WrongStepError, require
 from assignors.explain.steps import Result, Step
-from assignors.explain.words import Place, count, grouped, name, names, places
+from assignors.explain.words import Place, count, grouped, name, names, places, shares
 from assignors.order import utf16
 from assignors.rocketmq import AllocateStrategy, MessageQueue, allocate_all, sorted_clients, sorted_queues
 from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig
@@ -90,15 +90,15 @@ class Pool(Step):
         lists = grouped(self.given)
         order = f" ({_IN_ORDER})" if self.in_order else ""
         quota, larger = divmod(len(self.queues), max(len(self.clients), 1))
-        shares = ""
+        make = ""
         if self.rule in ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM"):
-            shares = f" make {quota:,} each" + (f", and one more for the first {larger:,}" if larger else "")
+            make = f" make {shares(quota, larger)}"
         listed = "; ".join(f"{name(client)}: {places(mine)}" for client, mine in list(lists.items())[:_MOST_LINES])
         left = len(lists) - _MOST_LINES
         more = "" if left <= 0 else f"; and {count(left, 'more client')}"
         what = f" {self.what}" if self.what else ""
         return (
-            f"{count(len(self.queues), 'queue')}{what} for {count(len(self.clients), 'client')}{shares}{order}. "
+            f"{count(len(self.queues), 'queue')}{what} for {count(len(self.clients), 'client')}{make}{order}. "
             f"{listed or 'Nobody gets any'}{more}."
         )
 

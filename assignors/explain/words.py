@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 Place = tuple[str, int]
 """A partition: its topic, and its number."""
@@ -38,7 +38,7 @@ def numbers(listed: Iterable[int]) -> str:
             runs.append([number, number])
     shown = [str(first) if first == last else f"{first}-{last}" for first, last in runs[:MOST_NAMES]]
     left = len(runs) - MOST_NAMES
-    return ", ".join(shown) if left <= 0 else f"{', '.join(shown)} and {left:,} more ranges"
+    return ", ".join(shown) if left <= 0 else f"{', '.join(shown)} and {count(left, 'more range')}"
 
 
 def places(listed: Iterable[Place]) -> str:
@@ -48,12 +48,19 @@ def places(listed: Iterable[Place]) -> str:
         by_topic.setdefault(topic, []).append(number)
     shown = [f"{name(topic)} {numbers(of_topic)}" for topic, of_topic in list(by_topic.items())[:MOST_NAMES]]
     left = len(by_topic) - MOST_NAMES
-    return "; ".join(shown) if left <= 0 else f"{'; '.join(shown)} and {left:,} more topics"
+    return "; ".join(shown) if left <= 0 else f"{'; '.join(shown)} and {count(left, 'more topic')}"
 
 
 def count(number: int, what: str) -> str:
     """A number with its noun: 1 partition, 1,200 partitions."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def shares(quota: int, larger: int) -> str:
+    """How much each gets where the first ones get one more: 2 each, and one more for the first 3."""
+    if not larger:
+        return f"{quota:,} each"
+    return f"{quota:,} each, and one more for the first{f' {larger:,}' if larger > 1 else ''}"
 
 
 def grouped(pairs: Iterable[tuple[Place, str]]) -> dict[str, list[Place]]:
@@ -62,8 +69,3 @@ def grouped(pairs: Iterable[tuple[Place, str]]) -> dict[str, list[Place]]:
     for place, member in pairs:
         result.setdefault(member, []).append(place)
     return result
-
-
-def distinct(listed: Iterable[Hashable]) -> list[Hashable]:
-    """Without repetitions, in order."""
-    return list(dict.fromkeys(listed))

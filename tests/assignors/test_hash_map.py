@@ -35,3 +35,14 @@ def test_nine_keys_in_one_bucket_are_not_followed() -> None:
     assert in_hash_order_or_none(collide[:8]) == collide[:8]
     assert in_hash_order_or_none(collide[:9]) is None
     assert in_hash_order_or_none([*(f"k{n}" for n in range(100)), *collide[:9]]) is None
+
+
+def test_nine_keys_share_a_bucket_of_the_smallest_table_only_as_long_as_there_is_that_table() -> None:
+    # A text of one character has its code as hash: multiples of 16 share a bucket of 16, and are in two of 32.
+    # The thirteenth key is the last one of the table of 16: it comes in, and the table grows.
+    alike, others = [chr(16 * number) for number in range(16, 25)], [chr(256 + number) for number in range(1, 6)]
+    assert in_hash_order_or_none([*alike[:8], *others[:4], alike[8]]) is None
+    of_32 = [*alike[::2], others[0], others[1], others[2], others[3], others[4], *alike[1::2]]
+    assert in_hash_order_or_none([*alike[:8], *others, alike[8]]) == of_32
+    assert in_hash_order_or_none([*alike, *others[:3]]) is None
+    assert in_hash_order_or_none([*alike[:8], *others[:4]]) == [*alike[:8], *others[:4]]

@@ -20,6 +20,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -35,7 +36,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.mutants.executions import Executions, module_name, record
 from tests.mutants.mutations import Mutation, mutated, mutations_of
 
-__all__ = ["ROOMS", "Mutant", "Result", "equivalent", "run", "sample"]
+__all__ = ["ROOMS", "Equivalent", "Mutant", "Result", "equivalent", "run", "sample"]
 
 _CHECKOUT: Final = Path(__file__).parents[2]
 _EQUIVALENT: Final = Path(__file__).with_name("equivalent.toml")
@@ -127,10 +128,30 @@ def sample(count: int, seed: str, rooms: Sequence[str] = ()) -> list[Mutant]:
     return Random(seed).sample(found, min(count, len(found)))
 
 
-def equivalent() -> dict[tuple[str, str, str], str]:
-    """The changes that make no difference: function, change and code, and why. Files do not matter, they are moved."""
-    entries = tomllib.loads(_EQUIVALENT.read_text("utf-8"))["mutants"] if _EQUIVALENT.exists() else []
-    return {(entry["function"], entry["change"], entry["code"]): entry["why"] for entry in entries}
+@dataclass(frozen=True, slots=True)
+class Equivalent:
+    """The changes that make no difference.
+
+    Attributes:
+        single: Why, by function, change and code. Files do not matter, they are moved.
+        families: Why, by the code of statements no change of which makes a difference; `*` stands for any text.
+    """
+
+    single: Mapping[tuple[str, str, str], str]
+    families: Mapping[str, str]
+
+    def reason(self, mutation: Mutation) -> str | None:
+        """Why a change makes no difference; None where it may make one."""
+        if why := self.single.get((mutation.function, mutation.change, mutation.code)):
+            return why
+        return next((why for code, why in self.families.items() if fnmatchcase(mutation.code, code)), None)
+
+
+def equivalent() -> Equivalent:
+    """What `equivalent.toml` lists."""
+    listed = tomllib.loads(_EQUIVALENT.read_text("utf-8"))
+    single = {(entry["function"], entry["change"], entry["code"]): entry["why"] for entry in listed["mutants"]}
+    return Equivalent(single, {entry["code"]: entry["why"] for entry in listed["families"]})
 
 
 def run(mutants: Sequence[Mutant], workers: int, patience_s: float) -> Iterator[Result]:
@@ -148,8 +169,7 @@ def run(mutants: Sequence[Mutant], workers: int, patience_s: float) -> Iterator[
     reasons = equivalent()
     to_test: list[Mutant] = []
     for mutant in mutants:
-        of = mutant.mutation
-        if reason := reasons.get((of.function, of.change, of.code)):
+        if reason := reasons.reason(mutant.mutation):
             yield Result(mutant, reason=reason)
         else:
             to_test.append(mutant)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from fnmatch import fnmatchcase
 
 import pytest
 
 from tests.mutants.executions import Executions
 from tests.mutants.mutations import mutated, mutations_of
-from tests.mutants.run import equivalent, sample
+from tests.mutants.run import Equivalent, equivalent, sample
 
 _SOURCE = '''"""A module."""
 
@@ -119,4 +120,22 @@ def test_a_mutant_gets_the_tests_that_execute_its_line_the_cheapest_first() -> N
 
 def test_what_is_listed_without_effect_is_a_change_of_the_code_as_it_is() -> None:
     mutations = [mutant.mutation for mutant in sample(1_000_000, "1")]
-    assert set(equivalent()) <= {(mutation.function, mutation.change, mutation.code) for mutation in mutations}
+    listed = equivalent()
+    assert set(listed.single) <= {(mutation.function, mutation.change, mutation.code) for mutation in mutations}
+    for code in listed.families:
+        assert any(fnmatchcase(mutation.code, code) for mutation in mutations), code
+
+
+def test_a_family_has_every_change_of_a_statement_of_its_form_and_no_other() -> None:
+    source = "def count(left, budget):\n    spend(2 * len(left))\n    if budget > 2:\n        spend(1)\n"
+    listed = Equivalent({("count", "2 to 3", "if budget > 2:"): "by itself"}, {"spend(*)": "no result depends on it"})
+    told = [(found.code, found.change, listed.reason(found)) for found in mutations_of(source)]
+    assert told == [
+        ("spend(2 * len(left))", "2 to 3", "no result depends on it"),
+        ("spend(2 * len(left))", "Mult to FloorDiv", "no result depends on it"),
+        ("spend(2 * len(left))", "left out", "no result depends on it"),
+        ("if budget > 2:", "2 to 3", "by itself"),
+        ("if budget > 2:", "Gt to GtE", None),
+        ("spend(1)", "1 to 2", "no result depends on it"),
+        ("spend(1)", "left out", "no result depends on it"),
+    ]

@@ -87,7 +87,7 @@ class Given(Step):
         circle = list(sizes)
         at = 0
         for _, member in self.given:
-            require(circle[at % len(circle)] == member, f"it is not the turn of {member!r}")
+            require(circle[at] == member, f"it is not the turn of {member!r}")
             sizes[member] += 1
             if sizes[member] == low:
                 circle.remove(member)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import MOST_LINES, Step, lines
-from assignors.explain.words import Place, count, grouped, name, names, numbers
+from assignors.explain.words import Place, count, grouped, name, names, numbers, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class CutIntoBlocks(Step):
             position = self.takers.index(owner[0]) + 1
             return (
                 f"{name(place[0])} has {count(self.partitions, 'partition')} and {self._takers()}: "
-                f"{self._shares(quota, larger)}. {name(owner[0])} is number {position} in the order and gets "
+                f"{shares(quota, larger)}. {name(owner[0])} is number {position} in the order and gets "
                 f"{numbers(range(owner[1], owner[2] + 1))}."
             )
         has = "has" if len(self.topics) == 1 else "each have"
@@ -48,7 +48,7 @@ class CutIntoBlocks(Step):
         more = "" if left <= 0 else f"; and {count(left, 'more member')}"
         said = (
             f"{names(self.topics)} {has} {count(self.partitions, 'partition')} and {self._takers()}: "
-            f"{self._shares(quota, larger)}. In order: {listed}{more}."
+            f"{shares(quota, larger)}. In order: {listed}{more}."
         )
         twice = [member for member, times in Counter(self.takers).items() if times > 1]
         if twice:
@@ -74,12 +74,6 @@ class CutIntoBlocks(Step):
         once = len(set(self.takers)) == len(self.takers)
         return count(len(self.takers), "subscriber" if once else "share")
 
-    @staticmethod
-    def _shares(quota: int, larger: int) -> str:
-        if not larger:
-            return f"{quota:,} each"
-        return f"{quota:,} each, and one more for the first{f' {larger:,}' if larger > 1 else ''}"
-
     def _lost(self) -> list[int]:
         held = {number for _, first, last in self.blocks for number in range(first, last + 1)}
         return [number for number in range(self.partitions) if number not in held]
@@ -96,7 +90,6 @@ class CutIntoBlocks(Step):
             stop = start + quota + (position < larger)
             cut.setdefault(member, []).append(range(start, stop))
             start = stop
-        require(start == self.partitions, "the blocks do not cover the topic")
         held = {member: range(first, last + 1) for member, first, last in self.blocks}
         for member, blocks in cut.items():
             joined = range(blocks[0].start, blocks[-1].stop)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from assignors.explain.ledger import Ledger, require
@@ -75,18 +75,18 @@ class Result(Step):
 
     kind = "result"
     sizes: Mapping[str, int]
-    assigned: int = field(default=0)
+    assigned: int
 
     def _text(self, place: Place | None) -> str:
         del place
         listed = sorted(self.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
         shown = ", ".join(f"{name(member)} {size:,}" for member, size in listed[:MOST_LINES])
         left = len(listed) - MOST_LINES
-        more = (
-            ""
-            if left <= 0
-            else f" and {count(left, 'more member')} with {listed[-1][1]:,} to {listed[MOST_LINES][1]:,}"
-        )
+        more = ""
+        if left > 0:
+            least, most = listed[-1][1], listed[MOST_LINES][1]
+            sizes = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+            more = f" and {count(left, 'more member')} with {sizes}"
         verb = "is" if self.assigned == 1 else "are"
         return f"In the end {count(self.assigned, 'partition')} {verb} assigned: {shown}{more}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -299,3 +300,14 @@ def test_a_line_is_answered_with_topic_ids() -> None:
 )
 def test_what_is_wrong_with_a_line_is_its_answer(change: dict[str, Any], reason: str) -> None:
     assert reason in assign_line(LINE | change)["error"]
+
+
+def test_members_with_instance_ids_of_their_own_are_in_order_whatever_their_buckets() -> None:
+    # All strings of "Aa" and "BB" of equal length have the same hash code, and Java makes a tree of nine in a bucket.
+    ids = ["".join(parts) for parts in product(("Aa", "BB"), repeat=4)][:9]
+    static = tuple(ServerMember(name, ("t",), group_instance_id=str(9 - n)) for n, name in enumerate(ids))
+    told = assign_on_server("server-range", ServerGroup(static, {"t": ServerTopic(T, 9)}))
+    assert [list(told[name][T]) for name in ids] == [[n] for n in range(8, -1, -1)]
+    alike = tuple(ServerMember(name, ("t",), group_instance_id="i") for name in ids)
+    with pytest.raises(CannotTell, match="eight keys"):
+        assign_on_server("server-range", ServerGroup(alike, {"t": ServerTopic(T, 9)}))

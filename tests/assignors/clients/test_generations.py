@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from assignors import CannotTell
 from assignors.clients.sticky.generations import _in_hash_order
 
 
@@ -11,3 +14,14 @@ def test_partitions_are_in_the_order_of_a_hash_map_of_them_however_few_they_are(
     assert _in_hash_order([("t", 0), ("t", 1)]) == [("t", 1), ("t", 0)]
     assert _in_hash_order([("t", 1), ("t", 0), ("t", 2)]) == [("t", 2), ("t", 1), ("t", 0)]
     assert _in_hash_order([("t", 1)]) == [("t", 1)]
+
+
+def test_nine_partitions_share_a_bucket_of_the_smallest_table_only_as_long_as_there_is_that_table() -> None:
+    # The hash of partition 0 of a topic with a name of one character is 961 and its code.
+    alike = [(chr(16 * number - 961), 0) for number in range(80, 89)]
+    others = [(chr(16 * 80 - 961 + number), 0) for number in range(1, 6)]
+    for crowded in ([*alike[:8], *others[:4], alike[8]], [*alike, *others[:3]], alike):
+        with pytest.raises(CannotTell, match="collide"):
+            _in_hash_order(crowded)
+    assert _in_hash_order([*alike[:8], *others, alike[8]]) == [*alike[::2], *others, *alike[1::2]]
+    assert _in_hash_order([*alike[:8], *others[:4]]) == [*alike[:8], *others[:4]]

@@ -151,6 +151,13 @@ class TestLeastMoves:
 
         assert optimal_moves(before, group) == 3
 
+    def test_a_partition_returns_from_a_member_with_nothing_else_to_the_one_that_had_it(self) -> None:
+        # b keeps t-0, c has v-0, and two of the others one of u each.
+        topics = {"a": "tu", "b": "tv", "c": "tuv", "d": "t", "e": "u", "f": "u"}
+        group = Group(tuple(Subscription(m, tuple(of)) for m, of in topics.items()), {"t": 1, "u": 2, "v": 1})
+
+        assert optimal_moves({"b": {"t": (0,)}}, group) == 0
+
     def test_a_partition_of_two_owners_gives_no_figure(self) -> None:
         before: Assignment = {"m0": {"t": (0,)}, "m1": {"t": (0,)}}
 

@@ -1,0 +1,223 @@
+"""Explanations of small groups, from the notes of the computation to the steps and the words around them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from assignors import Group, Library, Subscription, trace
+from assignors.clients.sticky import write_sticky
+from assignors.clients.sticky.indexed_group import IndexedGroup
+from assignors.explain import WrongStepError, explain_line, from_clients, verify
+from assignors.explain.nearest import candidates
+from assignors.explain.rules import rule_of_client, rule_of_server
+from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Moved, NotBelieved, Step
+from assignors.jsonl import write_client_line
+from tests.assignors.clients.test_sticky import claiming, cooperative
+
+JAVA = Library("java", (3, 7, 1))
+T, U = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
+
+
+def explained(strategy: str, members: tuple[Subscription, ...], /, library: Library = JAVA, **counts: int) -> Any:
+    line = write_client_line(strategy, Group(members, counts), library, None)
+    return explain_line(json.loads(json.dumps(line)))  # as a pipe would
+
+
+def kinds(steps: tuple[Step, ...], kind: type[Step]) -> list[Step]:
+    return [step for step in steps if isinstance(step, kind)]
+
+
+PLAIN = Subscription("a", ("t",)), Subscription("b", ("t",))
+
+
+def test_a_claim_loses_to_one_of_a_newer_generation() -> None:
+    members = (
+        cooperative("a", "t", owned={"t": (0, 1)}, generation=3),
+        cooperative("b", "t", owned={"t": (1, 2)}, generation=4),
+    )
+    told = explained("cooperative-sticky", members, t=3)
+    assert kinds(told.steps, NotBelieved) == [NotBelieved("a", (("t", 1),), "newer", "b", 3, 4)]
+
+
+def test_two_claims_of_one_generation_are_nobody_s() -> None:
+    members = cooperative("a", "t", owned={"t": (0, 1)}), cooperative("b", "t", owned={"t": (1, 2)})
+    told = explained("cooperative-sticky", members, t=3)
+    assert kinds(told.steps, NotBelieved) == [NotBelieved(m, (("t", 1),), "twice", mine=1) for m in "ab"]
+
+
+def test_a_claim_that_the_leader_compares_with_no_generation_loses_to_another() -> None:
+    # `sticky` from 3.4.1 on compares the later claim with the field of the earlier subscription, which is not set.
+    told = explained("sticky", (claiming("a", "t", t=(0, 1)), claiming("b", "t", t=(1, 2))), t=3)
+    assert kinds(told.steps, NotBelieved) == [NotBelieved("a", (("t", 1),), "other", mine=3)]
+
+
+def test_a_claim_of_one_alone_that_loses_is_not_claimed_twice() -> None:
+    # Before 3.4.1 only claims of the highest generation count.
+    members = claiming("a", "t", 2, t=(0,)), claiming("b", "t", 3, t=(1, 2))
+    told = explained("sticky", members, Library("java", (3, 0)), t=3)
+    assert kinds(told.steps, NotBelieved) == [NotBelieved("a", (("t", 0),), "old", None, 2, 3)]
+
+
+def test_a_claim_of_a_topic_that_is_gone_does_not_count_and_one_beyond_the_topic_is_given_up() -> None:
+    told = explained("sticky", (claiming("a", "t", t=(0, 7), gone=(0,)), claiming("b", "t")), t=2)
+    assert kinds(told.steps, NotBelieved) == [NotBelieved("a", (("gone", 0),), "gone", mine=3)]
+    assert kinds(told.steps, GivenUp) == [GivenUp("a", (("t", 7),), "share")]
+
+
+def moved(meant: trace.Meant | None, note: trace.Moved) -> Step:
+    """The move of a group in which a has t-0 to t-3 and b nothing; c subscribes to nothing."""
+    group = Group((*PLAIN, Subscription("c", ())), {"t": 4})
+    notes = [trace.Began(IndexedGroup.of_java(group)), trace.Given("least", [0, 1, 2, 3], [0, 0, 0, 0])]
+    facts = from_clients.facts_of(group, None)
+    return from_clients.sticky_steps([*notes, *([meant] if meant is not None else []), note], facts)[-1]
+
+
+def test_a_move_has_the_reason_of_what_was_meant_and_another_target_is_for_balance() -> None:
+    first, other = ("t", 0), ("t", 1)
+    back = trace.Meant(0, 1, "previous")
+    assert moved(None, trace.Moved(1, 0, 1)) == Moved(other, "a", "b", 4, 0, "balance")
+    assert moved(None, trace.Moved(1, 0, 1, "share")) == Moved(other, "a", "b", 4, 0, "share")
+    assert moved(back, trace.Moved(0, 0, 1)) == Moved(first, "a", "b", 4, 0, "previous")
+    assert moved(back, trace.Moved(1, 0, 1)) == Moved(other, "a", "b", 4, 0, "previous", first)
+    assert moved(back, trace.Moved(0, 0, 2)) == Moved(first, "a", "c", 4, 0, "balance", first, unsubscribed=True)
+    assert moved(back, trace.Moved(1, 0, 1, "share")) == Moved(other, "a", "b", 4, 0, "share")
+
+
+@pytest.mark.parametrize(
+    ("dealt", "mixed"),
+    [
+        ((("t", 0, "a"), ("t", 1, "b"), ("u", 0, "a"), ("u", 1, "b")), False),
+        ((("t", 10, "a"), ("t", 2, "b"), ("u", 0, "a")), True),
+    ],
+)
+def test_turns_are_a_step_per_topic_and_those_in_an_order_of_texts_say_so(
+    dealt: tuple[tuple[str, int, str], ...], *, mixed: bool
+) -> None:
+    facts = from_clients.facts_of(Group(PLAIN, {"t": 11, "u": 2}), None)
+    of_t, of_u = (tuple(one for one in dealt if one[0] == topic) for topic in "tu")
+    told = from_clients.dealt_steps([trace.Turns(dealt)], facts)
+    assert told == [DealtInTurn(of_t, mixed), DealtInTurn(of_u, mixed)]
+
+
+def test_turns_that_return_to_a_topic_are_one_step() -> None:
+    dealt = ("t", 0, "a"), ("u", 0, "b"), ("t", 1, "a")
+    facts = from_clients.facts_of(Group(PLAIN, {"t": 2, "u": 1}), None)
+    assert from_clients.dealt_steps([trace.Turns(dealt)], facts) == [DealtInTurn(dealt, mixed=True)]
+
+
+def on_server(release: str, of_b: list[str]) -> Any:
+    """a had what is dealt now, and a partition of u, which it does not subscribe to any more."""
+    members = {
+        "a": {"topics": ["t"], "target": [[T, [0]], [U, [0]]]},
+        "b": {"topics": of_b, "target": [[T, [1]]]},
+    }
+    topics = {"t": {"id": T, "partitions": 2}, "u": {"id": U, "partitions": 1}}
+    return {"strategy": "server-uniform", "library": release, "members": members, "topics": topics}
+
+
+def test_a_broker_s_uniform_says_what_is_given_up_by_subscription_where_it_looks_at_that() -> None:
+    gone = [GivenUp("a", (("u", 0),), "subscription")]
+    for release in ("3.8.0", "4.0.0"):
+        assert kinds(explain_line(on_server(release, ["t", "u"])).steps, GivenUp) == gone
+        # Where all members subscribe to the same topics it goes by shares.
+        assert kinds(explain_line(on_server(release, ["t"])).steps, GivenUp) == []
+
+
+def test_the_brokers_range_kept_what_members_had_before_3_9() -> None:
+    assert "lets members keep" in rule_of_server("server-range", (3, 8))
+    for release in ((3, 9), (4, 0), None):
+        assert "cuts each topic by itself" in rule_of_server("server-range", release)
+    assert "lets members keep" in rule_of_server("server-uniform", (3, 8))
+
+
+@pytest.mark.parametrize(
+    ("library", "racks"),
+    [
+        (Library("java", (3, 5)), True),
+        (Library("java", (3, 4)), False),
+        (Library("java"), True),
+        (Library("librdkafka", (2, 2)), True),
+        (Library("librdkafka", (2, 1)), False),
+        (Library("sarama"), False),
+    ],
+)
+def test_racks_are_part_of_the_rule_of_range_where_the_library_has_them(library: Library, *, racks: bool) -> None:
+    assert ("Racks change" in rule_of_client("range", library, in_racks=True)) == racks
+    assert "Racks" not in rule_of_client("range", library, in_racks=False)
+    assert "Racks" not in rule_of_client("roundrobin", library, in_racks=True)
+
+
+def test_the_nearest_candidate_is_first_and_the_group_s_own_strategy_before_others() -> None:
+    line: dict[str, Any] = write_client_line("roundrobin", Group(PLAIN, {"t": 4}), JAVA, None)
+    line = json.loads(json.dumps(line))
+    cut = {"a": {"t": (0, 1)}, "b": {"t": (2, 3)}}
+    turns = {"a": {"t": (0, 2)}, "b": {"t": (1, 3)}}
+    near = candidates(line, cut)
+    assert (near[0].strategy, len(near[0].differences)) == ("range", 0)
+    assert near[0].line | {"strategy": "roundrobin", "library": line["library"]} == line
+    near = candidates(line, turns)
+    assert (near[0].strategy, len(near[0].differences)) == ("roundrobin", 0)
+    assert [len(one.differences) for one in near] == sorted(len(one.differences) for one in near)
+    assert len({(one.strategy, one.library) for one in near}) == len(near)
+
+
+def test_brokers_candidates_are_releases_and_nothing_is_near_without_a_strategy_of_kafka() -> None:
+    line = on_server("4.0.1", ["t"])
+    near = candidates(line, {"a": {"t": (0,)}, "b": {"t": (1,)}})
+    assert [one.library for one in near] == ["3.8.0", "3.9.0", "4.0.0", "4.0.1"]
+    assert all((one.strategy, one.differences) == ("server-uniform", ()) for one in near)
+    assert near[1].line == line | {"library": "3.9.0"}
+    for strategy in ("rocketmq:AVG", "nobodys", 7):
+        assert candidates({"strategy": strategy}, {}) == []
+
+
+def test_a_partition_alone_is_told_by_the_steps_that_name_it_and_its_owner() -> None:
+    told = explained("range", PLAIN, t=3)
+    assert [len(told.sentences()), len(told.sentences(("t", 2))), len(told.sentences(("t", 3)))] == [4, 3, 2]
+    assert told.sentences(("t", 2))[-1] == "In the end b should own t 2."
+    assert told.sentences(("t", 3))[-1] == "In the end nobody owns t 3."
+    assert [step["kind"] for step in told.json()["steps"]] == ["order", "blocks", "result"]
+    assert [step["kind"] for step in told.json(("t", 2))["steps"]] == ["blocks"]
+    assert told.json(("t", 2))["steps"][0]["text"] == told.sentences(("t", 2))[1]
+    assert [told.step_of(("t", 2)), told.step_of(("t", 3))] == [1, None]
+
+
+def test_an_assignment_that_cannot_be_computed_says_why() -> None:
+    told = explained("sticky", PLAIN, Library("librdkafka", (2, 16)), t=3)
+    assert told.sentences()[1:] == ["It cannot be computed: this library's sticky is not recomputed."]
+    assert told.sentences(("t", 0))[2:] == ["Who should own t 0 is not known."]
+    assert told.steps == ()
+
+
+def test_racks_of_replicas_alone_are_not_part_of_the_rule() -> None:
+    for rack in (None, "r"):
+        members = tuple(replace(member, rack=rack) for member in PLAIN)
+        line = write_client_line("range", Group(members, {"t": 2}), JAVA, {"t": [["r"], ["s"]]})
+        told = explain_line(json.loads(json.dumps(line)))
+        assert ("Racks change" in told.rule) == (rack is not None)
+
+
+def test_a_broker_without_a_release_is_the_newest_one() -> None:
+    line = on_server("3.8.0", ["t"]) | {"strategy": "server-range"}
+    assert explain_line(line).by == "a broker of 3.8.0 or a later release that does the same"
+    assert "in this release" in explain_line(line).rule
+    told = explain_line({key: value for key, value in line.items() if key != "library"})
+    assert (told.by, "in this release" in told.rule) == ("Kafka's newest broker", False)
+
+
+def test_claims_that_come_without_a_generation_or_with_a_negative_one_are_of_none() -> None:
+    old = Subscription("a", ("t",), user_data=write_sticky((("t", (0,)),), None))
+    told = explained("sticky", (old, claiming("b", "t", 0, t=(1,)), claiming("c", "t", -5, t=(2,))), t=3)
+    assert kinds(told.steps, Generations) == [Generations({"a": -1, "b": 0, "c": -1})]
+
+
+def test_steps_of_another_assignment_do_not_add_up() -> None:
+    told = explained("range", PLAIN, t=3)
+    facts = from_clients.facts_of(Group(PLAIN, {"t": 3}), None)
+    verify(told.steps, facts, {"a": {"t": (0, 1)}, "b": {"t": (2,)}})
+    with pytest.raises(WrongStepError, match="do not add up"):
+        verify(told.steps, facts, {"a": {"t": (0,)}, "b": {"t": (1, 2)}})
