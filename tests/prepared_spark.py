@@ -14,6 +14,7 @@ tests of the installed wheel (`tests/up`), and on a cluster's executors.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shlex
@@ -105,7 +106,11 @@ def _main() -> None:
 
     prepared_brokers.use_what_is_prepared()
     folder = _made_folder()
-    with tempfile.TemporaryDirectory(dir=_CACHE) as made:
+    with (folder / "lock").open("w") as lock, tempfile.TemporaryDirectory(dir=_CACHE) as made:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another run of the tests writes it
         part = Path(made)
         os.environ.update(_variables(folder, f"-XX:ArchiveClassesAtExit={part / _CLASSES}"))
         with EmbeddedBroker(part / "broker") as broker:
@@ -121,7 +126,11 @@ def _main() -> None:
         assert gateway is not None
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(_PATIENCE_S)
+        try:
+            gateway.proc.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+            raise
         (part / _CLASSES).rename(folder / _CLASSES)
 
 

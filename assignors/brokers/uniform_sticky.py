@@ -168,9 +168,8 @@ class _Dealing:
         if len(set(zip(ratio.tolist(), subscribers.tolist(), strict=True))) == len(topics):
             in_set = np.arange(len(hashes))  # no ties: the order of the set does not matter
         else:
-            in_set = np.asarray(
-                in_hash_map(hashes)
-            )  # a HashSet is a HashMap, and this one grows from the smallest table
+            # (A HashSet is a HashMap, and this one grows from its smallest table.)
+            in_set = np.asarray(in_hash_map(hashes))
         of_topic, number = of_topic[in_set], number[in_set]
         order = np.lexsort((number, subscribers[of_topic], -ratio[of_topic]))
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.groups.context import Allocation, queue_list
-from streaming.groups.rocketmq.allocation import name_of, runs
+from streaming.groups.rocketmq.allocation import name_of, options_of, runs
 from streaming.records import OK, MemberSeen
 from tests.groups.rocketmq.world import AVG, CIRCLE, CONFIG, HASH, NEARBY, ROOM, A
 
@@ -89,6 +89,11 @@ def test_what_is_sure_of_a_strategy_depends_on_what_is_configured(
 ) -> None:
     found = runs(MemberSeen(A, OK, strategy=class_name, version="V5_5_0"), allocation)
     assert (found.strategy is not None, found.is_sure, found.why_not) == expected
+
+
+def test_consistent_hash_has_the_ten_virtual_nodes_of_its_class_where_no_number_is_configured() -> None:
+    # `AllocateMessageQueueConsistentHash()`, apache/rocketmq 5.5.0
+    assert (options_of(NOTHING).virtual_node_cnt, options_of(NODES).virtual_node_cnt) == (10, 20)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,17 @@ def test_a_wrong_assignment_is_unverified_where_the_order_of_members_may_matter(
     assert "static member's return" in (returns.rows.drift[-1].reason or "")
 
 
+def test_a_wrong_assignment_by_range_is_unverified_where_static_and_dynamic_members_are_mixed() -> None:
+    # (kafka-python does not sort them then. A broken invariant would be drift: here each partition has one owner.)
+    a, b = even("x", 2, "a", "b")
+    wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
+    mixed = msgspec.structs.replace(wrong[0], group_instance_id="i-a"), wrong[1]
+    first = msgspec.structs.replace(a, group_instance_id="i-a")
+    verdict = two_looks(classic(first), classic(*mixed)).rows.drift[-1]
+    assert (verdict.decision, verdict.verdict) == (3, "unverified")
+    assert (verdict.reason or "").startswith("no candidate fits in the orders of members that were tried")
+
+
 def test_a_broken_invariant_is_drift_whenever_it_was_made() -> None:
     both = [make_member(name, topics=("x",), assigned={"x": (0, 1)}) for name in ("a", "b")]
     life = Life()

@@ -215,6 +215,14 @@ def test_an_unknown_key_type_is_counted_even_without_a_value() -> None:
     assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_many_unknown_kinds_in_a_day_the_first_thirty_two_keep_the_bytes_of_their_first_record(order: int) -> None:
+    keys = [(1_000 + number).to_bytes(2, "big") for number in range(100)]
+    _, unreadable, _ = compacted(numbered([(key, b"\x00\x00") for key in keys[::order]], start=0))
+    found = [item.sample.key for item in unreadable if isinstance(item, CountedRecords)]
+    assert found == [*keys[::order][:32], *[None] * 68]
+
+
 def test_large_junk_is_cut_and_told_by_its_digest() -> None:
     key, value = b"\x00\x01" + bytes(100_000), bytes(70_000)
     _, unreadable, _ = compacted(numbered([(key, value)]))
