@@ -107,6 +107,8 @@ def _made_up(random: Random, group: ServerGroup) -> ServerGroup:
 def _ids(random: Random, count: int) -> list[tuple[str, str | None, str | None]]:
     ids = dict.fromkeys(f"{random.choice(_NAMES)}{random.randrange(40)}" for _ in range(2 * count))
     ids |= dict.fromkeys(f"consumer-{random.randrange(10**9)}" for _ in range(count))
+    if len(ids) < count:  # Hypothesis draws the same number again and again
+        ids |= dict.fromkeys(f"member-{number}" for number in range(count))
     instances = random.sample([f"{name}{number}" for name in _NAMES[:12] for number in range(9)], count)
     return [
         (member_id, instance if random.random() < 0.3 else None, random.choice((None, "r1", "r2")))

@@ -6,7 +6,7 @@ import pytest
 
 from streaming.groups.delayed import WAITING_MAX
 from streaming.records import GroupInput
-from tests.groups.build import Life, even, make_commit, make_observation, make_record, make_topic
+from tests.groups.build import Life, even, make_commit, make_member, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, owns, read
 
 Told = tuple[int, int | None, int | None, str | None]
@@ -31,6 +31,15 @@ def told(life: Life, decision: int) -> list[Told]:
         for row in life.rows.rebalance_churn
         if row.decision == decision
     ]
+
+
+def test_a_rebalance_that_stops_nobody_delays_nothing() -> None:
+    # By a cooperative strategy a keeps both, and b gets none.
+    life = Life()
+    a, b = make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",))
+    life.take(make_record(5, [a], protocol="cooperative-sticky"))
+    life.take(make_record(13, [a, b], generation=2, protocol="cooperative-sticky"))
+    assert told(life, 13) == [(1, 0, 0, None)]
 
 
 def test_at_most_what_came_since_the_last_commit_until_the_next_round_was_delayed() -> None:

@@ -227,6 +227,7 @@ def test_partitions_that_a_topic_gained_are_told() -> None:
 
 def test_they_are_told_before_any_round() -> None:
     assert causes_of(*of_counts(2, 3)) == ["partitions_changed"]
+    assert causes_of(*of_counts(1, 2)) == ["partitions_changed"]
 
 
 def test_a_count_that_a_round_had_shown_before_the_previous_decision_makes_that_one_s_metadata_stale() -> None:

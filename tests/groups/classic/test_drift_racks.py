@@ -13,7 +13,7 @@ import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
 from streaming.groups import GroupConfig, encode_state
-from streaming.groups.classic.leader_metadata import newest_racks
+from streaming.groups.classic.leader_metadata import newest_racks, seen_racks
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
 from tests.groups.build import MINUTE, SECOND, Life, make_member, make_observation, make_record, make_topic
@@ -49,6 +49,28 @@ def judged(*members: Member, before: Racks, after: Racks | str = "same", **chang
         make_record(2000, members, **changes), make_observation(2005, make_topic("x", partitions, racks=told_after))
     )
     return verdict_of(life)
+
+
+@pytest.mark.parametrize(
+    ("x_since", "y_since", "told"), [(1, 1, True), (1, 1_900, False), (1_900, 1, False), (1, None, True)]
+)
+def test_racks_are_told_where_rounds_have_shown_those_of_every_topic_that_exists_since_the_grace_period(
+    x_since: int, y_since: int | None, told: bool
+) -> None:
+    # (600 s before the decision at 2000.)
+    life = Life()
+    for position in (1, 1_900, 1_990):
+        topics = [make_topic("y", None)] if y_since is None else []
+        for name, since in (("x", x_since), ("y", y_since)):
+            if since is not None and position >= since:
+                topics.append(make_topic(name, 2, racks=CROSSED))
+        life.take(make_observation(position, *topics))
+    assert life.state is not None
+    record = make_record(2_000, two((1,), (0,)))
+    assert seen_racks(life.state, record, life.config, ["x", "y", "never seen"]).told == told
+    # (A state of a release that did not keep racks.)
+    life.state.topics["x"].racks.clear()
+    assert not seen_racks(life.state, record, life.config, ["x", "y"]).told
 
 
 @pytest.mark.parametrize("client", [JAVA, LIBRDKAFKA], ids=["java", "librdkafka"])
