@@ -86,7 +86,7 @@ def pytest_runtest_setup() -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """Stop the servers that only one group of tests needs as soon as it ends, where several processes share the tests.
 
-    A RocketMQ cluster that nobody asks anything takes a twelfth of a core.
+    A RocketMQ cluster that nobody asks anything takes a tenth of a core.
     """
     yield
     grouped = hasattr(item.config, "workerinput")

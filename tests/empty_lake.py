@@ -31,7 +31,7 @@ def empty_lake(root: Path | str, tables: Iterable[Table] = TABLES) -> DeltaLake:
 
 @cache
 def _made() -> Path:
-    """Made once in a process: creating tables takes ten times as long as copying them."""
+    """Made once in a process: creating tables takes some thirty times as long as copying them."""
     folder = Path(tempfile.mkdtemp(prefix="evenkeel-empty-lake-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     DeltaLake(str(folder / "lake")).create(ALL_TABLES)

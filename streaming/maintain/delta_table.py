@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
@@ -70,31 +70,30 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 class MaintainedTable:
     """One table of a lake. Not thread-safe."""
 
-    def __init__(self, root: str, table: Table, opened: DeltaTable, moment: Callable[[], int] | None = None) -> None:
+    def __init__(self, root: str, table: Table, opened: DeltaTable, *, keeps: bool = False) -> None:
         """Take an opened table; see `open_table`."""
         self.table = table
         self.uri = f"{root.rstrip('/')}/{table.name}"
         self.folder: Any = file_system(self.uri)
         self._opened = opened
         self._listed: tuple[int, list[dict[str, Any]], list[File]] | None = None
-        self._moment = moment
-        self._looked: int | None = None
+        self._keeps = keeps
+        self._is_read = False
 
     def files(self) -> list[File]:
         """All data files of the newest version."""
         return list(self._actions()[2])
 
     def look_again(self) -> None:
-        """Read the log the next time, although it was read in this moment: the table is another one since."""
-        self._looked = None
+        """Read the log again the next time that somebody asks for its files."""
+        self._is_read = False
 
     def _actions(self) -> tuple[int, list[dict[str, Any]], list[File]]:
         """The newest version, what the log says of its files, and the files, in the same order; once per version."""
-        moment = self._moment() if self._moment is not None else None
-        if self._listed is not None and moment is not None and moment == self._looked:
+        if self._listed is not None and self._is_read:
             return self._listed
         self._opened.update_incremental()
-        self._looked = moment
+        self._is_read = self._keeps
         version = self._opened.version()
         if self._listed is None or self._listed[0] != version:
             actions = pa.table(self._opened.get_add_actions(flatten=True))
@@ -338,14 +337,14 @@ class MaintainedTable:
                 self.folder.delete_file(f"_delta_log/{name}")
 
 
-def open_table(root: str, table: Table, moment: Callable[[], int] | None = None) -> MaintainedTable | None:
+def open_table(root: str, table: Table, *, keeps: bool = False) -> MaintainedTable | None:
     """Open a table; None when it is not there.
 
     Args:
         root: Folder or URI of the lake.
         table: The table.
-        moment: Returns a number that stays the same for as long as nobody wants to know of newer versions: the log is
-            read once for each (a request to a store each time), and after each commit of ours. None reads it each time.
+        keeps: What was read of the log is kept until `look_again`, or until a commit of ours. Otherwise it is read each
+            time that somebody asks for files, which is a request to a store.
 
     Raises:
         LakeUnreadableError: It has features with which its files are not all there is to its rows.
@@ -356,7 +355,7 @@ def open_table(root: str, table: Table, moment: Callable[[], int] | None = None)
     except TableNotFoundError:
         return None
     refuse_features(opened, uri)
-    return MaintainedTable(root, table, opened, moment)
+    return MaintainedTable(root, table, opened, keeps=keeps)
 
 
 def _concerns(action: Mapping[str, Any], first: date, last: date, rounds: tuple[int, int] | None) -> bool:

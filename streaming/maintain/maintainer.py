@@ -124,8 +124,6 @@ class Maintainer:
         self._speed = Speed()
         self._now = now
         self._open: dict[str, MaintainedTable] = {}
-        # (What a piece is, is decided by one look at each table, and done by another.)
-        self._moment = 0
         self._sorters = Sorters()
         self._turns = Turns([table.name for table in ALL_TABLES], _HISTORY)
         self._failed: list[EvenkeelError] = []
@@ -194,7 +192,7 @@ class Maintainer:
         Raises:
             LakeUnreadableError: A table has features that its readers refuse.
         """
-        self._moment += 1
+        self._look_again()
         found = []
         for table in ALL_TABLES:
             if (opened := self._opened(table)) is not None:
@@ -203,10 +201,15 @@ class Maintainer:
                     found.append(outlook_of(opened, self._today(), self._now(), self._keep[table.name], limits))
         return found
 
+    def _look_again(self) -> None:
+        """One look at each table decides what a piece is, and another one is for doing it."""
+        for opened in self._open.values():
+            opened.look_again()
+
     def _opened(self, table: Table) -> MaintainedTable | None:
         if table.name not in self._open:
             with _told(f"{self._lake}/{table.name}"):
-                opened = open_table(self._lake, table, lambda: self._moment)
+                opened = open_table(self._lake, table, keeps=True)
             if opened is None:
                 return None
             self._open[table.name] = opened
@@ -218,7 +221,7 @@ class Maintainer:
         return today_of(self._now(), max(days, default=None))
 
     def _piece(self, name: str, limits: Limits) -> _Piece | None:
-        self._moment += 1
+        self._look_again()
         if name == _HISTORY:
             with _told(self._lake):
                 today = self._today()
@@ -254,7 +257,7 @@ class Maintainer:
         return is_held
 
     def _do(self, name: str, piece: _Piece) -> Done:
-        self._moment += 1
+        self._look_again()
         if isinstance(piece, Hour | Day):
             with _told(self._lake):
                 written = self._rollups.do(piece)

@@ -72,9 +72,7 @@ def past_of(state: GroupState, record: MembershipRecord, context: Context) -> Pa
         before = None  # records between the two may be missing, so who joined or left is unknown
     return Past(
         kind=kind,
-        incarnation=previous.incarnation
-        if previous is not None and continues
-        else context.config.incarnations.of(context.group, record.record),
+        incarnation=_incarnation(previous if continues else None, record, context),
         decision=told,
         before=before,
         # When compaction left this as the first record of an older group, the previous owners are unknown.
@@ -98,9 +96,7 @@ def _seen_past_of(state: GroupState, record: MembershipRecord, context: Context)
         kind = "static_replacement"
     return Past(
         kind=kind,
-        incarnation=previous.incarnation
-        if previous is not None and continues
-        else context.config.incarnations.of(context.group, record.record),
+        incarnation=_incarnation(previous if continues else None, record, context),
         decision=told,
         before=before,
         known=before is not None or (state.seen is not None and state.seen.empty),
@@ -108,6 +104,12 @@ def _seen_past_of(state: GroupState, record: MembershipRecord, context: Context)
         skipped=None,
         compacted=False,
     )
+
+
+def _incarnation(continued: ClassicDecision | None, record: MembershipRecord, context: Context) -> int:
+    if continued is not None:
+        return continued.incarnation
+    return context.config.incarnations.of(context.group, record.record)
 
 
 def _only_returned(before: MembershipRecord, record: MembershipRecord) -> bool:

@@ -59,7 +59,7 @@ def rocketmq_what_if_rows(
     count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
     why_not = too_large(count, len(members), config) if count else "its topics have no queues that can be read"
     told: Sequence[Told] = ()
-    if any(member.topics is None for member in members):
+    if why_not is None and any(member.topics is None for member in members):
         why_not = "members do not tell what they subscribe to"
     if why_not is None:
         try:
