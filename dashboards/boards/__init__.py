@@ -1,4 +1,8 @@
-"""The page that `evenkeel serve` shows: one module, one template and its queries per board (`every.py` lists them)."""
+"""The page that `evenkeel serve` shows: one module, one template and its queries per board.
+
+`every.py` lists the boards. Beside them stands what they share (addresses, assets, markup, the site itself); `parts/` has
+what several boards show.
+"""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     tried: set[tuple[str, str]] = set()
     cannot: str | None = None
     inputs: ServerInputs | None = None
-    for group in in_every_order(asked, targets_listed=decision.log_partition >= 0):
+    for group in orders_of(decision, asked):
         for strategy, release in product(strategies, ERAS):
             given = ServerInputs(strategy, group, release)
             inputs = inputs or given
@@ -165,6 +165,11 @@ def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
         cannot or f"it fits none of {len(tried)} candidates; custom assignors and some member orders are not recomputed"
     )
     return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
+
+
+def orders_of(decision: ModernDecision, asked: ServerGroup) -> Iterator[ServerGroup]:
+    """The input of a decision in every order that is possible (`in_every_order`)."""
+    return in_every_order(asked, targets_listed=decision.log_partition >= 0)
 
 
 def in_every_order(asked: ServerGroup, *, targets_listed: bool = True) -> Iterator[ServerGroup]:

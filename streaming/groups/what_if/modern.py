@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
@@ -13,7 +13,7 @@ from streaming.groups.load.rates import known_load
 from streaming.groups.modern.balance import before_target, group_of_target
 from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import names_at
-from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, in_every_order
+from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, orders_of
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
@@ -116,7 +116,7 @@ def _answers(
     if fits:
         fitting = (
             (turned, era)
-            for turned in _orders(decision, asked)
+            for turned in orders_of(decision, asked)
             for era in reversed(ERAS)
             if any(_is(_answer(name, turned, era), target) for name in decision.assignors or _NAMES)
         )
@@ -133,14 +133,10 @@ def _gives(decision: ModernDecision, asked: ServerGroup, target: Assignment) -> 
         for name in decision.assignors or _NAMES
         if any(
             isinstance(answer := _answer(name, turned, era), CannotTell) or _is(answer, target)
-            for turned in _orders(decision, asked)
+            for turned in orders_of(decision, asked)
             for era in ERAS
         )
     )
-
-
-def _orders(decision: ModernDecision, asked: ServerGroup) -> Iterator[ServerGroup]:
-    return in_every_order(asked, targets_listed=decision.log_partition >= 0)
 
 
 def _is(answer: Assignment | AssignorError, target: Assignment) -> bool:
