@@ -1,7 +1,7 @@
 """The page that `evenkeel serve` shows: one module, one template and its queries per board.
 
-`every.py` lists the boards. Beside them stands what they share (addresses, assets, markup, the site itself); `parts/` has
-what several boards show.
+`every.py` lists the boards. Beside them stands what they share: addresses, assets, markup, the site itself. What
+several boards show is in `parts/`.
 """
 
 from __future__ import annotations
