@@ -74,13 +74,13 @@ def stuck_rebalance(
     began, entered = (min(state.findings.get(name, elapsed), elapsed) for name in (whole, phase))
     is_stuck = elapsed - entered > limit or elapsed - began > _PHASES * limit
     detail = (
-        f"{observation.state}: the {len(record.members)} members of the last generation have {limit // 1_000:,} s to "
+        f"{observation.state}: the members of the last generation ({len(record.members)}) have {limit // 1_000:,} s to "
         f"{task}, and no generation has followed"
     )
     if record.seen:
         detail = (
             f"{observation.state}: rounds have seen no end of it for {limit // 1_000:,} s, and the "
-            f"{len(record.members)} members before it were to {task}; their timeouts are not known"
+            f"members before it ({len(record.members)}) were to {task}; their timeouts are not known"
         )
     yield Found("stuck_rebalance", state.clock.now, detail, f"rebalance since {record.record}", shown=is_stuck)
     for name in (whole, phase):

@@ -49,7 +49,7 @@ def test_a_phase_that_lasts_longer_than_the_timeout_is_stuck_since_its_first_rou
     life = watched((20, state), (21 + TIMEOUT_S, state))
     assert found(life) == [("stuck_rebalance", 20)]
     assert detail(life) == (
-        f"{state}: the 2 members of the last generation have 300 s to {task}, and no generation has followed"
+        f"{state}: the members of the last generation (2) have 300 s to {task}, and no generation has followed"
     )
 
 
