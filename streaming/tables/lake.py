@@ -156,14 +156,26 @@ class DeltaLake:
     def create(self, tables: Iterable[Table] = TABLES) -> None:
         """Create the tables that are not there; those that are stay as they are.
 
-        Columns that a later release appended are added to an older table.
+        Columns that a later release appended are added to an older table. Others may create the same at the same time.
 
         Raises:
+            CommitFailedError: Others change a table all the time.
             LakeUnwritableError: A table cannot be read or created.
         """
         for table in tables:
             with store_errors(self.path(table.name)):
+                self._create_or_see_it_created(table)
+
+    def _create_or_see_it_created(self, table: Table) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
                 self._create(table)
+            except CommitFailedError:
+                # Somebody else has created it, or added its columns, since it was looked at.
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
 
     def _create(self, table: Table) -> None:
         try:

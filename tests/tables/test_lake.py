@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pyarrow as pa
@@ -136,6 +138,29 @@ def test_a_column_that_a_later_release_appends_is_added_to_an_older_table(tmp_pa
     lake.create()
     assert lake.append("rounds", [_ROUND], "query", 0) == 1
     assert LakeReader(tmp_path).rows("SELECT log_records FROM rounds") == [{"log_records": 120}]
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["missing", "of an older release"])
+def test_many_that_create_a_table_at_once_all_find_it_complete(tmp_path: Path, *, older: bool) -> None:
+    marks = table_named("marks")
+    wanted = set(marks.arrow_schema.names)
+    # (In every fifth of these rounds, one of the four meets another's commit.)
+    for number in range(20):
+        root = tmp_path / str(number)
+        if older:
+            left = [field for field in marks.arrow_schema if field.name not in {"group_id", "made_by"}]
+            DeltaTable.create(str(root / "marks"), pa.schema(left), partition_by=list(marks.partition_by))
+        together = Barrier(4)
+
+        def create(root: Path = root, together: Barrier = together) -> set[str]:
+            lake = DeltaLake(str(root))
+            together.wait()
+            lake.create([marks])
+            return {field.name for field in DeltaTable(lake.path("marks")).schema().fields}
+
+        with ThreadPoolExecutor(4) as pool:
+            found = [one.result() for one in [pool.submit(create) for _ in range(4)]]
+        assert found == [wanted] * 4
 
 
 def test_tables_have_no_feature_that_other_readers_refuse(lake: DeltaLake) -> None:
