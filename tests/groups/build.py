@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streaming.groups import GroupConfig, Rows, advance, decode_state, encode_state
+from streaming.groups.rows import ChurnRow
 from streaming.groups.state import GroupState
 from streaming.records import (
     CommitWindow,
@@ -215,3 +216,16 @@ def even(topic: str, partitions: int, *member_ids: str, topics: Sequence[str] | 
         members.append(make_member(member_id, topics or (topic,), assigned))
         start = stop
     return tuple(members)
+
+
+def make_cooperative(record: int, generation: int, **partitions: Sequence[int]) -> MembershipRecord:
+    """A generation of `cooperative-sticky` whose members, by name, own these partitions of topic x."""
+    members = [make_member(name, ("x",), {"x": owned} if owned else {}) for name, owned in partitions.items()]
+    return make_record(record, members, generation=generation, protocol="cooperative-sticky")
+
+
+def churn_of(*inputs: GroupInput) -> list[ChurnRow]:
+    """The churn rows of a group that lives through these inputs, in the order in which they were written."""
+    life = Life()
+    life.take(*inputs)
+    return life.rows.rebalance_churn

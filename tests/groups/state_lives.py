@@ -38,6 +38,7 @@ from tests.groups.build import (
     even,
     make_commit,
     make_commits,
+    make_cooperative,
     make_look,
     make_member,
     make_observation,
@@ -57,13 +58,19 @@ RACKS = (("r1", "r2"), ("r2",)) * 2
 
 def cooperative() -> Life:
     life = Life()
-    life.take(_held(5, 1, a=(0, 1)), *_commits(0, (6, 10), (8, 20)), make_commit(9, 5, topic="x", partition=1))
+    life.take(
+        make_cooperative(5, 1, a=(0, 1)), *_commits(0, (6, 10), (8, 20)), make_commit(9, 5, topic="x", partition=1)
+    )
     life.take(
         make_observation(20, make_topic("x", 2)),
         make_commit(25, 30, topic="x"),
         make_observation(30, make_topic("x", 2)),
     )
-    life.take(_held(35, 2, a=(0,), b=()), make_observation(40, make_topic("x", 2)), _held(45, 3, a=(0,), b=(1,)))
+    life.take(
+        make_cooperative(35, 2, a=(0,), b=()),
+        make_observation(40, make_topic("x", 2)),
+        make_cooperative(45, 3, a=(0,), b=(1,)),
+    )
     life.take(make_commits(50, 31, 33, 29, topic="x"))
     return life
 
@@ -87,8 +94,8 @@ def drifted() -> Life:
 
 def pending_handover() -> Life:
     life = Life()
-    life.take(_held(5, 1, a=(0, 1)), make_observation(10, make_topic("x", 2)))
-    life.take(_held(15, 2, a=(0,), b=()), make_observation(20, make_topic("x", 3)))
+    life.take(make_cooperative(5, 1, a=(0, 1)), make_observation(10, make_topic("x", 2)))
+    life.take(make_cooperative(15, 2, a=(0,), b=()), make_observation(20, make_topic("x", 3)))
     return life
 
 
@@ -355,11 +362,6 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "upgrading": ("a classic group whose upgrade has begun", upgrading),
 }
 """The subject of each state, and the life that leads to it."""
-
-
-def _held(record: int, generation: int, **partitions: tuple[int, ...]) -> GroupInput:
-    members = [make_member(name, ("x",), {"x": owned} if owned else {}) for name, owned in partitions.items()]
-    return make_record(record, members, generation=generation, protocol="cooperative-sticky")
 
 
 def _commits(partition: int, *commits: tuple[int, int]) -> list[GroupInput]:

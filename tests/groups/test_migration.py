@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streaming.groups.rows import ChurnRow
-from streaming.records import GroupInput
+from streaming.records import GroupInput, Member
 from tests.groups.build import (
     GROUP,
     Life,
@@ -185,6 +185,28 @@ def test_a_downgrade_is_a_row_that_tells_who_left_and_what_waits_for_its_next_ow
     assert (rebalance.kind, rebalance.follows, rebalance.previous_generation) == ("rebalance", 36, 4)
     # Partition 3 moves from n to b, counted once: from the first owner to the last.
     assert (rebalance.partitions_moved, rebalance.left, rebalance.incarnation) == (1, (), 5)
+
+
+def test_a_handover_that_an_upgrade_cut_short_is_forgotten_by_the_time_of_a_downgrade() -> None:
+    def members(*of_a: int) -> tuple[Member, ...]:
+        return make_member("a", assigned={"orders": of_a}), make_member("b", assigned={"orders": (2,)})
+
+    # Partition 3 waits for its next owner when the group is upgraded, and nobody owns it under the new protocol.
+    classic_time = [
+        make_record(4, even("orders", 4, "a", "b"), generation=2, protocol="cooperative-sticky"),
+        make_record(5, members(0, 1), generation=3, protocol="cooperative-sticky"),
+    ]
+    carried = [classic("a"), classic("b"), epoch(3), target("a", 0, 1), target("b", 2), stands(3)]
+    *before_it, migration = churn(
+        *classic_time,
+        named(6),
+        make_tombstone(9),
+        *read(carried),
+        *downgrade(20, "a", "b"),
+        make_record(29, members(0, 1, 3), generation=4),
+    )
+    assert [row.partitions_pending_handover for row in before_it] == [0, 1, 0]
+    assert (migration.kind, migration.previous_generation, migration.partitions_moved) == ("migration", 3, 0)
 
 
 def test_a_classic_group_that_begins_where_an_empty_one_of_the_new_protocol_ends_is_no_migration() -> None:

@@ -9,7 +9,7 @@ from streaming.exceptions import SetupError
 from streaming.groups import GroupConfig, custom_of
 from streaming.groups.rows import DriftedPartition, DriftRow
 from tests.groups.build import Life, Member, make_member, make_observation, make_record, make_topic
-from tests.groups.verdicts import verdict_of
+from tests.groups.verdicts import seen_for_long, verdict_of
 
 
 def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -26,6 +26,14 @@ def all_but_the_last(group: Group, _racks: PartitionRacks | None) -> Assignment:
 def breaks(_group: Group, _racks: PartitionRacks | None) -> Assignment:
     message = "the weights are not there"
     raise LookupError(message)
+
+
+def cannot_do_four(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """Fails on topics of four partitions and more."""
+    if max(group.partitions_per_topic.values()) >= 4:
+        message = "four"
+        raise LookupError(message)
+    return first_takes_all(group, racks)
 
 
 def judged(strategy: str, *members: Member, count: int, deterministic: bool | None = None) -> DriftRow:
@@ -76,6 +84,18 @@ def test_one_that_fails_is_a_reason_and_the_group_goes_on(strategy: str, reason:
 
     assert row.verdict == "unverified"
     assert (row.reason or "").startswith(reason)
+
+
+def test_one_that_fails_with_the_counts_of_today_leaves_open_whether_it_gave_this() -> None:
+    custom = CustomStrategy("house-blend", f"{__name__}:cannot_do_four")
+    life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
+    seen_for_long(life, ("x", 4))
+    # It gives this with three partitions, which no round has seen. With the four that all have seen, it fails.
+    life.take(make_record(2000, ALL_ON_A, protocol="house-blend"), make_observation(2005, make_topic("x", 4)))
+
+    row = verdict_of(life)
+    assert row.verdict == "unverified"
+    assert row.reason == "with the newest partition counts: custom strategy 'house-blend' raised LookupError: four"
 
 
 def test_invariants_hold_for_a_custom_strategy_too() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from streaming.groups import GroupConfig
-from streaming.records import GroupInput
 from tests.groups.build import (
     LOG_PARTITION,
     SECOND,
@@ -13,6 +12,7 @@ from tests.groups.build import (
     Life,
     even,
     make_commit,
+    make_cooperative,
     make_member,
     make_observation,
     make_record,
@@ -127,15 +127,10 @@ def test_a_transfer_does_not_become_a_lack_of_owners_while_the_log_is_blocked() 
     assert found(life) == [("unassigned", 15)]
 
 
-def cooperative(record: int, generation: int, **partitions: tuple[int, ...]) -> GroupInput:
-    members = [make_member(name, ("x",), {"x": owned} if owned else {}) for name, owned in partitions.items()]
-    return make_record(record, members, generation=generation, protocol="cooperative-sticky")
-
-
 def partitions_pending_handover() -> Life:
     life = Life()
-    life.take(cooperative(5, 1, a=(0, 1, 2)), make_observation(10, make_topic("x", 3)))
-    life.take(cooperative(15, 2, a=(0,), b=()), make_observation(20, make_topic("x", 3)))
+    life.take(make_cooperative(5, 1, a=(0, 1, 2)), make_observation(10, make_topic("x", 3)))
+    life.take(make_cooperative(15, 2, a=(0,), b=()), make_observation(20, make_topic("x", 3)))
     return life
 
 
@@ -147,7 +142,7 @@ def test_partitions_between_two_owners_are_in_transfer() -> None:
 
 def test_a_transfer_ends_with_the_next_generation() -> None:
     life = partitions_pending_handover()
-    life.take(cooperative(25, 3, a=(0,), b=(1, 2)), make_observation(30, make_topic("x", 3)))
+    life.take(make_cooperative(25, 3, a=(0,), b=(1, 2)), make_observation(30, make_topic("x", 3)))
     assert found(life) == []
 
 
