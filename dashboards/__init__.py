@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from dashboards.boards import Answer, Asset, Site, assets, segments
+from dashboards.boards import Asset, RenderedPage, Site, assets, segments
 from dashboards.lake import PageLake, since
 from dashboards.query import server_queries
 
-__all__ = ["Answer", "Asset", "PageLake", "Site", "assets", "segments", "server_queries", "since"]
+__all__ = ["Asset", "PageLake", "RenderedPage", "Site", "assets", "segments", "server_queries", "since"]

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 Row = Mapping[str, Any]
+"""A row of a panel's query: values by column."""
 
 DASH = "\N{EN DASH}"
 """Shown where there is no value."""

@@ -44,7 +44,7 @@ RocketMQ = Annotated[
         "--rocketmq", metavar="HOST:PORT;...", help="All name servers of a RocketMQ cluster (docs/rocketmq.md)."
     ),
 ]
-Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder or URI of the tables.")]
+LakeOption = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder or URI of the tables.")]
 RebuildState = Annotated[
     bool,
     typer.Option(
@@ -52,7 +52,7 @@ RebuildState = Annotated[
         help="Move a lost or broken checkpoint aside, read everything again, write what the tables do not have.",
     ),
 ]
-Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
+ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,7 +72,9 @@ def _evenkeel(
 
 
 @app.command()
-def up(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, lake: Lake = None, cluster: Cluster = None) -> None:
+def up(
+    bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, lake: LakeOption = None, cluster: ClusterOption = None
+) -> None:
     """Watch a cluster: probe, job, alerter and server on this machine, and a live view, until Ctrl-C."""
     # Read the settings first, here and below: a mistake in them is reported before Spark or a Kafka client loads.
     settings = _settings(bootstrap, lake, cluster, rocketmq)
@@ -106,8 +108,8 @@ def demo(
 @app.command()
 def run(
     bootstrap: Bootstrap = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     checkpoint: Annotated[
         str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Folder of the job's state.")
     ] = None,
@@ -138,8 +140,8 @@ def run(
 def submit(
     master: Annotated[str, typer.Option("--master", metavar="spark://HOST:PORT", help="The cluster's master.")],
     bootstrap: Bootstrap = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     python: Annotated[str | None, typer.Option("--python", metavar="PATH", help="Python of the executors.")] = None,
     checkpoint: Annotated[
         str | None,
@@ -161,7 +163,7 @@ def submit(
 
 
 @app.command()
-def probe(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, cluster: Cluster = None) -> None:
+def probe(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, cluster: ClusterOption = None) -> None:
     """Run the probe alone, beside the cluster."""
     settings = _settings(bootstrap, None, cluster, rocketmq)
     from streaming.probe import main as run_probe  # noqa: PLC0415
@@ -171,7 +173,7 @@ def probe(bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, cluster: Clust
 
 @app.command()
 def serve(
-    lake: Lake = None,
+    lake: LakeOption = None,
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen; default: 127.0.0.1:8090.")
     ] = None,
@@ -187,8 +189,8 @@ def serve(
 
 @app.command()
 def alert(
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each target and exit.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check the rules, the targets and the routes.")] = False,
     accepts: Annotated[
@@ -231,24 +233,24 @@ def mute(
         Literal["group", "rule", "owner"] | None,
         typer.Option("--kind", help="What the name is, if several things have it."),
     ] = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
 ) -> None:
     """Send no alerts about a group, a rule or a team's groups for a while (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
     from streaming.alerts import load_rules  # noqa: PLC0415
-    from streaming.notes import Known  # noqa: PLC0415
+    from streaming.notes import KnownNames  # noqa: PLC0415
     from streaming.notes import mute as write  # noqa: PLC0415
 
-    known = Known([rule.name for rule in load_rules(settings.alerts.rules)], settings.owners)
+    known = KnownNames([rule.name for rule in load_rules(settings.alerts.rules)], settings.owners)
     typer.echo(write(settings.lake, settings.cluster, name, span, reason, known, kind))
 
 
 @app.command()
 def unmute(
     name: Annotated[str, typer.Argument(metavar="ID|NAME", help="Id of the mute, or what it mutes.")],
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
 ) -> None:
     """End a mute before its time; what still fires is sent then."""
     settings = _settings(None, lake, cluster)
@@ -259,8 +261,8 @@ def unmute(
 
 @app.command()
 def mutes(
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     past: Annotated[bool, typer.Option("--all", help="Those that are over, too.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per mute.")] = False,
 ) -> None:
@@ -278,8 +280,8 @@ def mark(
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="When: 2026-12-01T14:30+01:00, or a span ago, as 10m.")
     ] = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
 ) -> None:
     """Mark a moment, for charts and messages: a deploy, a migration (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
@@ -290,7 +292,7 @@ def mark(
 
 @app.command()
 def maintain(
-    lake: Lake = None,
+    lake: LakeOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done, by table, and change nothing.")
     ] = False,
@@ -317,7 +319,7 @@ def maintain(
 
 @app.command()
 def tables(
-    lake: Lake = None,
+    lake: LakeOption = None,
     ddl: Annotated[
         Literal["spark", "databricks", "duckdb"] | None,
         typer.Option("--ddl", help="Print the statements that register the tables and views in that engine's catalog."),
@@ -339,8 +341,8 @@ def tables(
 @app.command()
 def advise(
     group: Annotated[str | None, typer.Argument(metavar="GROUP", help="Only this group.")] = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Say what could be changed in the groups, why, and what it costs (docs/advice.md)."""
@@ -359,8 +361,8 @@ def explain(
     partition: Annotated[
         str | None, typer.Option("--partition", metavar="TOPIC/NUMBER", help="Only this partition.")
     ] = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a line for `evenkeel assign`, with the explanation in it.")
     ] = False,
@@ -377,8 +379,8 @@ def explain(
 @app.command()
 def doctor(
     bootstrap: Bootstrap = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per finding.")] = False,
 ) -> None:
     """Say what is well and what is not: cluster, rights, lake, machine, alerts; exit code 2 if something is wrong."""
@@ -403,8 +405,8 @@ def backtest(
     ] = None,
     since: Annotated[str, typer.Option("--since", metavar="TIME", help="How far back, as 30d or 12h.")] = "30d",
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this group.")] = None,
-    lake: Lake = None,
-    cluster: Cluster = None,
+    lake: LakeOption = None,
+    cluster: ClusterOption = None,
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Propose bounds from each group's own past, and what they would cost.")
     ] = False,

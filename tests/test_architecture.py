@@ -318,6 +318,35 @@ def test_no_module_imports_itself_by_a_detour() -> None:
     assert sorted(uses) == []
 
 
+# Names that two modules define for one thing, seen from two sides.
+ONE_THING = {
+    # A note of a computation, and the step of an explanation that is made from it.
+    *("Given", "GivenBack", "HeldBack", "Kept", "Moved", "Ordered", "Shares", "Undone"),
+    # What a closing record of the probe has, and what the core is given of it.
+    *("CoordinatorMove", "UnreadTimestamp"),
+    # Kafka's and RocketMQ's own names for a topic and a number, in the shape that each room is given.
+    *("MessageQueue", "PartitionId", "TopicPartitions"),
+}
+
+
+def test_no_class_and_no_alias_stands_for_two_things() -> None:
+    defined: dict[str, list[str]] = {}
+    for path in modules():
+        for node in ast.parse(path.read_text()).body:
+            match node:
+                case ast.ClassDef(name=name):
+                    pass
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                    pass
+                case _:
+                    continue
+            if re.match("[A-Z][a-z]", name):
+                defined.setdefault(name, []).append(name_of(path))
+    several = {name: where for name, where in defined.items() if len(where) > 1}
+    assert {name: where for name, where in several.items() if name not in ONE_THING} == {}
+    assert sorted(ONE_THING - several.keys()) == []
+
+
 @pytest.mark.parametrize("package", PURE)
 def test_the_pure_rooms_load_no_engine_and_no_client(package: str) -> None:
     names = [name for path in modules() if (name := name_of(path)).startswith(package)]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from streaming.cli import app
 from streaming.examples import EXAMPLES
-from streaming.notes import Known, mute
+from streaming.notes import KnownNames, mute
 from tests.dashboards.made_lake import MadeGroup, MadeLake
 
 COMMANDS: Any = typer.main.get_command(app)
@@ -29,7 +29,7 @@ WRONG = {"doctor": 2}
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("examples")
     MadeLake(root / "lake", [MadeGroup("billing")], rounds=125)
-    mute(str(root / "lake"), "demo", "billing", "2h", "to be ended", Known((), ()))
+    mute(str(root / "lake"), "demo", "billing", "2h", "to be ended", KnownNames((), ()))
     return root
 
 

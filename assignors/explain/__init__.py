@@ -13,14 +13,14 @@ from assignors.explain.explanation import Explanation, explain_line, verify
 from assignors.explain.ledger import Facts, Ledger, WrongStepError
 from assignors.explain.nearest import Candidate, candidates
 from assignors.explain.steps import Step
-from assignors.explain.words import Place
+from assignors.explain.words import PartitionId
 
 __all__ = [
     "Candidate",
     "Explanation",
     "Facts",
     "Ledger",
-    "Place",
+    "PartitionId",
     "Step",
     "WrongStepError",
     "candidates",

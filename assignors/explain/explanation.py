@@ -19,7 +19,7 @@ from assignors.explain.ledger import Facts, Ledger, WrongStepError
 from assignors.explain.rocketmq import explain_rocketmq
 from assignors.explain.rules import rule_of_client, rule_of_server
 from assignors.explain.steps import Result, Step
-from assignors.explain.words import Place
+from assignors.explain.words import PartitionId
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
 from assignors.jsonl.assign import read_client_group, read_library, read_racks
@@ -52,7 +52,7 @@ class Explanation:
     assignment: Assignment | None
     reason: str | None = None
 
-    def sentences(self, place: Place | None = None) -> list[str]:
+    def sentences(self, place: PartitionId | None = None) -> list[str]:
         """The words, in order.
 
         Args:
@@ -65,7 +65,7 @@ class Explanation:
             told.append(self._owner(place))
         return [self.rule, *([self._untold()] if self.reason is not None else []), *told]
 
-    def json(self, place: Place | None = None) -> dict[str, Any]:
+    def json(self, place: PartitionId | None = None) -> dict[str, Any]:
         """The explanation for a pipe: `sentences`, and the steps with their facts."""
         listed = self.steps if place is None else [step for step in self.steps if place in set(step.about())]
         return {
@@ -76,7 +76,7 @@ class Explanation:
             "steps": [{"kind": step.kind, "text": step.text(place), **step.facts()} for step in listed],
         }
 
-    def step_of(self, place: Place) -> int | None:
+    def step_of(self, place: PartitionId) -> int | None:
         """Index of the last step that decided who gets a partition; None where none names it."""
         found = [index for index, step in enumerate(self.steps) if place in set(step.about())]
         return found[-1] if found else None
@@ -86,7 +86,7 @@ class Explanation:
             return f"It cannot be computed: {self.reason}."
         return f"The steps are not told: {self.reason}."
 
-    def _owner(self, place: Place) -> str:
+    def _owner(self, place: PartitionId) -> str:
         owners = [member for member, topics in (self.assignment or {}).items() if place[1] in topics.get(place[0], ())]
         if self.assignment is None:
             return f"Who should own {place[0]} {place[1]} is not known."

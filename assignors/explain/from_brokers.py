@@ -11,7 +11,7 @@ from assignors.brokers import ServerGroup
 from assignors.explain import steps
 from assignors.explain.from_clients import CannotExplainError, dealt_steps
 from assignors.explain.ledger import Facts
-from assignors.explain.words import Place
+from assignors.explain.words import PartitionId
 
 
 def topic_names(group: ServerGroup) -> dict[str, str]:
@@ -59,11 +59,11 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
         return dealt_steps(renamed, facts)
     had = {member: _had(facts, member) for member in facts.topics}
     shares: list[steps.Step] = []
-    kept: dict[str, list[Place]] = {}
-    given_up: dict[tuple[str, str], list[Place]] = {}
+    kept: dict[str, list[PartitionId]] = {}
+    given_up: dict[tuple[str, str], list[PartitionId]] = {}
     later: list[steps.Step] = []
 
-    def place_of(one: tuple[str, int, str]) -> Place:
+    def place_of(one: tuple[str, int, str]) -> PartitionId:
         return named.get(one[0], one[0]), one[1]
 
     # One step for all topics, although some releases decide topic by topic what members keep: it reads more easily.

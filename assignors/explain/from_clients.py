@@ -10,7 +10,7 @@ from assignors import trace
 from assignors.clients.sticky import claimed_partitions
 from assignors.explain import steps
 from assignors.explain.ledger import Facts
-from assignors.explain.words import Place
+from assignors.explain.words import PartitionId
 from assignors.model import Group
 from assignors.strategy import PartitionRacks
 
@@ -98,9 +98,9 @@ class _Sticky:
         self._facts = facts
         self._ids = [member.member_id for member in indexed.members]
         self._sizes = dict.fromkeys(self._ids, 0)
-        self._owned: list[list[Place]] = [[] for _ in self._ids]
-        self._multi: set[Place] = set()
-        self._keepers: set[Place] = set()
+        self._owned: list[list[PartitionId]] = [[] for _ in self._ids]
+        self._multi: set[PartitionId] = set()
+        self._keepers: set[PartitionId] = set()
         self._moves = 0
         self._shared = False  # whether the strategy has shares
         self._meant: trace.Meant | None = None
@@ -147,11 +147,11 @@ class _Sticky:
                 return [steps.GivenBack(tuple(((topic, n), member) for member, topic, n in note.places))]
         return ()
 
-    def _place(self, partition: int) -> Place:
+    def _place(self, partition: int) -> PartitionId:
         row, number = self._indexed.place(int(partition))
         return self._indexed.topics[row], number
 
-    def _places(self, ids: Iterable[int]) -> list[Place]:
+    def _places(self, ids: Iterable[int]) -> list[PartitionId]:
         return [self._place(partition) for partition in ids]
 
     def _believed(self, note: trace.Believed) -> Iterable[steps.Step]:
@@ -165,16 +165,16 @@ class _Sticky:
         }
         if generations:
             yield steps.Generations(generations)
-        believers: dict[Place, str] = {}
+        believers: dict[PartitionId, str] = {}
         for member, owned in zip(self._ids, self._owned, strict=True):
             believers.update(dict.fromkeys(owned, member))
         highest = max([self._indexed.remembered, *generations.values()], default=-1)
-        times: dict[Place, int] = {}
+        times: dict[PartitionId, int] = {}
         for mine in claimed:
             for place in set(mine):
                 times[place] = times.get(place, 0) + 1
         for member, mine, owned in zip(self._ids, claimed, self._owned, strict=True):
-            reasons: dict[tuple[str, str | None, int], list[Place]] = {}
+            reasons: dict[tuple[str, str | None, int], list[PartitionId]] = {}
             for place in dict.fromkeys(mine):
                 if place not in set(owned) or place in self._multi:
                     reason = self._why_not(place, member, note.by, believers, generations, highest, times)
@@ -186,13 +186,13 @@ class _Sticky:
 
     def _why_not(
         self,
-        place: Place,
+        place: PartitionId,
         member: str,
         by: str,
-        believers: dict[Place, str],
+        believers: dict[PartitionId, str],
         generations: dict[str, int],
         highest: int,
-        times: dict[Place, int],
+        times: dict[PartitionId, int],
     ) -> tuple[str, str | None, int]:
         if place[0] not in self._indexed.index:
             return "gone", None, -1
@@ -225,7 +225,7 @@ class _Sticky:
                 self._keepers.add(place)
                 self._sizes[member] += 1
             stays = set(kept)
-            reasons: dict[str, list[Place]] = {}
+            reasons: dict[str, list[PartitionId]] = {}
             for place in dict.fromkeys(owned):
                 if place not in stays and place not in self._multi:
                     reasons.setdefault(self._why_given_up(member, place, in_racks=note.in_racks), []).append(place)
@@ -235,7 +235,7 @@ class _Sticky:
             given_up += [steps.GivenUp(member, tuple(lost), why) for why, lost in reasons.items()]
         yield from given_up
 
-    def _why_given_up(self, member: str, place: Place, *, in_racks: bool) -> str:
+    def _why_given_up(self, member: str, place: PartitionId, *, in_racks: bool) -> str:
         if place[0] not in self._facts.topics[member]:
             return "subscription"
         if in_racks and self._facts.racks.get(member) is not None and not self._facts.in_rack(member, place):

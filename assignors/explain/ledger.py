@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assignors.assignment import Assignment, same
-from assignors.explain.words import Place
+from assignors.explain.words import PartitionId
 
 
 class WrongStepError(Exception):
@@ -46,22 +46,22 @@ class Facts:
     instances: Mapping[str, str | None] = field(default_factory=dict)
     racks: Mapping[str, str | None] = field(default_factory=dict)
     replicas: Mapping[str, Sequence[Sequence[str]]] | None = None
-    claims: Mapping[str, frozenset[Place]] = field(default_factory=dict)
+    claims: Mapping[str, frozenset[PartitionId]] = field(default_factory=dict)
 
     def subscribers(self, topic: str) -> list[str]:
         """Members that subscribe to a topic."""
         return [member for member, topics in self.topics.items() if topic in topics]
 
-    def exists(self, place: Place) -> bool:
+    def exists(self, place: PartitionId) -> bool:
         """Whether a topic has this partition."""
         return 0 <= place[1] < self.counts.get(place[0], 0)
 
-    def in_rack(self, member: str, place: Place) -> bool:
+    def in_rack(self, member: str, place: PartitionId) -> bool:
         """Whether a partition has a replica in the member's rack."""
         of_topic = (self.replicas or {}).get(place[0], ())
         return 0 <= place[1] < len(of_topic) and self.racks.get(member) in set(of_topic[place[1]])
 
-    def claimants(self, place: Place) -> list[str]:
+    def claimants(self, place: PartitionId) -> list[str]:
         """Members that say they have a partition."""
         return [member for member, claimed in self.claims.items() if place in claimed]
 
@@ -84,13 +84,13 @@ class Ledger:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self.owned: dict[str, dict[Place, None]] = {member: {} for member in facts.topics}
+        self.owned: dict[str, dict[PartitionId, None]] = {member: {} for member in facts.topics}
         self.order: Sequence[str] = ()
         self.turn = 0
         self.shares: tuple[int, int] | None = None
         self.generations: Mapping[str, int] = {}
         self._sizes = dict.fromkeys(facts.topics, 0)
-        self._before_moves: dict[str, dict[Place, None]] | None = None
+        self._before_moves: dict[str, dict[PartitionId, None]] | None = None
         self._takers: dict[str, list[str]] = {}
 
     def size(self, member: str) -> int:
@@ -104,14 +104,14 @@ class Ledger:
             found = self._takers[topic] = self.facts.subscribers(topic)
         return found
 
-    def give(self, member: str, place: Place) -> None:
+    def give(self, member: str, place: PartitionId) -> None:
         """Enter a partition of a member that does not have it."""
         require(member in self.owned, f"{member!r} is no member")
         require(place not in self.owned[member], f"{member!r} gets {place} twice")
         self.owned[member][place] = None
         self._sizes[member] += 1
 
-    def take(self, member: str, place: Place) -> None:
+    def take(self, member: str, place: PartitionId) -> None:
         """Take a partition from a member that has it."""
         require(member in self.owned and place in self.owned[member], f"{member!r} does not have {place}")
         del self.owned[member][place]
@@ -148,7 +148,7 @@ class Ledger:
         require(same(shown, assignment), "the steps do not add up to the assignment")
 
 
-def all_places(assignment: Assignment) -> Iterable[tuple[str, Place]]:
+def all_places(assignment: Assignment) -> Iterable[tuple[str, PartitionId]]:
     """Member and partition of everything in an assignment."""
     for member, topics in assignment.items():
         for topic, partitions in topics.items():

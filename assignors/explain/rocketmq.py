@@ -16,7 +16,7 @@ from assignors.assignment import Assignment
 from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.ledger import Facts, Ledger, WrongStepError, require
 from assignors.explain.steps import Result, Step
-from assignors.explain.words import Place, count, grouped, name, names, places, shares
+from assignors.explain.words import PartitionId, count, grouped, name, names, places, shares
 from assignors.order import utf16
 from assignors.rocketmq import AllocateStrategy, MessageQueue, allocate_all, sorted_clients, sorted_queues
 from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig
@@ -62,14 +62,14 @@ class Pool(Step):
     kind = "pool"
     rule: str
     what: str
-    queues: tuple[Place, ...]
+    queues: tuple[PartitionId, ...]
     clients: tuple[str, ...]
-    given: tuple[tuple[Place, str], ...]
+    given: tuple[tuple[PartitionId, str], ...]
     in_order: bool
     nodes: int = 0
     texts: tuple[str, ...] = ()
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         if place is not None:
             owners = [client for queue, client in self.given if queue == place]
             if not owners:
@@ -102,7 +102,7 @@ class Pool(Step):
             f"{listed or 'Nobody gets any'}{more}."
         )
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return self.queues
 
     def _enter(self, ledger: Ledger) -> None:
@@ -119,7 +119,7 @@ def _hash(text: str) -> int:
     return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")
 
 
-def _blocks(pool: Pool) -> dict[str, list[Place]]:
+def _blocks(pool: Pool) -> dict[str, list[PartitionId]]:
     quota, larger = divmod(len(pool.queues), len(pool.clients))
     result, start = {}, 0
     for index, client in enumerate(pool.clients):
@@ -128,18 +128,18 @@ def _blocks(pool: Pool) -> dict[str, list[Place]]:
     return result
 
 
-def _circle(pool: Pool) -> dict[str, list[Place]]:
-    result: dict[str, list[Place]] = {client: [] for client in pool.clients}
+def _circle(pool: Pool) -> dict[str, list[PartitionId]]:
+    result: dict[str, list[PartitionId]] = {client: [] for client in pool.clients}
     for index, queue in enumerate(pool.queues):
         result[pool.clients[index % len(pool.clients)]].append(queue)
     return result
 
 
-def _listed(pool: Pool) -> dict[str, list[Place]]:
+def _listed(pool: Pool) -> dict[str, list[PartitionId]]:
     return {client: list(pool.queues) for client in pool.clients}
 
 
-def _rooms(pool: Pool) -> dict[str, list[Place]]:
+def _rooms(pool: Pool) -> dict[str, list[PartitionId]]:
     quota, larger = divmod(len(pool.queues), len(pool.clients))
     result = {client: list(pool.queues[quota * i : quota * (i + 1)]) for i, client in enumerate(pool.clients)}
     for index in range(larger):
@@ -147,17 +147,17 @@ def _rooms(pool: Pool) -> dict[str, list[Place]]:
     return result
 
 
-def _ring(pool: Pool) -> dict[str, list[Place]]:
+def _ring(pool: Pool) -> dict[str, list[PartitionId]]:
     ring = {_hash(f"{client}-{node}"): client for client in pool.clients for node in range(pool.nodes)}
     positions = sorted(ring)
-    result: dict[str, list[Place]] = {client: [] for client in pool.clients}
+    result: dict[str, list[PartitionId]] = {client: [] for client in pool.clients}
     for queue, text in zip(pool.queues, pool.texts, strict=True):
         if positions:
             result[ring[positions[bisect_left(positions, _hash(text)) % len(positions)]]].append(queue)
     return result
 
 
-_CHECKS: Mapping[str, Callable[[Pool], dict[str, list[Place]]]] = {
+_CHECKS: Mapping[str, Callable[[Pool], dict[str, list[PartitionId]]]] = {
     "AVG": _blocks,
     "AVG_BY_CIRCLE": _circle,
     "CONFIG": _listed,
@@ -179,7 +179,7 @@ class Fails(Step):
     clients: tuple[str, ...]
     reason: str
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         del place
         return f"The call of {names(self.clients)} throws ({self.reason}): such a client keeps the queues that it has."
 
@@ -187,13 +187,13 @@ class Fails(Step):
         require(set(self.clients) <= set(ledger.owned), "it names a stranger")
 
 
-Told = tuple[str, tuple[Step, ...], Assignment | None, str | None]
+QueueExplanation = tuple[str, tuple[Step, ...], Assignment | None, str | None]
 """Rule, steps, assignment and reason of an `Explanation`."""
 
 
 def explain_rocketmq(
     strategy: AllocateStrategy, queues: Sequence[MessageQueue], clients: Sequence[str], *, presort: bool
-) -> Told:
+) -> QueueExplanation:
     """Explain one topic's allocation; a queue is named "topic on broker" and its number."""
     rule = rule_of(strategy)
     try:
@@ -238,7 +238,7 @@ def explain_rocketmq(
     return rule, (*steps, result), assignment, None
 
 
-def place_of(queue: MessageQueue) -> Place:
+def place_of(queue: MessageQueue) -> PartitionId:
     """A queue as explanations name it."""
     return f"{queue.topic} on {queue.broker}", queue.queue
 

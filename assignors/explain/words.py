@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 """A partition: its topic, and its number."""
 
 # A sentence with more names than this is read by nobody; the rest is counted.
@@ -41,7 +41,7 @@ def numbers(listed: Iterable[int]) -> str:
     return ", ".join(shown) if left <= 0 else f"{', '.join(shown)} and {count(left, 'more range')}"
 
 
-def places(listed: Iterable[Place]) -> str:
+def places(listed: Iterable[PartitionId]) -> str:
     """Partitions, topic by topic: orders 0-4, 7; payments 2."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in listed:
@@ -63,9 +63,9 @@ def shares(quota: int, larger: int) -> str:
     return f"{quota:,} each, and one more for the first{f' {larger:,}' if larger > 1 else ''}"
 
 
-def grouped(pairs: Iterable[tuple[Place, str]]) -> dict[str, list[Place]]:
+def grouped(pairs: Iterable[tuple[PartitionId, str]]) -> dict[str, list[PartitionId]]:
     """Partitions by member, in the order in which the members first occur."""
-    result: dict[str, list[Place]] = {}
+    result: dict[str, list[PartitionId]] = {}
     for place, member in pairs:
         result.setdefault(member, []).append(place)
     return result

@@ -14,7 +14,13 @@ from assignors.jsonl.assign import read_client_group, read_library, read_racks
 from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_text, required
 from assignors.measures import Load, Outcome, what_if
 from assignors.registry import known_strategies
-from assignors.rocketmq import AllocateStrategy, CallWouldFail, Dealt, known_allocate_strategies, what_if_in_rocketmq
+from assignors.rocketmq import (
+    AllocateStrategy,
+    CallWouldFail,
+    DealtQueues,
+    known_allocate_strategies,
+    what_if_in_rocketmq,
+)
 from assignors.strategy import Strategy
 
 
@@ -96,7 +102,7 @@ def _of_rocketmq(question: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _rocketmq_written(told: Dealt | AssignorError) -> dict[str, Any]:
+def _rocketmq_written(told: DealtQueues | AssignorError) -> dict[str, Any]:
     if isinstance(told, AssignorError):
         return {"error": str(told)}
     dealt, outcome = told

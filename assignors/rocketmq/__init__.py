@@ -19,14 +19,14 @@ from assignors.rocketmq.registry import (
     strategy_named,
 )
 from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues, sorted_clients, sorted_queues
-from assignors.rocketmq.what_if import Dealt, what_if_in_rocketmq
+from assignors.rocketmq.what_if import DealtQueues, what_if_in_rocketmq
 
 __all__ = [
     "AllocateStrategy",
     "BadOption",
     "BadQueue",
     "CallWouldFail",
-    "Dealt",
+    "DealtQueues",
     "MessageQueue",
     "Options",
     "Queues",

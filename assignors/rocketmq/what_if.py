@@ -12,7 +12,7 @@ from assignors.model import Group, Subscription
 from assignors.rocketmq.registry import allocate_all
 from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues
 
-Dealt = tuple[dict[str, Queues | CallWouldFail | None], Outcome]
+DealtQueues = tuple[dict[str, Queues | CallWouldFail | None], Outcome]
 """The result of `allocate_all`, and its outcome."""
 
 # For the measures, which count partitions: every queue is a partition of one topic.
@@ -27,7 +27,7 @@ def what_if_in_rocketmq(
     *,
     presort: bool = True,
     load: Sequence[float] | None = None,
-) -> dict[str, Dealt | AssignorError]:
+) -> dict[str, DealtQueues | AssignorError]:
     """Compute each strategy's result for this group.
 
     A client whose call would throw keeps its queues, as in `RebalanceImpl`.
@@ -61,7 +61,7 @@ def what_if_in_rocketmq(
         of_queue = dict(zip(queues, load, strict=True))
         weights = {_ALL: [of_queue[queue] for queue in list(position)[:here]]}
     bounds = bounds_of(group, now)
-    result: dict[str, Dealt | AssignorError] = {}
+    result: dict[str, DealtQueues | AssignorError] = {}
     for strategy in strategies:
         try:
             dealt = allocate_all(strategy, queues, clients, presort=presort)

@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from dashboards.boards.address import segments
 from dashboards.boards.assets import Asset, assets
-from dashboards.boards.site import Answer, Site
+from dashboards.boards.site import RenderedPage, Site
 
-__all__ = ["Answer", "Asset", "Site", "assets", "segments"]
+__all__ = ["Asset", "RenderedPage", "Site", "assets", "segments"]

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dashboards.query import history_queries, queries
 from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
-from streaming.tables import LakeReader, Stretch, StretchReader, Written, alerter_place, table_named
+from streaming.tables import LakeReader, Stretch, StretchReader, WrittenFile, alerter_place, table_named
 
 __all__ = ["Archive", "Signs"]
 
@@ -59,7 +59,7 @@ class Signs:
         judged: By cluster the number of the round up to which its alerts were decided; None where nothing ever was.
     """
 
-    written: Sequence[Written]
+    written: Sequence[WrittenFile]
     judged: Mapping[str, int | None]
 
 

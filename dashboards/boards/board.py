@@ -10,14 +10,13 @@ from typing import Any, Final
 from dashboards.boards.address import Address
 from dashboards.boards.archive import Archive
 from dashboards.boards.rules import RulesFile
-from dashboards.format import Clock
+from dashboards.format import Clock, Row
 from dashboards.lake import PageLake, since
 from dashboards.spans import LIVE
 from streaming.config import Owner, owner_of
 
 __all__ = ["HEALTH", "Board", "Clock", "NotThereError", "Row", "View"]
 
-Row = Mapping[str, Any]
 
 HEALTH: Final = {3: "critical", 2: "warning", 1: "unknown", 0: "ok", -1: "no members"}
 """Words for the column `health` of groups.sql."""

@@ -8,12 +8,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, Row, View
+from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import cluster_chips, owner_chips
 from dashboards.boards.parts.past import ranges, within
+from dashboards.format import Row
 from dashboards.spans import RANGES, Range
 
-__all__ = ["BOARD", "Source", "by_group", "source_of", "sums"]
+__all__ = ["BOARD", "CostSource", "by_group", "source_of", "sums"]
 
 _SHOWN: Final = ("50", "1000")
 
@@ -55,7 +56,7 @@ _SORTS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CostSource:
     """Where the figures of a time come from.
 
     Attributes:
@@ -69,17 +70,17 @@ class Source:
     before: Range
 
 
-def source_of(span: Range) -> Source:
+def source_of(span: Range) -> CostSource:
     """Decisions one by one for a day, roll-ups by hour for a month, and by day for more."""
     if span.length <= RANGES["24h"]:
-        return Source("", span, span.before)
+        return CostSource("", span, span.before)
     begin = span.begin.replace(minute=0, second=0, microsecond=0)
     end = span.end.replace(minute=0, second=0, microsecond=0) + _HOUR
     suffix = "_hours"
     if span.length > RANGES["30d"]:
         begin, end, suffix = begin.replace(hour=0), end.replace(hour=0) + _DAY, "_days"
     whole = Range(span.name, begin, end)
-    return Source(suffix, whole, whole.before)
+    return CostSource(suffix, whole, whole.before)
 
 
 def sums(rows: Sequence[Row] | None, before: Sequence[Row] | None) -> list[dict[str, str]]:
@@ -210,7 +211,7 @@ def _causes(rows: Sequence[Row], before: Sequence[Row] | None, kind: str) -> lis
     ]
 
 
-def _asked(view: View, source: Source, span: Range, query: str) -> list[Row] | None:
+def _asked(view: View, source: CostSource, span: Range, query: str) -> list[Row] | None:
     name = f"{query}{source.suffix}"
     rows: Sequence[Row] | None
     if source.suffix:
@@ -224,7 +225,7 @@ def _owned(rows: list[Row] | None, owner: str, view: View) -> list[Row] | None:
     return None if rows is None else [row for row in rows if view.owner(row["group_id"]) == owner]
 
 
-def _reach(source: Source, rows: Sequence[Row]) -> str:
+def _reach(source: CostSource, rows: Sequence[Row]) -> str:
     """Up to when roll-ups have figures, as a part of a sentence; "" where they are not asked."""
     newest = max((row["newest"] for row in rows), default=None) if source.suffix else None
     if newest is None:

@@ -7,12 +7,13 @@ from typing import Any
 
 from dashboards import format as words
 from dashboards.boards.address import WrongAddressError
-from dashboards.boards.board import Board, NotThereError, Row, View
+from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.group import members_of, topic_link
 from dashboards.boards.parts.decisions import decision_rows, unassigned
 from dashboards.boards.parts.owners import owners
 from dashboards.boards.parts.strategies import strategies
-from streaming.explain import tell
+from dashboards.format import Row
+from streaming.explain import verdict_in_words
 
 __all__ = ["BOARD", "as_decided"]
 
@@ -134,7 +135,7 @@ def _explained(verdicts: Sequence[Row]) -> dict[str, Sequence[str]] | None:
     """Why the assignment should be as it is, and what is different; None before there is a verdict."""
     if not verdicts:
         return None
-    told = tell(verdicts[0])
+    told = verdict_in_words(verdicts[0])
     return {
         "sentences": [words.cut(sentence, _LONGEST) for sentence in told.sentences],
         "drift": [words.cut(sentence, _LONGEST) for sentence in told.drift],

@@ -11,14 +11,15 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.archive import Signs
-from dashboards.boards.board import Board, Row, View
+from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import cluster_chips
 from dashboards.boards.parts.status import silent
+from dashboards.format import Row
 from streaming.catalog import Contents
-from streaming.tables import Written
+from streaming.tables import WrittenFile
 from streaming.terminal import age
 
-__all__ = ["BOARD", "MOST_ROUNDS", "Pace", "alerter", "delay", "maintained", "pace", "size"]
+__all__ = ["BOARD", "MOST_ROUNDS", "RoundPace", "alerter", "delay", "maintained", "pace", "size"]
 
 _HOUR = timedelta(hours=1)
 
@@ -37,7 +38,7 @@ _MANY_FILES: Final = 6_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RoundPace:
     """How the rounds of a time went.
 
     Attributes:
@@ -59,7 +60,7 @@ class Pace:
     log_records: int | None
 
 
-def pace(rows: Sequence[Row]) -> Pace:
+def pace(rows: Sequence[Row]) -> RoundPace:
     """How rounds went.
 
     Args:
@@ -72,7 +73,7 @@ def pace(rows: Sequence[Row]) -> Pace:
     ]
     events = [row["events"] for row in rows if row["events"] is not None]
     records = [row["log_records"] for row in rows if row["log_records"] is not None]
-    return Pace(
+    return RoundPace(
         rounds=len(rows),
         interval=median(steps) if steps else None,
         longest=max(steps, default=None),
@@ -83,7 +84,7 @@ def pace(rows: Sequence[Row]) -> Pace:
     )
 
 
-def delay(files: Sequence[Written]) -> tuple[float, float] | None:
+def delay(files: Sequence[WrittenFile]) -> tuple[float, float] | None:
     """Median and longest time from a round's close until its rows were in the tables, s; None where nothing tells.
 
     The end is by the clock of the job's machine, the beginning by the broker's.

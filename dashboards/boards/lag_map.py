@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from dashboards.boards.board import Board, Row, View
+from dashboards.boards.board import Board, View
 from dashboards.boards.group import found_group
 from dashboards.boards.parts.past import in_memory, ranges
-from dashboards.charts.heat import LEVELS, Line, lines_of_hours, lines_of_rows, map_plot, valued
+from dashboards.charts.heat import LEVELS, HeatRow, lines_of_hours, lines_of_rows, map_plot, valued
 from dashboards.charts.steps import Steps, floor, hours_of, minutes_of
+from dashboards.format import Row
 from dashboards.spans import RANGES, Range
 
 __all__ = ["BOARD"]
@@ -28,7 +29,7 @@ _BY_HOUR: Final = RANGES["30d"]
 class _Found:
     """What there is to draw."""
 
-    lines: list[Line]
+    lines: list[HeatRow]
     steps: Steps
     of_all: int
     rest: int | None
@@ -162,7 +163,7 @@ def _of_hours(view: View, group: Row, span: Range) -> _Found | None:
     return _Found(lines, steps, rows[0]["of_all"] if rows else 0, rows[0]["rest_lag_max"] if rows else None)
 
 
-def _told(line: Line, steps: Steps, by: str, view: View) -> dict[str, Any]:
+def _told(line: HeatRow, steps: Steps, by: str, view: View) -> dict[str, Any]:
     known = [(value, column) for column, value in enumerate(line.values) if value is not None]
     highest, column = max(known, key=lambda found: (found[0], found[1]), default=(None, 0))
     return {

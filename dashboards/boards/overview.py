@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.alerts import firing
-from dashboards.boards.board import HEALTH, Board, Row, View
+from dashboards.boards.board import HEALTH, Board, View
 from dashboards.boards.parts.decisions import decision_rows
+from dashboards.format import Row
 
 __all__ = ["BOARD", "pattern_of"]
 

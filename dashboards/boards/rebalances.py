@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, Row, View
+from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import cluster_chips, owner_chips
 from dashboards.boards.parts.decisions import decision_rows
 from dashboards.boards.parts.past import ranges
-from dashboards.boards.parts.timeline import Decided, decided, of_owner, of_verdict, timeline
+from dashboards.boards.parts.timeline import SpanDecisions, decided, of_owner, of_verdict, timeline
+from dashboards.format import Row
 from dashboards.spans import RANGES
 
 __all__ = ["BOARD"]
@@ -55,7 +56,7 @@ def _fill(view: View) -> Mapping[str, Any]:
     }
 
 
-def _verdicts(found: Decided | None) -> Counter[str]:
+def _verdicts(found: SpanDecisions | None) -> Counter[str]:
     counts: Counter[str] = Counter()
     if found is not None:
         for row in found.rows if found.steps is None else found.steps:
@@ -63,7 +64,7 @@ def _verdicts(found: Decided | None) -> Counter[str]:
     return counts
 
 
-def _sums(found: Decided | None, before: Decided | None) -> list[dict[str, Any]]:
+def _sums(found: SpanDecisions | None, before: SpanDecisions | None) -> list[dict[str, Any]]:
     """A few figures of a time, beside those of the time before."""
     now, then = _figures(found), None if before is None else _figures(before)
     return [
@@ -72,7 +73,7 @@ def _sums(found: Decided | None, before: Decided | None) -> list[dict[str, Any]]
     ]
 
 
-def _figures(found: Decided | None) -> dict[str, int]:
+def _figures(found: SpanDecisions | None) -> dict[str, int]:
     if found is not None and found.steps is not None:
         decisions = sum(row["decisions"] for row in found.steps)
         rebalances = sum(row["rebalances"] for row in found.steps)

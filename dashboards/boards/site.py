@@ -29,7 +29,7 @@ from dashboards.lake import PageLake
 from streaming.config import Owner
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["Answer", "Site"]
+__all__ = ["RenderedPage", "Site"]
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _EVERYBODYS = frozenset({"cluster", PART})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RenderedPage:
     """What is sent.
 
     Attributes:
@@ -99,11 +99,11 @@ class Site:
         self._rules = RulesFile(rules)
         self._refresh_ms = refresh_ms
         self._now = now
-        self._made: OrderedDict[_Key, tuple[Any, Future[Answer]]] = OrderedDict()
+        self._made: OrderedDict[_Key, tuple[Any, Future[RenderedPage]]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def answer(self, path: tuple[str, ...], parameters: Iterable[tuple[str, str]]) -> Answer | None:
+    def answer(self, path: tuple[str, ...], parameters: Iterable[tuple[str, str]]) -> RenderedPage | None:
         """The board at an address, from its decoded segments and its query; None if no board is there."""
         board = next((board for board in BOARDS if board.fits(path)), None)
         if board is None:
@@ -131,7 +131,7 @@ class Site:
             self._make(key, known[1], board, View(self._lake, self._archive, now, address, self._owners, self._rules))
         return known[1].result()
 
-    def missing(self, path: tuple[str, ...], sentence: str) -> Answer:
+    def missing(self, path: tuple[str, ...], sentence: str) -> RenderedPage:
         """The page that says that nothing is at an address."""
         return self._refused(Address(path, {}), None, 404, sentence)
 
@@ -168,7 +168,7 @@ class Site:
         """Take no more questions about older rows."""
         self._archive.stop()
 
-    def _make(self, key: _Key, into: Future[Answer], board: Board, view: View) -> None:
+    def _make(self, key: _Key, into: Future[RenderedPage], board: Board, view: View) -> None:
         """Render for everybody who waits; a failure is not kept."""
         try:
             made = self._board(key, board, view)
@@ -196,7 +196,7 @@ class Site:
         if gone is not None and gone[1].done() and gone[1].exception() is None:
             self._bytes -= len(gone[1].result().body) + len(gone[1].result().packed)
 
-    def _board(self, key: _Key, board: Board, view: View) -> Answer:
+    def _board(self, key: _Key, board: Board, view: View) -> RenderedPage:
         shown = status(view)
         values = board.fill(view) if shown["there"] else {}
         content = render(
@@ -211,13 +211,13 @@ class Site:
 
     def _refused(
         self, address: Address, board: Board | None, code: int, sentence: str, *, whole: bool = True
-    ) -> Answer:
+    ) -> RenderedPage:
         content = render("refused.html.j2", sentence=sentence, address=address)
         return self._framed(address, board, content, "Evenkeel", whole=whole, status=code)
 
     def _framed(
         self, address: Address, board: Board | None, content: str, title: str, *, whole: bool, status: int
-    ) -> Answer:
+    ) -> RenderedPage:
         text = content
         if whole:
             text = render(
@@ -235,4 +235,4 @@ class Site:
             )
         body = text.encode("utf-8", "replace")
         packed = gzip.compress(body, 4, mtime=0)
-        return Answer(status, body, packed, f'"{hashlib.sha256(body).hexdigest()[:24]}"')
+        return RenderedPage(status, body, packed, f'"{hashlib.sha256(body).hexdigest()[:24]}"')

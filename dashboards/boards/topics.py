@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.address import WrongAddressError
-from dashboards.boards.board import Board, Row, View
+from dashboards.boards.board import Board, View
 from dashboards.boards.itself import size
 from dashboards.boards.parts.chips import chips, cluster_chips
+from dashboards.format import Row
 
 __all__ = ["BOARD", "NOBODY", "READ", "UNKNOWN", "produced_why", "reading_of", "unread_why"]
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.charts.steps import Steps
+from dashboards.format import Row
 
-__all__ = ["LEVELS", "Line", "lines_of_hours", "lines_of_rows", "map_plot", "valued"]
+__all__ = ["LEVELS", "HeatRow", "lines_of_hours", "lines_of_rows", "map_plot", "valued"]
 
-Row = Mapping[str, Any]
 
 LEVELS: Final[Mapping[str, Sequence[int]]] = {
     "offsets": (1, 10, 100, 1_000, 10_000, 100_000),
@@ -31,7 +31,7 @@ _LONGEST_NAME: Final = 26
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class HeatRow:
     """One partition.
 
     Attributes:
@@ -45,7 +45,7 @@ class Line:
 
 def lines_of_rows(
     rows: Sequence[Row], steps: Steps, minutes: int, reach: timedelta, until: datetime, by: str
-) -> list[Line]:
+) -> list[HeatRow]:
     """Partitions by rows of lag_map.sql, in the order of their first rows.
 
     A value holds until the next row, for at most `reach`; the time that a record waits grows meanwhile.
@@ -59,12 +59,12 @@ def lines_of_rows(
         by: offsets or seconds.
     """
     return [
-        Line(name, _held(found, steps, minutes, reach, until, _offsets if by == "offsets" else _seconds))
+        HeatRow(name, _held(found, steps, minutes, reach, until, _offsets if by == "offsets" else _seconds))
         for name, found in _by_partition(rows)
     ]
 
 
-def lines_of_hours(rows: Sequence[Row], steps: Steps, hours: int, observed: Collection[int]) -> list[Line]:
+def lines_of_hours(rows: Sequence[Row], steps: Steps, hours: int, observed: Collection[int]) -> list[HeatRow]:
     """Partitions by rows of lag_map_hours.sql, in the order of their first rows.
 
     In a column without a row the lag was 0 if the group was observed, from the first row on: earlier the partition may
@@ -88,7 +88,7 @@ def lines_of_hours(rows: Sequence[Row], steps: Steps, hours: int, observed: Coll
                 values[column] = max((value for value in seen[column] if value is not None), default=None)
             elif column in observed:
                 values[column] = 0
-        lines.append(Line(name, values))
+        lines.append(HeatRow(name, values))
     return lines
 
 
@@ -144,7 +144,7 @@ def _held(
     return values
 
 
-def map_plot(lines: Sequence[Line], steps: Steps, by: str, of_all: int, rest: int | None) -> dict[str, Any]:
+def map_plot(lines: Sequence[HeatRow], steps: Steps, by: str, of_all: int, rest: int | None) -> dict[str, Any]:
     """Values for the browser, and the sentence.
 
     Args:
@@ -177,7 +177,7 @@ def valued(value: int | None, by: str) -> str:
     return words.number(value)
 
 
-def _told(lines: Sequence[Line], by: str, of_all: int, rest: int | None) -> str:
+def _told(lines: Sequence[HeatRow], by: str, of_all: int, rest: int | None) -> str:
     known = [value for line in lines for value in line.values if value is not None]
     cells = sum(len(line.values) for line in lines)
     if not known:

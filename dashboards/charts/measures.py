@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.charts.plots import Heard
+from dashboards.format import Row
 from dashboards.spans import Range
 
 __all__ = ["count_plot", "held", "measure_plot", "measured", "step_of"]
 
-Row = Mapping[str, Any]
 
 _STEPS: Final = ((timedelta(hours=6), "minute"), (timedelta(days=7), "hour"))
 """Length of a bar or point by the length of the span; a day beyond: never more than some 400 of them."""

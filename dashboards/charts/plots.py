@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.charts.steps import Steps
+from dashboards.format import Row
 from dashboards.spans import Range
 from streaming.terminal import age
 
 __all__ = ["Heard", "history_plot", "lag_plot", "rebalance_plot", "step_plot"]
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

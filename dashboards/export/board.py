@@ -13,7 +13,7 @@ RED: Final = "red"
 BLUE: Final = "blue"
 
 
-class Kind(Enum):
+class PanelKind(Enum):
     """How a panel looks."""
 
     NUMBER = "number"
@@ -48,7 +48,7 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ExportedColumn:
     """A column of a table, or a line.
 
     Attributes:
@@ -84,7 +84,7 @@ class Panel:
 
     title: str
     told: str
-    kind: Kind
+    kind: PanelKind
     asks: Sequence[Ask]
     width: int = 12
     height: int = 8
@@ -92,12 +92,12 @@ class Panel:
     steps: Sequence[tuple[float | None, str]] = ((None, BLUE),)
     words: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     without: str | None = None
-    columns: Mapping[str, Column] | None = None
+    columns: Mapping[str, ExportedColumn] | None = None
     holds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PanelRow:
     """Panels under one heading."""
 
     title: str
@@ -120,7 +120,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class ExportedBoard:
     """A board.
 
     Attributes:
@@ -137,4 +137,4 @@ class Board:
     told: str
     source: str
     choices: Sequence[Choice]
-    rows: Sequence[Row]
+    rows: Sequence[PanelRow]

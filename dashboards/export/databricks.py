@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dashboards.export.board import Column, Form, Kind
+from dashboards.export.board import ExportedColumn, Form, PanelKind
 from dashboards.export.sqlfiles import SECTIONS, SqlPanel, Values, clusters, groups
 from streaming.config import Thresholds
 
@@ -103,7 +103,7 @@ def _widget(panel: SqlPanel) -> dict[str, Any]:
     fields = [{"name": name, "expression": f"`{name}`"} for name in panel.columns]
     query = {"datasetName": panel.query, "fields": fields, "disaggregated": True}
     frame = {"showTitle": True, "title": panel.title, "showDescription": True, "description": panel.question}
-    spec = _lines(panel) if panel.kind is Kind.LINES else _table(panel)
+    spec = _lines(panel) if panel.kind is PanelKind.LINES else _table(panel)
     return {
         "name": f"panel-{panel.query}",
         "queries": [{"name": "main_query", "query": query}],
@@ -131,7 +131,7 @@ def _table(panel: SqlPanel) -> dict[str, Any]:
     return {"version": 1, "widgetType": "table", "encodings": {"columns": columns}}
 
 
-def _column(name: str, column: Column, order: int) -> dict[str, Any]:
+def _column(name: str, column: ExportedColumn, order: int) -> dict[str, Any]:
     kind, shown = _SHOWN[column.form]
     return {
         "fieldName": name,

@@ -25,7 +25,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.export.board import Ask, Board, Choice, Column, Form, Kind, Panel
+from dashboards.export.board import Ask, Choice, ExportedBoard, ExportedColumn, Form, Panel, PanelKind
 
 __all__ = ["grafana_json"]
 
@@ -63,7 +63,7 @@ class _Built(Builder[variants.Dataquery]):
         return self._query
 
 
-def grafana_json(board: Board) -> str:
+def grafana_json(board: ExportedBoard) -> str:
     """The board as a file that Grafana imports; the same board always gives the same text."""
     source = DataSourceRef(board.source, f"${{{_SOURCE}}}")
     builder = (
@@ -123,8 +123,8 @@ def _panel(panel: Panel, plugin: str, source: DataSourceRef) -> Any:
 
 def _looks(panel: Panel) -> Any:
     match panel.kind:
-        case Kind.NUMBER | Kind.WORD:
-            mode = models.BigValueTextMode.NAME if panel.kind is Kind.WORD else models.BigValueTextMode.AUTO
+        case PanelKind.NUMBER | PanelKind.WORD:
+            mode = models.BigValueTextMode.NAME if panel.kind is PanelKind.WORD else models.BigValueTextMode.AUTO
             return (
                 stat.Panel()
                 # (`last` and not `lastNotNull`, which would look for a value further back.)
@@ -133,7 +133,7 @@ def _looks(panel: Panel) -> Any:
                 .color_mode(models.BigValueColorMode.VALUE)
                 .text_mode(mode)
             )
-        case Kind.LINES:
+        case PanelKind.LINES:
             return (
                 timeseries.Panel()
                 .line_width(1)
@@ -153,11 +153,11 @@ def _looks(panel: Panel) -> Any:
                 .tooltip(common.VizTooltipOptions().mode(models.TooltipDisplayMode.MULTI))
                 .min(0)
             )
-        case Kind.TABLE:
+        case PanelKind.TABLE:
             return table.Panel().show_header(True).filterable(True)
 
 
-def _properties(column: Column) -> list[DynamicConfigValue]:
+def _properties(column: ExportedColumn) -> list[DynamicConfigValue]:
     found = []
     if unit := _UNITS.get(column.form):
         found.append(DynamicConfigValue("unit", unit))
@@ -190,12 +190,12 @@ def _columns(panel: Panel) -> Sequence[DataTransformerConfig]:
     )
 
 
-def _target(ask: Ask, ref: str, kind: Kind, plugin: str, source: DataSourceRef) -> Builder[variants.Dataquery]:
+def _target(ask: Ask, ref: str, kind: PanelKind, plugin: str, source: DataSourceRef) -> Builder[variants.Dataquery]:
     if plugin != _PROMETHEUS:
         return _Built(_SqlQuery(ask.text, ref, source))
     query = prometheus.Dataquery().expr(ask.text).ref_id(ref).datasource(source)
     if ask.legend:
         query.legend_format(ask.legend)
-    if kind is Kind.LINES:
+    if kind is PanelKind.LINES:
         return query.range()
-    return query.instant().format(PromQueryFormat.TABLE if kind is Kind.TABLE else PromQueryFormat.TIME_SERIES)
+    return query.instant().format(PromQueryFormat.TABLE if kind is PanelKind.TABLE else PromQueryFormat.TIME_SERIES)

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.export.board import GREEN, ORANGE, RED, Ask, Board, Choice, Column, Form, Kind, Panel, Row
+from dashboards.export.board import (
+    GREEN,
+    ORANGE,
+    RED,
+    Ask,
+    Choice,
+    ExportedBoard,
+    ExportedColumn,
+    Form,
+    Panel,
+    PanelKind,
+    PanelRow,
+)
 
 _CLUSTER = 'cluster="$cluster"'
 _GROUP = f'{_CLUSTER},group="$group"'
@@ -29,14 +41,14 @@ def _why(metric: str, label: str, matcher: str = "") -> str:
     return f'max by (group, why) (label_replace({metric}{{{_CLUSTER}{matcher}}}, "why", "$1", "{label}", "(.+)"))'
 
 
-_OVERVIEW = Row(
+_OVERVIEW = PanelRow(
     "All groups of the cluster",
     [
         Panel(
             "Cluster",
             "A cluster is silent when no round came for longer than the alert rules allow: then nothing else is "
             "served of it, and every panel below is empty rather than old.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask(f"max(evenkeel_cluster_silent{{{_CLUSTER}}})")],
             width=4,
             height=4,
@@ -47,7 +59,7 @@ _OVERVIEW = Row(
         Panel(
             "Age of the newest round",
             "How old everything on this board is.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask(f"max(evenkeel_round_age_seconds{{{_CLUSTER}}})")],
             width=4,
             height=4,
@@ -57,7 +69,7 @@ _OVERVIEW = Row(
         Panel(
             "Groups",
             "Groups in the newest round.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask(f"max(evenkeel_cluster_groups{{{_CLUSTER}}})")],
             width=4,
             height=4,
@@ -65,7 +77,7 @@ _OVERVIEW = Row(
         Panel(
             "Drifted",
             "Groups whose newest decision is not what their strategy gives.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask(f'count(count by (group) (evenkeel_group_verdict{{{_CLUSTER},verdict="drifted"}})) or {_NONE}')],
             width=4,
             height=4,
@@ -74,7 +86,7 @@ _OVERVIEW = Row(
         Panel(
             "Lag is bad",
             "Groups with a partition that is stopped, stalled, falling behind, rewound or ahead.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [
                 Ask(
                     "count(count by (group) (evenkeel_group_lag_status{"
@@ -88,7 +100,7 @@ _OVERVIEW = Row(
         Panel(
             "Alerts",
             "Alerts of Evenkeel's own rules that fire.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask(f"sum(max by (rule, severity) (evenkeel_alerts_firing{{{_CLUSTER}}})) or {_NONE}")],
             width=4,
             height=4,
@@ -97,7 +109,7 @@ _OVERVIEW = Row(
         Panel(
             "Who needs somebody",
             "Groups with a drifted verdict, bad lag or a finding, and which.",
-            Kind.TABLE,
+            PanelKind.TABLE,
             [
                 Ask(
                     _why("evenkeel_group_verdict", "verdict", ',verdict="drifted"')
@@ -107,12 +119,12 @@ _OVERVIEW = Row(
                     + _why("evenkeel_group_finding", "finding")
                 )
             ],
-            columns={"group": Column("group"), "why": Column("why")},
+            columns={"group": ExportedColumn("group"), "why": ExportedColumn("why")},
         ),
         Panel(
             "Verdicts",
             "How many groups have which verdict on their newest decision.",
-            Kind.LINES,
+            PanelKind.LINES,
             [
                 Ask(
                     f"count by (verdict) (max by (group, verdict) (evenkeel_group_verdict{{{_CLUSTER}}}))",
@@ -123,26 +135,26 @@ _OVERVIEW = Row(
         Panel(
             "Lag",
             f"The {_MOST} largest, summed over the partitions whose lag is known.",
-            Kind.LINES,
+            PanelKind.LINES,
             [Ask(_top("evenkeel_group_lag_offsets"), "{{group}}")],
         ),
         Panel(
             "Time behind, at least",
             f"The {_MOST} largest: for so long the oldest unread record has been readable, if not longer.",
-            Kind.LINES,
+            PanelKind.LINES,
             [Ask(_top("evenkeel_group_time_behind_min_seconds"), "{{group}}")],
             unit="s",
         ),
     ],
 )
 
-_ONE = Row(
+_ONE = PanelRow(
     "One group: $group",
     [
         Panel(
             "Verdict",
             "On the newest decision.",
-            Kind.WORD,
+            PanelKind.WORD,
             [Ask(f"max by (verdict) (evenkeel_group_verdict{{{_GROUP}}})", "{{verdict}}")],
             width=6,
             height=4,
@@ -151,7 +163,7 @@ _ONE = Row(
         Panel(
             "Lag status",
             "The worst status of a partition.",
-            Kind.WORD,
+            PanelKind.WORD,
             [Ask(f"max by (lag_status) (evenkeel_group_lag_status{{{_GROUP}}})", "{{lag_status}}")],
             width=6,
             height=4,
@@ -160,7 +172,7 @@ _ONE = Row(
         Panel(
             "State",
             "As the group's coordinator gives it.",
-            Kind.WORD,
+            PanelKind.WORD,
             [Ask(f"max by (state) (evenkeel_group_state{{{_GROUP}}})", "{{state}}")],
             width=6,
             height=4,
@@ -169,7 +181,7 @@ _ONE = Row(
         Panel(
             "Findings",
             "What else holds now.",
-            Kind.WORD,
+            PanelKind.WORD,
             [Ask(f"max by (finding) (evenkeel_group_finding{{{_GROUP}}})", "{{finding}}")],
             width=6,
             height=4,
@@ -178,7 +190,7 @@ _ONE = Row(
         Panel(
             "Lag by topic",
             "Offsets that the group has still to read, in partitions whose lag is known; and in how many it is not.",
-            Kind.LINES,
+            PanelKind.LINES,
             [
                 Ask(f"max by (topic) (evenkeel_group_topic_lag_offsets{{{_GROUP}}})", "{{topic}}"),
                 Ask(
@@ -190,7 +202,7 @@ _ONE = Row(
         Panel(
             "Time behind",
             "How far the group is behind in time lies between these bounds; there may be no upper one.",
-            Kind.LINES,
+            PanelKind.LINES,
             [
                 Ask(_of_group("evenkeel_group_time_behind_min_seconds"), "at least"),
                 Ask(_of_group("evenkeel_group_time_behind_max_seconds"), "at most"),
@@ -200,7 +212,7 @@ _ONE = Row(
         Panel(
             "Members and partitions",
             "Members that own nothing, and partitions that nobody owns, are the differences.",
-            Kind.LINES,
+            PanelKind.LINES,
             [
                 Ask(_of_group("evenkeel_group_members"), "members"),
                 Ask(_of_group("evenkeel_group_idle_members"), "members that own nothing"),
@@ -212,7 +224,7 @@ _ONE = Row(
         Panel(
             "Imbalance",
             "Most partitions of a member over the mean, minus 1; and the least that any assignment could have.",
-            Kind.LINES,
+            PanelKind.LINES,
             [
                 Ask(_of_group("evenkeel_group_imbalance_ratio"), "now"),
                 Ask(_of_group("evenkeel_group_imbalance_optimal_ratio"), "least possible"),
@@ -222,45 +234,45 @@ _ONE = Row(
     ],
 )
 
-_REBALANCES = Row(
+_REBALANCES = PanelRow(
     "Rebalances",
     [
         Panel(
             "Rebalances, by the hour",
             f"In the hour before each round: the {_MOST} groups with the most. A group without any has no line.",
-            Kind.LINES,
+            PanelKind.LINES,
             [Ask(_top("evenkeel_group_rebalances_last_hour"), "{{group}}")],
         ),
         Panel(
             "Partitions moved, by the hour",
             "From one owner to another by these rebalances, where that is known.",
-            Kind.LINES,
+            PanelKind.LINES,
             [Ask(_top("evenkeel_group_partitions_moved_last_hour"), "{{group}}")],
         ),
         Panel(
             "Newest decisions",
             f"The {_MOST} groups that decided last, and how long ago.",
-            Kind.TABLE,
+            PanelKind.TABLE,
             [
                 Ask(
                     f"bottomk({_MOST}, time() - max by (group) "
                     f"(evenkeel_group_last_decision_timestamp_seconds{{{_CLUSTER}}}))"
                 )
             ],
-            columns={"group": Column("group"), "Value": Column("decided before", Form.SECONDS)},
+            columns={"group": ExportedColumn("group"), "Value": ExportedColumn("decided before", Form.SECONDS)},
             width=24,
         ),
     ],
 )
 
-_HEALTH = Row(
+_HEALTH = PanelRow(
     "Evenkeel itself",
     [
         Panel(
             "Ages",
             "Of the newest round, by the clocks; and since the server last read a new one, by its steady clock. Both "
             "rise while nothing comes.",
-            Kind.LINES,
+            PanelKind.LINES,
             [
                 Ask("max by (cluster) (evenkeel_round_age_seconds)", "{{cluster}}: round"),
                 Ask("max by (cluster) (evenkeel_batch_age_seconds)", "{{cluster}}: read"),
@@ -271,7 +283,7 @@ _HEALTH = Row(
             "What was not seen",
             "Records that could not be decoded, ranges that were gone before they were read, partitions of the offsets "
             "log that open transactions block.",
-            Kind.LINES,
+            PanelKind.LINES,
             [
                 Ask(f"max(evenkeel_undecoded_records{{{_CLUSTER}}})", "records not decoded"),
                 Ask(f"max(evenkeel_gaps{{{_CLUSTER}}})", "gaps"),
@@ -281,7 +293,7 @@ _HEALTH = Row(
         Panel(
             "Server",
             "Whether the tables can be read.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask("min(evenkeel_lake_readable)")],
             words={0: ("tables cannot be read", RED), 1: ("reads the tables", GREEN)},
             steps=((None, RED), (1, GREEN)),
@@ -292,7 +304,7 @@ _HEALTH = Row(
         Panel(
             "Series left out",
             "Beyond serve.most_series: whole metrics are missing.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask("sum(max by (metric) (evenkeel_series_left_out)) or sum(0 * max(evenkeel_lake_readable))")],
             steps=((None, GREEN), (1, ORANGE)),
             width=8,
@@ -301,7 +313,7 @@ _HEALTH = Row(
         Panel(
             "Interval of the rounds",
             "What the probe is set to.",
-            Kind.NUMBER,
+            PanelKind.NUMBER,
             [Ask(f"max(evenkeel_round_interval_seconds{{{_CLUSTER}}})")],
             unit="s",
             width=8,
@@ -310,7 +322,7 @@ _HEALTH = Row(
     ],
 )
 
-BOARD: Final = Board(
+BOARD: Final = ExportedBoard(
     uid="evenkeel-prometheus",
     title="Evenkeel",
     told="Consumer groups: who should own which partition, who does, how far behind they are. Over /metrics of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.export.board import Ask, Board, Choice, Kind, Panel, Row
+from dashboards.export.board import Ask, Choice, ExportedBoard, Panel, PanelKind, PanelRow
 from dashboards.export.sqlfiles import SECTIONS, Values, clusters, groups
 from streaming.config import Thresholds
 
@@ -15,7 +15,7 @@ _ENGINES: Final = {
 }
 
 
-def board(engine: str, catalog: str | None, schema: str, thresholds: Thresholds) -> Board:
+def board(engine: str, catalog: str | None, schema: str, thresholds: Thresholds) -> ExportedBoard:
     """The board for an engine: "databricks" or "duckdb"."""
     plugin, since = _ENGINES[engine]
     values = Values(
@@ -26,7 +26,7 @@ def board(engine: str, catalog: str | None, schema: str, thresholds: Thresholds)
         thresholds=thresholds,
     )
     rows = [
-        Row(
+        PanelRow(
             f"{section.title}: $group" if all(panel.one_group for panel in section.panels) else section.title,
             [
                 Panel(
@@ -37,7 +37,7 @@ def board(engine: str, catalog: str | None, schema: str, thresholds: Thresholds)
                     columns=panel.columns,
                     width=24 if panel.query in {"groups", "rebalances", "unseen"} else 12,
                     height=10 if panel.query == "groups" else 8,
-                    holds=panel.kind is Kind.LINES,
+                    holds=panel.kind is PanelKind.LINES,
                     without="silent, or nothing" if panel.present else "nothing",
                 )
                 for panel in section.panels
@@ -45,7 +45,7 @@ def board(engine: str, catalog: str | None, schema: str, thresholds: Thresholds)
         )
         for section in SECTIONS
     ]
-    return Board(
+    return ExportedBoard(
         uid=f"evenkeel-{engine}",
         title="Evenkeel (tables)",
         told="Consumer groups: who should own which partition, who does, how far behind they are. Over the Delta "

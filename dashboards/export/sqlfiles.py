@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dashboards.export.board import GREEN, ORANGE, RED, Column, Form, Kind
+from dashboards.export.board import GREEN, ORANGE, RED, ExportedColumn, Form, PanelKind
 from dashboards.query import Query, queries
 from streaming.config import Thresholds
 from streaming.tables import with_parameters
@@ -72,8 +72,8 @@ class SqlPanel:
 
     query: str
     title: str
-    kind: Kind
-    columns: Mapping[str, Column]
+    kind: PanelKind
+    columns: Mapping[str, ExportedColumn]
     present: bool = False
     one_group: bool = False
 
@@ -121,7 +121,7 @@ def groups(values: Values) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class SqlSection:
     """Panels under one heading."""
 
     title: str
@@ -131,70 +131,70 @@ class Section:
 _NUMBER: Final = Form.NUMBER
 
 SECTIONS: Final = (
-    Section(
+    SqlSection(
         "All groups of the cluster",
         [
             SqlPanel(
                 "rounds",
                 "Newest round",
-                Kind.TABLE,
+                PanelKind.TABLE,
                 {
-                    "cluster": Column("cluster"),
-                    "round_time": Column("newest round", Form.AGO),
-                    "interval_ms": Column("interval, ms", _NUMBER),
-                    "groups": Column("groups", _NUMBER),
-                    "held_partitions": Column("log partitions held", _NUMBER),
+                    "cluster": ExportedColumn("cluster"),
+                    "round_time": ExportedColumn("newest round", Form.AGO),
+                    "interval_ms": ExportedColumn("interval, ms", _NUMBER),
+                    "groups": ExportedColumn("groups", _NUMBER),
+                    "held_partitions": ExportedColumn("log partitions held", _NUMBER),
                 },
             ),
             SqlPanel(
                 "alerts",
                 "Firing",
-                Kind.TABLE,
+                PanelKind.TABLE,
                 {
-                    "severity": Column("severity"),
-                    "rule": Column("rule"),
-                    "group_id": Column("group"),
-                    "topic": Column("topic"),
-                    "since": Column("since", Form.TIME),
-                    "message": Column("message"),
+                    "severity": ExportedColumn("severity"),
+                    "rule": ExportedColumn("rule"),
+                    "group_id": ExportedColumn("group"),
+                    "topic": ExportedColumn("topic"),
+                    "since": ExportedColumn("since", Form.TIME),
+                    "message": ExportedColumn("message"),
                 },
                 present=True,
             ),
             SqlPanel(
                 "groups",
                 "Groups, the worst first",
-                Kind.TABLE,
+                PanelKind.TABLE,
                 {
-                    "health": Column("health", _NUMBER, _HEALTH),
-                    "group_id": Column("group"),
-                    "problems": Column("because of"),
-                    "verdict": Column("verdict"),
-                    "lag_total": Column("lag", _NUMBER),
-                    "lag_unknown": Column("partitions with unknown lag", _NUMBER),
-                    "time_behind_seconds_min": Column("behind, at least", Form.SECONDS),
-                    "time_behind_seconds_max": Column("behind, at most", Form.SECONDS),
-                    "members": Column("members", _NUMBER),
-                    "state": Column("state"),
-                    "round_time": Column("as of", Form.AGO),
+                    "health": ExportedColumn("health", _NUMBER, _HEALTH),
+                    "group_id": ExportedColumn("group"),
+                    "problems": ExportedColumn("because of"),
+                    "verdict": ExportedColumn("verdict"),
+                    "lag_total": ExportedColumn("lag", _NUMBER),
+                    "lag_unknown": ExportedColumn("partitions with unknown lag", _NUMBER),
+                    "time_behind_seconds_min": ExportedColumn("behind, at least", Form.SECONDS),
+                    "time_behind_seconds_max": ExportedColumn("behind, at most", Form.SECONDS),
+                    "members": ExportedColumn("members", _NUMBER),
+                    "state": ExportedColumn("state"),
+                    "round_time": ExportedColumn("as of", Form.AGO),
                 },
                 present=True,
             ),
         ],
     ),
-    Section(
+    SqlSection(
         "One group",
         [
             SqlPanel(
                 "verdict",
                 "Newest verdict",
-                Kind.TABLE,
+                PanelKind.TABLE,
                 {
-                    "record_time": Column("decided", Form.TIME),
-                    "strategy": Column("strategy"),
-                    "verdict": Column("verdict"),
-                    "reason": Column("reason"),
-                    "drifted_count": Column("partitions without the expected owner", _NUMBER),
-                    "matching_library": Column("recomputed as"),
+                    "record_time": ExportedColumn("decided", Form.TIME),
+                    "strategy": ExportedColumn("strategy"),
+                    "verdict": ExportedColumn("verdict"),
+                    "reason": ExportedColumn("reason"),
+                    "drifted_count": ExportedColumn("partitions without the expected owner", _NUMBER),
+                    "matching_library": ExportedColumn("recomputed as"),
                 },
                 present=True,
                 one_group=True,
@@ -202,30 +202,30 @@ SECTIONS: Final = (
             SqlPanel(
                 "lag",
                 "Lag",
-                Kind.LINES,
+                PanelKind.LINES,
                 {
-                    "time": Column("time", Form.TIME),
-                    "lag_total": Column("all partitions with a known lag", _NUMBER),
-                    "lag_max": Column("worst partition", _NUMBER),
-                    "unknown": Column("partitions with unknown lag", _NUMBER),
+                    "time": ExportedColumn("time", Form.TIME),
+                    "lag_total": ExportedColumn("all partitions with a known lag", _NUMBER),
+                    "lag_max": ExportedColumn("worst partition", _NUMBER),
+                    "unknown": ExportedColumn("partitions with unknown lag", _NUMBER),
                 },
                 one_group=True,
             ),
             SqlPanel(
                 "partitions",
                 "Partitions",
-                Kind.TABLE,
+                PanelKind.TABLE,
                 {
-                    "topic": Column("topic"),
-                    "partition": Column("partition", _NUMBER),
-                    "lag": Column("lag", _NUMBER),
-                    "lag_status": Column("status"),
-                    "reason": Column("unknown because of"),
-                    "committed_offset": Column("committed", _NUMBER),
-                    "high_watermark": Column("end", _NUMBER),
-                    "client_id": Column("client"),
-                    "client_host": Column("host"),
-                    "round_time": Column("as of", Form.AGO),
+                    "topic": ExportedColumn("topic"),
+                    "partition": ExportedColumn("partition", _NUMBER),
+                    "lag": ExportedColumn("lag", _NUMBER),
+                    "lag_status": ExportedColumn("status"),
+                    "reason": ExportedColumn("unknown because of"),
+                    "committed_offset": ExportedColumn("committed", _NUMBER),
+                    "high_watermark": ExportedColumn("end", _NUMBER),
+                    "client_id": ExportedColumn("client"),
+                    "client_host": ExportedColumn("host"),
+                    "round_time": ExportedColumn("as of", Form.AGO),
                 },
                 present=True,
                 one_group=True,
@@ -233,48 +233,54 @@ SECTIONS: Final = (
             SqlPanel(
                 "members",
                 "Members",
-                Kind.TABLE,
+                PanelKind.TABLE,
                 {
-                    "client_id": Column("client"),
-                    "client_host": Column("host"),
-                    "group_instance_id": Column("instance"),
-                    "partition_count": Column("partitions", _NUMBER),
-                    "record_time": Column("since the decision of", Form.TIME),
+                    "client_id": ExportedColumn("client"),
+                    "client_host": ExportedColumn("host"),
+                    "group_instance_id": ExportedColumn("instance"),
+                    "partition_count": ExportedColumn("partitions", _NUMBER),
+                    "record_time": ExportedColumn("since the decision of", Form.TIME),
                 },
                 present=True,
                 one_group=True,
             ),
         ],
     ),
-    Section(
+    SqlSection(
         "Rebalances",
         [
             SqlPanel(
                 "rebalances",
                 "Decisions of all groups, the newest first",
-                Kind.TABLE,
+                PanelKind.TABLE,
                 {
-                    "record_time": Column("when", Form.TIME),
-                    "group_id": Column("group"),
-                    "kind": Column("kind"),
-                    "strategy": Column("strategy"),
-                    "members": Column("members", _NUMBER),
-                    "partitions_moved": Column("moved", _NUMBER),
-                    "partitions_moved_optimal": Column("fewest possible", _NUMBER),
-                    "unassigned_partition_seconds_min": Column("partition-seconds without owner, at least", _NUMBER),
-                    "verdict": Column("verdict"),
+                    "record_time": ExportedColumn("when", Form.TIME),
+                    "group_id": ExportedColumn("group"),
+                    "kind": ExportedColumn("kind"),
+                    "strategy": ExportedColumn("strategy"),
+                    "members": ExportedColumn("members", _NUMBER),
+                    "partitions_moved": ExportedColumn("moved", _NUMBER),
+                    "partitions_moved_optimal": ExportedColumn("fewest possible", _NUMBER),
+                    "unassigned_partition_seconds_min": ExportedColumn(
+                        "partition-seconds without owner, at least", _NUMBER
+                    ),
+                    "verdict": ExportedColumn("verdict"),
                 },
             )
         ],
     ),
-    Section(
+    SqlSection(
         "Evenkeel itself",
         [
             SqlPanel(
                 "unseen",
                 "Records not decoded, and gaps",
-                Kind.TABLE,
-                {"cluster": Column("cluster"), "kind": Column("kind"), "number": Column("number", _NUMBER)},
+                PanelKind.TABLE,
+                {
+                    "cluster": ExportedColumn("cluster"),
+                    "kind": ExportedColumn("kind"),
+                    "number": ExportedColumn("number", _NUMBER),
+                },
             )
         ],
     ),

@@ -9,23 +9,23 @@ from streaming.advice.due import (
     AGAIN_DAYS,
     DEFINITION,
     PERIOD,
-    Looked,
+    AdvisedDay,
     carried,
     day_before,
     days_due,
     period_of,
     source_rows,
 )
-from streaming.advice.rows import Found, Sources, advice_of_day
+from streaming.advice.rows import AdviceOfDay, AdviceSources, advice_of_day
 from streaming.advice.run import print_advice
 
 __all__ = [
     "AGAIN_DAYS",
     "DEFINITION",
     "PERIOD",
-    "Found",
-    "Looked",
-    "Sources",
+    "AdviceOfDay",
+    "AdviceSources",
+    "AdvisedDay",
     "advice_of_day",
     "carried",
     "day_before",

@@ -26,7 +26,7 @@ AGAIN_DAYS: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class AdvisedDay:
     """What `advice_days` has of a day.
 
     Attributes:
@@ -41,7 +41,7 @@ class Looked:
 
 
 def days_due(
-    history: Mapping[date, int], looked: Mapping[date, Looked], sums: Mapping[date, int], first: date
+    history: Mapping[date, int], looked: Mapping[date, AdvisedDay], sums: Mapping[date, int], first: date
 ) -> list[date]:
     """Days of one cluster to be looked at, the oldest first.
 
@@ -57,7 +57,7 @@ def days_due(
             continue
         before = day_before(looked, day)
         there = looked.get(day)
-        expected = Looked(source_rows(history, day), DEFINITION, 0 if before is None else sums.get(before, 0))
+        expected = AdvisedDay(source_rows(history, day), DEFINITION, 0 if before is None else sums.get(before, 0))
         if there is None or (there.definition <= DEFINITION and there != expected):
             due.append(day)
     return due

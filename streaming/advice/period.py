@@ -8,7 +8,7 @@ from datetime import date
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class MemberChange:
     """A member that joined or left in the period.
 
     Attributes:
@@ -79,7 +79,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class GroupDay:
     """A day of the group's history; times in seconds, None where a figure is not known.
 
     Attributes:
@@ -149,7 +149,7 @@ class Period:
 
     group_id: str
     day: date
-    days: tuple[Day, ...]
+    days: tuple[GroupDay, ...]
     group_type: str | None = None
     protocol_type: str | None = None
     strategy: str | None = None
@@ -157,7 +157,7 @@ class Period:
     static_members: int | None = None
     library: str | None = None
     rebalances: tuple[Rebalance, ...] = ()
-    members: Mapping[str, Member] = field(default_factory=dict)
+    members: Mapping[str, MemberChange] = field(default_factory=dict)
     tried: tuple[Tried, ...] = ()
     produced: Produced | None = None
     empty_since_ms: int | None = None

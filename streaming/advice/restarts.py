@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from streaming.advice.period import Advice, Member, Period, Rebalance
+from streaming.advice.period import Advice, MemberChange, Period, Rebalance
 
 STATIC_LEAST: Final = 4
 """Rebalances that would not have happened, from which on there is advice: two restarts."""
@@ -41,14 +41,14 @@ class Return:
 
     left: Rebalance
     joined: Rebalance
-    member: Member
+    member: MemberChange
     absent_ms: int
 
 
 def returns(period: Period) -> list[Return]:
     """Every return in the period. A member that joins takes the place of the one that has been away the longest."""
     found = []
-    away: dict[tuple[str, str], list[tuple[Rebalance, Member]]] = defaultdict(list)
+    away: dict[tuple[str, str], list[tuple[Rebalance, MemberChange]]] = defaultdict(list)
     for rebalance in period.rebalances:
         for member in _dynamic(period, rebalance.left):
             away[member.client_id, member.client_host].append((rebalance, member))
@@ -131,12 +131,12 @@ def session_timeout(period: Period) -> Advice | None:
     )
 
 
-def _dynamic(period: Period, ids: Iterable[str]) -> list[Member]:
+def _dynamic(period: Period, ids: Iterable[str]) -> list[MemberChange]:
     known = (period.members.get(member_id) for member_id in ids)
     return [member for member in known if member is not None and not member.is_static]
 
 
-def _in_time(left: Rebalance, gone: Member, joined: Rebalance) -> bool:
+def _in_time(left: Rebalance, gone: MemberChange, joined: Rebalance) -> bool:
     timeout = gone.session_timeout_ms
     return timeout is not None and joined.time_ms - left.time_ms <= timeout
 

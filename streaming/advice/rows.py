@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from streaming.advice.due import DEFINITION, PERIOD
-from streaming.advice.period import Advice, Day, Member, Period, Produced, Rebalance, Tried
+from streaming.advice.period import Advice, GroupDay, MemberChange, Period, Produced, Rebalance, Tried
 from streaming.advice.rules import advise
 from streaming.tables import fetched_few, limited, table_named
 
 _FOLDER = Path(__file__).parent
 
-_Kind = TypeVar("_Kind", Member, Produced, Rebalance, Tried)
+_Kind = TypeVar("_Kind", MemberChange, Produced, Rebalance, Tried)
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class AdviceSources:
     """Rows of the period; `group_health` and `rounds` need only its last day."""
 
     group_daily: ds.Dataset
@@ -40,7 +40,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AdviceOfDay:
     """Rows of `advice` for a day, and how many groups were looked at."""
 
     rows: pa.Table
@@ -48,8 +48,8 @@ class Found:
 
 
 def advice_of_day(
-    sources: Sources, before: pa.Table, cluster: str, day: date, period_days: int, parts: int = 1
-) -> Iterator[Found | None]:
+    sources: AdviceSources, before: pa.Table, cluster: str, day: date, period_days: int, parts: int = 1
+) -> Iterator[AdviceOfDay | None]:
     """Find the rows of `advice` for one day of one cluster, one part of its groups after the other.
 
     Args:
@@ -78,7 +78,7 @@ def advice_of_day(
                     rows.append(_row(advice, cluster, period.group_id, day, since, period_days))
     rows += [{**last, "event_date": day, "ended": True, "definition": DEFINITION} for _, last in sorted(held.items())]
     schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
-    yield Found(pa.Table.from_pylist(rows, schema), groups)
+    yield AdviceOfDay(pa.Table.from_pylist(rows, schema), groups)
 
 
 def _follows(day: date, before: date) -> bool:
@@ -114,7 +114,7 @@ def _periods(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any], da
         yield Period(
             group_id=group,
             day=day,
-            days=tuple(Day(**one) for one in row["days"]),
+            days=tuple(GroupDay(**one) for one in row["days"]),
             group_type=row["group_type"],
             protocol_type=row["protocol_type"],
             strategy=row["strategy"],
@@ -124,7 +124,7 @@ def _periods(connection: duckdb.DuckDBPyConnection, given: Mapping[str, Any], da
             empty_since_ms=row["empty_since_ms"],
             offsets_retention_minutes=row["offsets_retention_minutes"],
             rebalances=tuple(map(_rebalance, rebalances[group])),
-            members={one["member_id"]: _made(Member, one) for one in members[group]},
+            members={one["member_id"]: _made(MemberChange, one) for one in members[group]},
             tried=tuple(_made(Tried, one) for one in tried[group]),
             produced=next((_made(Produced, one) for one in produced[group]), None),
         )
@@ -140,7 +140,7 @@ def _made(kind: type[_Kind], row: Mapping[str, Any]) -> _Kind:
 
 
 @contextmanager
-def _with(sources: Sources) -> Iterator[duckdb.DuckDBPyConnection]:
+def _with(sources: AdviceSources) -> Iterator[duckdb.DuckDBPyConnection]:
     with limited() as connection:
         for field in fields(sources):
             connection.register(field.name, getattr(sources, field.name))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from streaming.alerts.commands import check_settings, main, open_targets, print_preview, send_test
 from streaming.alerts.conditions import Conditions
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.feed import Chunk, Feed, Round
-from streaming.alerts.firing import FIRING, PENDING, State, Transition, passed_ms, step
+from streaming.alerts.feed import Chunk, Feed, FeedRound
+from streaming.alerts.firing import FIRING, PENDING, FiringState, Transition, passed_ms, step
 from streaming.alerts.first_start import accept
 from streaming.alerts.rules.expressions import connect_for_many_rows
 from streaming.alerts.rules.rules import LOSES_DATA, TIME_BEHIND, Rule, load_rules
@@ -24,11 +24,11 @@ __all__ = [
     "Chunk",
     "Conditions",
     "Feed",
-    "Round",
+    "FeedRound",
+    "FiringState",
     "Rule",
     "RulesError",
     "Standing",
-    "State",
     "Transition",
     "accept",
     "check_settings",

@@ -13,8 +13,8 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.alerts.decisions import Decided
-from streaming.alerts.delivery.wording import MARKS_WITHIN_MS, BrokerDown, Circumstances, Rebalance
+from streaming.alerts.decisions import TransitionRow
+from streaming.alerts.delivery.wording import MARKS_WITHIN_MS, BrokerDown, Circumstances, DecisionBefore
 from streaming.alerts.firing import FIRING
 from streaming.notes import Mark
 from streaming.tables import DAY, DeltaLake, all_rows, in_memory, table_named
@@ -79,7 +79,7 @@ class Happened:
         self._cluster = cluster
         self._tables: dict[str, DeltaTable] = {}
 
-    def with_circumstances(self, decided: Sequence[Decided], marks: Sequence[Mark]) -> list[Decided]:
+    def with_circumstances(self, decided: Sequence[TransitionRow], marks: Sequence[Mark]) -> list[TransitionRow]:
         """The same transitions; those that fire with what had happened before them.
 
         Raises:
@@ -101,7 +101,7 @@ class Happened:
 
     def _rebalances(
         self, groups: Sequence[str], untils: Sequence[int]
-    ) -> tuple[Mapping[int, Rebalance], Mapping[int, int]]:
+    ) -> tuple[Mapping[int, DecisionBefore], Mapping[int, int]]:
         """The newest rebalance of each group up to a time (ms), and how many coordinators moved; both by place."""
         opened = self._opened("rebalance_churn")
         if opened is None:
@@ -118,7 +118,7 @@ class Happened:
             rows = connection.execute(_NEWEST, asked | {"groups": [*groups]}).fetchall()
             moved = connection.execute(_MOVED, asked | {"within": _BROKERS_WITHIN_MS}).fetchall()
         newest = {
-            place: Rebalance(decision, round(time.timestamp() * 1000), _causes(causes))
+            place: DecisionBefore(decision, round(time.timestamp() * 1000), _causes(causes))
             for place, decision, time, causes in rows
             if decision is not None and time is not None
         }
@@ -177,11 +177,11 @@ def _utc(time: int) -> datetime:
     return datetime.fromtimestamp(time / 1000, UTC)
 
 
-def _at(decided: Decided) -> int:
+def _at(decided: TransitionRow) -> int:
     return decided.since if decided.time is None else decided.time
 
 
-def _of(decided: Decided, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+def _of(decided: TransitionRow, marks: Sequence[Mark]) -> tuple[Mark, ...]:
     at = _at(decided)
     return tuple(
         mark

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 
 from streaming.alerts.delivery.alertmanager import AlertmanagerTarget, is_alertmanager
 from streaming.alerts.delivery.messages import trial_message
-from streaming.alerts.delivery.targets import Target
+from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.preview import preview
 from streaming.alerts.routing.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.run import Alerter
-from streaming.alerts.standby import Turn
+from streaming.alerts.standby import AlerterTurn
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
@@ -24,7 +24,7 @@ from streaming.stores import on_object_store
 _LOG = room_log(__name__)
 
 
-def open_targets(settings: Settings) -> dict[str, Target | AlertmanagerTarget]:
+def open_targets(settings: Settings) -> dict[str, DeliveryTarget | AlertmanagerTarget]:
     """The targets of the settings by name.
 
     Raises:
@@ -35,11 +35,11 @@ def open_targets(settings: Settings) -> dict[str, Target | AlertmanagerTarget]:
     }
 
 
-def _target(name: str, url: str, settings: Settings) -> Target | AlertmanagerTarget:
+def _target(name: str, url: str, settings: Settings) -> DeliveryTarget | AlertmanagerTarget:
     alerts = settings.alerts
     if is_alertmanager(url):
         return AlertmanagerTarget(name, url, alerts.timeout_ms, alerts.resend_ms, settings.cluster)
-    return Target(name, url, alerts.timeout_ms)
+    return DeliveryTarget(name, url, alerts.timeout_ms)
 
 
 def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
@@ -108,7 +108,7 @@ def _run(settings: Settings) -> int:
     rules = load_rules(settings.alerts.rules)
     targets = open_targets(settings)
     # (On an object store the lease keeps others away.)
-    shared = None if on_object_store(settings.lake) else Turn(settings.lake, settings.cluster, time.monotonic)
+    shared = None if on_object_store(settings.lake) else AlerterTurn(settings.lake, settings.cluster, time.monotonic)
     stop, alerter = threading.Event(), Alerter(settings, rules, targets, turn=shared)
 
     def end(_: int) -> None:

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from streaming.alerts.feed import Chunk, Round
-from streaming.alerts.firing import Key, Observed, Seen, Subject
+from streaming.alerts.feed import Chunk, FeedRound
+from streaming.alerts.firing import AlertKey, Observed, RuleRow, Subject
 from streaming.alerts.rules.expressions import connect, fetched
 from streaming.alerts.rules.rules import (
     CLOCK_COLUMNS,
@@ -106,14 +106,14 @@ class Conditions:
                 found[rule.table.name] = found.get(rule.table.name, frozenset()) | read
         return found
 
-    def rounds(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
+    def rounds(self, chunk: Chunk, active: Collection[AlertKey]) -> list[Observed]:
         """Judge a chunk: the news of each of its rounds, in order.
 
         Args:
             chunk: Rounds and rows.
             active: Alerts that are pending or firing: for these, false and NULL are returned too.
         """
-        by_round: list[dict[Key, tuple[tuple[bool, _Age], Seen]]] = [{} for _ in chunk.rounds]
+        by_round: list[dict[AlertKey, tuple[tuple[bool, _Age], RuleRow]]] = [{} for _ in chunk.rounds]
         numbers = [r.number for r in chunk.rounds]
         for rule in self._rules:
             if rule.by_clock or rule.of_events:
@@ -136,7 +136,7 @@ class Conditions:
             for r, found in zip(chunk.rounds, by_round, strict=True)
         ]
 
-    def events(self, rows: Mapping[str, pa.Table], at: Round | None, since: int) -> Observed:
+    def events(self, rows: Mapping[str, pa.Table], at: FeedRound | None, since: int) -> Observed:
         """Judge new rows of events: only true ones are returned, one per rule and subject.
 
         Args:
@@ -144,7 +144,7 @@ class Conditions:
             at: The newest round; None before the first.
             since: Used where there is no round: now, ms.
         """
-        found: dict[Key, tuple[_Age, Seen]] = {}
+        found: dict[AlertKey, tuple[_Age, RuleRow]] = {}
         for rule in self._rules:
             if not rule.of_events or rule.table.name not in rows:
                 continue
@@ -154,7 +154,9 @@ class Conditions:
                     found[key] = (age, seen)
         return replace(_nothing(at, since), seen=tuple(seen for _, seen in found.values()))
 
-    def by_clock(self, cluster: str, newest: pa.Table | None, at: Round | None, since: int, known: ByClock) -> Observed:
+    def by_clock(
+        self, cluster: str, newest: pa.Table | None, at: FeedRound | None, since: int, known: ByClock
+    ) -> Observed:
         """Judge the rules by the clock.
 
         Args:
@@ -184,7 +186,7 @@ class Conditions:
         ]
         return replace(_nothing(at, since), seen=tuple(seen))
 
-    def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[Key]) -> list[tuple[int, _Age, Seen]]:
+    def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[AlertKey]) -> list[tuple[int, _Age, RuleRow]]:
         # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
         value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
         ended = {"ended"} if rule.table.closes else set()
@@ -219,16 +221,16 @@ def _age(rule: Rule, row: Mapping[str, Any]) -> _Age:
     return tuple(_ms(value) if isinstance(value, datetime) else int(value or 0) for value in values)
 
 
-def _seen(rule: Rule, row: Mapping[str, Any]) -> Seen:
+def _seen(rule: Rule, row: Mapping[str, Any]) -> RuleRow:
     subject = _subject(rule, row)
     value = row["_value"]
     if row.get("ended"):
-        return Seen(rule.name, subject, None, gone=True)
+        return RuleRow(rule.name, subject, None, gone=True)
     if not row["_condition"]:
-        return Seen(rule.name, subject, row["_condition"], value=value)
+        return RuleRow(rule.name, subject, row["_condition"], value=value)
     values = {**row, "value": value}
     labels = tuple((name, fill(template, values)) for name, template in rule.labels)
-    return Seen(rule.name, subject, True, value=value, message=fill(rule.message, values), labels=labels)
+    return RuleRow(rule.name, subject, True, value=value, message=fill(rule.message, values), labels=labels)
 
 
 def _subject(rule: Rule, row: Mapping[str, Any]) -> Subject:
@@ -238,7 +240,7 @@ def _subject(rule: Rule, row: Mapping[str, Any]) -> Subject:
     return Subject(entity, key.get("group_id"), key.get("topic"), key.get("partition"))
 
 
-def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) -> list[tuple[int, _Age, Seen]]:
+def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) -> list[tuple[int, _Age, RuleRow]]:
     """A group that ends ends its verdicts too: those that are active or were just found, for any of its topics."""
     if health is None or health.num_rows == 0:
         return []
@@ -246,13 +248,13 @@ def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) 
     for row in health.filter(health["ended"]).select(["group_id", "round"]).to_pylist():
         ended.setdefault(row["group_id"], []).append(row["round"])
     return [
-        (number, (number,), Seen(rule.name, subject, None, gone=True))
+        (number, (number,), RuleRow(rule.name, subject, None, gone=True))
         for subject in subjects
         for number in ended.get(subject.group_id, ())
     ]
 
 
-def _nothing(at: Round | None, since: int) -> Observed:
+def _nothing(at: FeedRound | None, since: int) -> Observed:
     return Observed(None, since, 0) if at is None else Observed(at.number, at.time, at.interval_ms, elapsed=at.elapsed)
 
 

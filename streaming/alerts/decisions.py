@@ -16,7 +16,7 @@ from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.delivery.wording import NOTHING, Circumstances
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
+from streaming.alerts.firing import CLOSED, PENDING, Active, AlertKey, Subject, Transition
 from streaming.alerts.first_start import FirstStart, FirstStartIds
 from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import EVENTS
@@ -46,12 +46,12 @@ class Remembered:
     """
 
     round: int | None
-    active: Mapping[Key, Active]
+    active: Mapping[AlertKey, Active]
     versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class TransitionRow:
     """A transition as a row of the table: what a delivery reports.
 
     Attributes:
@@ -152,7 +152,7 @@ class Decisions:
         now: int,
         late: Sequence[bool],
         versions: Mapping[str, int],
-    ) -> list[Decided]:
+    ) -> list[TransitionRow]:
         """Write transitions, and the round up to which everything is decided; both or neither.
 
         Args:
@@ -193,16 +193,16 @@ class Decisions:
         """Number of the newest known decision."""
         return self._decision
 
-    def after(self, number: int) -> list[Decided]:
+    def after(self, number: int) -> list[TransitionRow]:
         """Transitions of decisions after that one, in order."""
         sql = "SELECT * FROM alerts WHERE cluster = ? AND decision > ? ORDER BY decision, round"
         return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, number])]
 
-    def between(self, begin: int, end: int) -> list[Decided]:
+    def between(self, begin: int, end: int) -> list[TransitionRow]:
         """Transitions decided in a span (ms, without its end), in order, and those of alerts that are active now."""
         return [d for d in self.since(begin) if d.decided < end]
 
-    def since(self, decided: int) -> list[Decided]:
+    def since(self, decided: int) -> list[TransitionRow]:
         """Transitions decided since a time (ms), and those of alerts that are firing now, in order."""
         current = f"SELECT alert_id FROM ({VIEWS['alerts_current']}) AS c"  # noqa: S608 - our own view
         sql = (
@@ -218,7 +218,7 @@ class Decisions:
             return rows
 
 
-def decided_of(cluster: str, transition: Transition, now: int, late: bool) -> Decided:
+def decided_of(cluster: str, transition: Transition, now: int, late: bool) -> TransitionRow:
     """A transition as its future row, for one that cannot be written now."""
     return _decided(_row(cluster, transition, now, late, decision=0))
 
@@ -271,8 +271,8 @@ def _active(row: Mapping[str, Any]) -> Active:
     )
 
 
-def _decided(row: Mapping[str, Any]) -> Decided:
-    return Decided(
+def _decided(row: Mapping[str, Any]) -> TransitionRow:
+    return TransitionRow(
         transition_id=row["transition_id"],
         alert_id=row["alert_id"],
         cluster=row["cluster"],

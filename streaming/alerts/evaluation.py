@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from streaming.alerts.conditions import ByClock, Conditions
 from streaming.alerts.decisions import Remembered
-from streaming.alerts.feed import Chunk, Feed, Round
-from streaming.alerts.firing import FIRING, PENDING, Active, Key, Observed, Seen, State, Transition, step
+from streaming.alerts.feed import Chunk, Feed, FeedRound
+from streaming.alerts.firing import FIRING, PENDING, Active, AlertKey, FiringState, Observed, RuleRow, Transition, step
 from streaming.alerts.new_rows import EventFeed
 from streaming.alerts.rules.rules import SILENT_S, Rule
 
@@ -50,13 +50,13 @@ class Evaluation:
         self._conditions, self._feed, self._events = conditions, feed, events
         self._look_back_ms = look_back_ms
         self._cluster = cluster
-        self._state = State(cluster, self._rules)
+        self._state = FiringState(cluster, self._rules)
         self._found: list[Transition] = []
-        self._left: dict[Key, Seen] = {}
+        self._left: dict[AlertKey, RuleRow] = {}
         self._newest_row: pa.Table | None = None
-        self._newest: Round | None = None
+        self._newest: FeedRound | None = None
         self._has_begun = False
-        self.first: Round | None = None
+        self.first: FeedRound | None = None
         """The first round that was judged since `begin`; None before."""
         self.kept_round: int | None = None
         """The round that the tables record as decided."""
@@ -67,12 +67,12 @@ class Evaluation:
         return self._state.round
 
     @property
-    def newest(self) -> Round | None:
+    def newest(self) -> FeedRound | None:
         """The newest round that was read; None before the first."""
         return self._newest
 
     @property
-    def active(self) -> Mapping[Key, Active]:
+    def active(self) -> Mapping[AlertKey, Active]:
         """Alerts that are pending or firing."""
         return self._state.active
 
@@ -117,14 +117,14 @@ class Evaluation:
 
     def _begin(self, remembered: Remembered) -> None:
         self.kept_round = remembered.round
-        self._state = State(self._cluster, self._rules)
+        self._state = FiringState(self._cluster, self._rules)
         self._newest_row = self._newest = self.first = None
         self._found = []
         pending = [
             a.since_round for a in remembered.active.values() if a.state == PENDING and a.since_round is not None
         ]
         since = None if remembered.round is None else min([remembered.round, *pending])
-        latest: dict[Key, Seen] = {}
+        latest: dict[AlertKey, RuleRow] = {}
         again = True
         for chunk in self._feed.begin(since, self._look_back_ms):
             if self._newest is None and (since is None or chunk.rounds[0].number != since):
@@ -184,7 +184,7 @@ class Evaluation:
         self._state, found = step(self._state, observed)
         return list(found)
 
-    def _judge_all(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
+    def _judge_all(self, chunk: Chunk, active: Collection[AlertKey]) -> list[Observed]:
         rounds = chunk.rows["rounds"]
         self._newest = chunk.rounds[-1]
         self.first = self.first or chunk.rounds[0]
@@ -196,14 +196,14 @@ class Evaluation:
         self._found.extend(found)
 
 
-def _merged(latest: dict[Key, Seen], seen: tuple[Seen, ...]) -> tuple[Seen, ...]:
+def _merged(latest: dict[AlertKey, RuleRow], seen: tuple[RuleRow, ...]) -> tuple[RuleRow, ...]:
     new = {(s.rule, s.subject.entity): s for s in seen}
     return tuple((latest | new).values())
 
 
-def _reconciled(state: State, remembered: Remembered) -> dict[Key, Active]:
+def _reconciled(state: FiringState, remembered: Remembered) -> dict[AlertKey, Active]:
     """The alerts as the tables have them; for pending ones, how long they have held comes from the new count."""
-    found: dict[Key, Active] = {}
+    found: dict[AlertKey, Active] = {}
     for key, alert in remembered.active.items():
         again = state.active.get(key)
         if again is None:

@@ -36,7 +36,7 @@ _SCANNED_FIRST, _SCANNED_AT_ONCE = 25, 400
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class FeedRound:
     """One closed round.
 
     Attributes:
@@ -62,7 +62,7 @@ class Chunk:
         standing: Rows of `group_health` as `Standing.at` gives them; None if no rule needs them.
     """
 
-    rounds: tuple[Round, ...]
+    rounds: tuple[FeedRound, ...]
     rows: Mapping[str, pa.Table] = field(default_factory=dict)
     standing: pa.Table | None = None
 
@@ -161,12 +161,12 @@ class Feed:
         until = rounds[-1].number
         return self._chunk(rounds, {name: table.take(until) for name, table in self._tables.items()})
 
-    def _chunk(self, rounds: tuple[Round, ...], rows: Mapping[str, pa.Table]) -> Chunk:
+    def _chunk(self, rounds: tuple[FeedRound, ...], rows: Mapping[str, pa.Table]) -> Chunk:
         return Chunk(rounds, rows, self._standing.at(rounds, rows["group_health"]) if self._standing else None)
 
     def _rounds(
         self, found: Sequence[DataFile], since: int | None, look_back_ms: int
-    ) -> tuple[int | None, tuple[Round, ...]]:
+    ) -> tuple[int | None, tuple[FeedRound, ...]]:
         """Rounds from one on, or of the last `look_back_ms`.
 
         Returns:
@@ -175,7 +175,7 @@ class Feed:
         """
         table = self._tables["rounds"]
         files = sorted(found, key=newest_first, reverse=True)
-        rounds: list[Round] = []
+        rounds: list[FeedRound] = []
         # The newest files first, until the wanted round is there: it is hardly ever far back.
         for part, left in _in_growing_parts(files):
             rounds = _as_rounds(table.rows(part, None, None), rounds)
@@ -260,18 +260,18 @@ def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
         return fetched(connection, sql).cast(drift.schema)
 
 
-def _as_rounds(rows: pa.Table, known: Sequence[Round] = ()) -> list[Round]:
+def _as_rounds(rows: pa.Table, known: Sequence[FeedRound] = ()) -> list[FeedRound]:
     """The rounds of these rows together with known ones, in order."""
     columns = ("round", "round_time", "interval_ms", "elapsed_ms")
     found = {
-        number: Round(number, round(time.timestamp() * 1000), interval or 0, elapsed)
+        number: FeedRound(number, round(time.timestamp() * 1000), interval or 0, elapsed)
         for number, time, interval, elapsed in zip(*(rows[name].to_pylist() for name in columns), strict=True)
         if number is not None and time is not None
     }
     return sorted({**{r.number: r for r in known}, **found}.values(), key=lambda r: r.number)
 
 
-def _begin(rounds: Sequence[Round], since: int | None, look_back_ms: int) -> int | None:
+def _begin(rounds: Sequence[FeedRound], since: int | None, look_back_ms: int) -> int | None:
     """Index of the round to begin at: by number, or so far back; None if the rounds do not reach it."""
     if since is not None and since <= rounds[-1].number:
         if since < rounds[0].number:
@@ -282,7 +282,7 @@ def _begin(rounds: Sequence[Round], since: int | None, look_back_ms: int) -> int
     return _back(rounds, len(rounds) - 1, look_back_ms, inside=True)
 
 
-def _back(rounds: Sequence[Round], at: int, span_ms: int, *, inside: bool = False) -> int | None:
+def _back(rounds: Sequence[FeedRound], at: int, span_ms: int, *, inside: bool = False) -> int | None:
     """Index of the first round before one at which a span had not begun (`inside`: the earliest in it)."""
     passed = 0
     while at > 0:

@@ -29,7 +29,7 @@ GONE: Final = "gone"
 CLOSED: Final = (RESOLVED, GONE)
 """States that end an occurrence."""
 
-Key: TypeAlias = "tuple[str, str]"
+AlertKey: TypeAlias = "tuple[str, str]"
 """Rule and entity (`Subject.entity`)."""
 
 
@@ -51,7 +51,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RuleRow:
     """One row as one rule sees it.
 
     Attributes:
@@ -88,7 +88,7 @@ class Observed:
     round: int | None
     time: int
     interval_ms: int
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[RuleRow, ...] = ()
     elapsed: int | None = None
 
 
@@ -156,7 +156,7 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class FiringState:
     """Everything known between two rounds of one cluster.
 
     Attributes:
@@ -173,7 +173,7 @@ class State:
     round: int | None = None
     time: int = 0
     elapsed: int | None = None
-    active: Mapping[Key, Active] = field(default_factory=dict)
+    active: Mapping[AlertKey, Active] = field(default_factory=dict)
 
 
 class _Moment(Protocol):
@@ -199,7 +199,7 @@ def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
     return max(0, min(step, SILENT_INTERVALS * after.interval_ms))
 
 
-def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...]]:
+def step(state: FiringState, observed: Observed) -> tuple[FiringState, tuple[Transition, ...]]:
     """Judge one round, or the newest one again (by the clock), in which no time passes.
 
     Alerts whose rule no longer exists are gone. Transitions come in the order of the rows, then those whose `for` is
@@ -249,7 +249,7 @@ def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...
     return state, tuple(found)
 
 
-def _rested(state: State, active: dict[Key, Active], passed: int, observed: Observed) -> list[Transition]:
+def _rested(state: FiringState, active: dict[AlertKey, Active], passed: int, observed: Observed) -> list[Transition]:
     """Resolve alerts over events without a new one for as long as their rule keeps them; changes `active`."""
     found = []
     for key, alert in list(active.items()):
@@ -264,7 +264,7 @@ def _rested(state: State, active: dict[Key, Active], passed: int, observed: Obse
     return found
 
 
-def _begin(cluster: str, rule: Rule, seen: Seen, observed: Observed) -> Active:
+def _begin(cluster: str, rule: Rule, seen: RuleRow, observed: Observed) -> Active:
     return Active(
         subject=seen.subject,
         severity=rule.severity,
@@ -278,7 +278,7 @@ def _begin(cluster: str, rule: Rule, seen: Seen, observed: Observed) -> Active:
     )
 
 
-def _go_on(alert: Active, seen: Seen) -> Active:
+def _go_on(alert: Active, seen: RuleRow) -> Active:
     if seen.condition is None:
         return replace(alert, known=False)
     if alert.state == FIRING:

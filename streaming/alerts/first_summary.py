@@ -10,7 +10,7 @@ from typing import Final
 from apprise import NotifyType
 
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.firing import FIRING, Active, Key
+from streaming.alerts.firing import FIRING, Active, AlertKey
 from streaming.alerts.rules.rules import SEVERITIES, Rule
 from streaming.times import DAY_MS
 
@@ -41,7 +41,9 @@ def reminder_of(cluster: str, message: Message) -> Message:
     return replace(message, subject=f"first start on {cluster}: still nothing is sent", body="\n".join(lines))
 
 
-def summary_of(cluster: str, active: Mapping[Key, Active], always: Collection[str], page: str | None) -> Message | None:
+def summary_of(
+    cluster: str, active: Mapping[AlertKey, Active], always: Collection[str], page: str | None
+) -> Message | None:
     """The summary of what fires; None where nothing does, nor is about to.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.feed import Round
+from streaming.alerts.feed import FeedRound
 from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, table_named
 
 # Files tried for the newest round when all are new to us: nearly always the newest one has it.
@@ -112,7 +112,7 @@ class Liveness:
         waited = self._steady() - self._since
         return waited if self._has_seen_new else max(0.0, waited - self._grace_s)
 
-    def judged(self, newest: Round | None) -> None:
+    def judged(self, newest: FeedRound | None) -> None:
         """Take the newest round that the rules were judged by."""
         if newest is None or newest.elapsed is None:
             return

@@ -9,8 +9,8 @@ from dataclasses import replace
 from queue import SimpleQueue
 
 from streaming.alerts.circumstances import Happened
-from streaming.alerts.decisions import Decided, Decisions
-from streaming.alerts.delivery.deliveries import Known
+from streaming.alerts.decisions import Decisions, TransitionRow
+from streaming.alerts.delivery.deliveries import KnownDeliveries
 from streaming.alerts.delivery.gate import Gate, Present
 from streaming.alerts.delivery.items import Delivery, RetryPolicy
 from streaming.alerts.delivery.messages import Message
@@ -18,7 +18,7 @@ from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.resending import Sender
 from streaming.alerts.delivery.wording import Wording
-from streaming.alerts.firing import Active, Key
+from streaming.alerts.firing import Active, AlertKey
 from streaming.alerts.first_start import FirstStart
 from streaming.alerts.first_summary import KIND as SUMMARY
 from streaming.alerts.first_summary import key_of, reminder_of, summary_of
@@ -124,7 +124,7 @@ class Outgoing:
         """Whether nothing is left to send now, nor to write."""
         return all(queue.idle for queue in self.queues) and self.results.empty()
 
-    def remember(self, known: Mapping[str, Known], decided: Sequence[Decided]) -> None:
+    def remember(self, known: Mapping[str, KnownDeliveries], decided: Sequence[TransitionRow]) -> None:
         """Take what earlier runs have sent."""
         for queue in self.queues:
             queue.remember(known[queue.name].sent, known[queue.name].told_of(decided))
@@ -159,7 +159,7 @@ class Outgoing:
             self._hold()
         self._marks = self._notes.marks()
 
-    def settle(self, decisions: Decisions, active: Mapping[Key, Active], *, settled: bool) -> None:
+    def settle(self, decisions: Decisions, active: Mapping[AlertKey, Active], *, settled: bool) -> None:
         """See whether a first start was accepted, and make its summary once everything was judged.
 
         Args:
@@ -223,12 +223,12 @@ class Outgoing:
         for queue in self.queues:
             queue.judged()
 
-    def offer(self, decided: Sequence[Decided], fresh: bool) -> None:
+    def offer(self, decided: Sequence[TransitionRow], fresh: bool) -> None:
         """Hand transitions to every queue; see `DeliveryQueue.offer`."""
         for queue in self.queues:
             queue.offer(decided, fresh)
 
-    def explained(self, decided: Sequence[Decided]) -> list[Decided]:
+    def explained(self, decided: Sequence[TransitionRow]) -> list[TransitionRow]:
         """The same transitions with what had happened before them.
 
         Raises:

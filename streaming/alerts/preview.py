@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from streaming.alerts.circumstances import Happened
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.alertmanager import AlertmanagerTarget
 from streaming.alerts.delivery.messages import Message, message_of
-from streaming.alerts.delivery.targets import Target
+from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.firing import FIRING
 from streaming.alerts.outgoing import wording_of
 from streaming.alerts.routing.routes import Routing
@@ -33,7 +33,7 @@ ORDER BY decided_time DESC, transition_id LIMIT 1
 def preview(
     settings: Settings,
     rules: Sequence[Rule],
-    targets: Mapping[str, Target | AlertmanagerTarget],
+    targets: Mapping[str, DeliveryTarget | AlertmanagerTarget],
     name: str,
     group: str | None,
     now: int,
@@ -84,13 +84,13 @@ def preview(
         say(f"== {target_name}{held}\n{target.shown(message_now)}")
 
 
-def _newest(settings: Settings, rule: Rule, group: str | None) -> Decided | None:
+def _newest(settings: Settings, rule: Rule, group: str | None) -> TransitionRow | None:
     rows = LakeReader(settings.lake).rows(_NEWEST, {"cluster": settings.cluster, "rule": rule.name, "group": group})
     if not rows:
         return None
     row = rows[0]
     labels = tuple((one["name"], one["value"]) for one in row["labels"] or ())
-    return Decided(
+    return TransitionRow(
         row["transition_id"], row["alert_id"], row["cluster"], row["rule"], row["severity"], row["group_id"],
         row["topic"], row["partition"], labels, FIRING, row["from_state"], _ms(row["since"]),
         None if row["round_time"] is None else _ms(row["round_time"]), row["round"], False, row["value"],
@@ -98,7 +98,7 @@ def _newest(settings: Settings, rule: Rule, group: str | None) -> Decided | None
     )  # fmt: skip
 
 
-def _made_up(settings: Settings, rule: Rule, group: str | None, now: int) -> Decided:
+def _made_up(settings: Settings, rule: Rule, group: str | None, now: int) -> TransitionRow:
     known = {"cluster": settings.cluster, "group_id": group or "some-group", "topic": "some-topic"}
 
     def filled(template: str) -> str:
@@ -106,7 +106,7 @@ def _made_up(settings: Settings, rule: Rule, group: str | None, now: int) -> Dec
 
     keys = set(rule.key)
     about = "group_id" in keys
-    return Decided(
+    return TransitionRow(
         "0" * 32, "1" * 32, settings.cluster, rule.name, rule.severity, known["group_id"] if about else None,
         known["topic"] if "partition" in keys else None, 0 if "partition" in keys else None,
         tuple((name, filled(text)) for name, text in rule.labels), FIRING, None, now, now, None, False, None,

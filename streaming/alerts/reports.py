@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from apprise import NotifyType
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import Message
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.firing import FIRING
@@ -65,7 +65,9 @@ def due(reports: Iterable[Report], cluster: str, now: int) -> list[Due]:
     return found
 
 
-def report_of(one: Due, cluster: str, decided: Sequence[Decided], marks: Sequence[Mark], wording: Wording) -> Message:
+def report_of(
+    one: Due, cluster: str, decided: Sequence[TransitionRow], marks: Sequence[Mark], wording: Wording
+) -> Message:
     """The message of a report.
 
     Args:
@@ -98,8 +100,8 @@ def report_of(one: Due, cluster: str, decided: Sequence[Decided], marks: Sequenc
     return Message(KIND, subject, "\n".join(lines), NotifyType.INFO, fields, links=(page,) if page else ())
 
 
-def _by_rule(fired: Sequence[Decided], ended: dict[str, Decided]) -> list[str]:
-    by_rule: dict[str, list[Decided]] = defaultdict(list)
+def _by_rule(fired: Sequence[TransitionRow], ended: dict[str, TransitionRow]) -> list[str]:
+    by_rule: dict[str, list[TransitionRow]] = defaultdict(list)
     for one in fired:
         by_rule[one.rule].append(one)
     order = sorted(by_rule, key=lambda rule: (-SEVERITIES.index(by_rule[rule][0].severity), -len(by_rule[rule]), rule))
@@ -118,7 +120,7 @@ def _by_rule(fired: Sequence[Decided], ended: dict[str, Decided]) -> list[str]:
     return lines
 
 
-def _name(one: Decided) -> str:
+def _name(one: TransitionRow) -> str:
     return visible(one.group_id if one.group_id is not None else one.cluster, 60)
 
 

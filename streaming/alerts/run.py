@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from streaming.alerts.conditions import ByClock, Conditions
-from streaming.alerts.decisions import Decided, Decisions, decided_of
+from streaming.alerts.decisions import Decisions, TransitionRow, decided_of
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery
 from streaming.alerts.delivery.resending import Sender
@@ -24,7 +24,7 @@ from streaming.alerts.liveness import Liveness, NewestRound
 from streaming.alerts.new_rows import EventFeed
 from streaming.alerts.outgoing import Outgoing
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.standby import Turn
+from streaming.alerts.standby import AlerterTurn
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.alerts.upkeep import Upkeep
 from streaming.config import Settings
@@ -57,7 +57,7 @@ class Alerter:
         targets: Mapping[str, Sender],
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
-        turn: Turn | None = None,
+        turn: AlerterTurn | None = None,
     ) -> None:
         """Prepare; the tables are opened by the first `look`.
 
@@ -85,7 +85,7 @@ class Alerter:
         self._behind = True
         self._offered = 0
         # Written earlier, but not delivered to anybody.
-        self._missed: list[Decided] = []
+        self._missed: list[TransitionRow] = []
         self._trouble = Trouble(steady)
         self._beside = Trouble(steady, "mutes, marks or what preceded an alert", "read")
         # Decided but not written yet, with whether each was found late; and since when.
@@ -128,7 +128,7 @@ class Alerter:
         """Whether nothing is left to deliver."""
         return self._outgoing.idle
 
-    def look(self) -> list[Decided]:
+    def look(self) -> list[TransitionRow]:
         """Look once; returns the decisions. Temporary failures are logged, and retried at the next look.
 
         Raises:
@@ -142,7 +142,7 @@ class Alerter:
         self._upkeep.look()
         self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
-        nothing: list[Decided] = []
+        nothing: list[TransitionRow] = []
         decided = attempt(lambda: self._commit(), nothing)  # noqa: PLW0108 - it has an argument of its own
         self._trouble.end_of_look()
         # What follows only adds to messages, or holds some back: its failure does not say that nothing is judged.
@@ -260,7 +260,7 @@ class Alerter:
     def _is_present(self) -> bool:
         return self._liveness.is_present(self._alerts.late_after_ms / 1000)
 
-    def _commit(self, *, force: bool = False) -> list[Decided]:
+    def _commit(self, *, force: bool = False) -> list[TransitionRow]:
         if self._decisions is None:
             return []
         now = self._ms()
@@ -283,7 +283,7 @@ class Alerter:
             _log_decided(transition)
         return decided
 
-    def _send_directly(self) -> list[Decided]:
+    def _send_directly(self) -> list[TransitionRow]:
         """Deliver transitions that could not be written into `alerts` for a while; they are written later."""
         since = self._unwritten_since
         if not self._unwritten:
@@ -305,7 +305,7 @@ class Alerter:
         self._outgoing.offer(noted, self._is_fresh())
         return noted
 
-    def _offer(self, decided: Sequence[Decided]) -> None:
+    def _offer(self, decided: Sequence[TransitionRow]) -> None:
         left = [d for d in decided if d.transition_id not in self._sent_directly]
         self._outgoing.offer(left, self._is_fresh())
 
@@ -360,7 +360,7 @@ class Alerter:
         return round(self._clock() * 1000)
 
 
-def _log_decided(transition: Decided) -> None:
+def _log_decided(transition: TransitionRow) -> None:
     level = logging.WARNING if transition.state == FIRING else logging.INFO
     if not transition.notifies:
         level = logging.DEBUG

@@ -49,7 +49,7 @@ RELEASED: Final = 1
 """Token of nobody. (Versions begin with 1.)"""
 
 
-class Turn:
+class AlerterTurn:
     """Whose turn it is on one cluster, as one alerter sees it. For one thread."""
 
     def __init__(

@@ -31,7 +31,7 @@ from streaming.alerts import (
     Chunk,
     Conditions,
     Feed,
-    Round,
+    FeedRound,
     Rule,
     Standing,
     connect_for_many_rows,
@@ -48,7 +48,7 @@ _STANDING_ROWS: Final = 400_000
 _ANY_ROUND: Final = 2**63 - 1
 
 
-class Past:
+class ClusterPast:
     """The chunks of one cluster's past."""
 
     def __init__(
@@ -265,15 +265,15 @@ class Past:
         standing.at(first.rounds, health)
         return standing
 
-    def _rounds(self, connection: duckdb.DuckDBPyConnection, after: int) -> list[Round]:
+    def _rounds(self, connection: duckdb.DuckDBPyConnection, after: int) -> list[FeedRound]:
         """The rounds after one, in order."""
-        found: dict[int, Round] = {}
+        found: dict[int, FeedRound] = {}
         columns = ("round", "round_time", "interval_ms", "elapsed_ms")
         rows = self._read(connection, "rounds", after, _ANY_ROUND, None).filter(pc.is_valid(pc.field("round_time")))
         times = pc.cast(pc.cast(rows["round_time"], pa.timestamp("ms", "UTC"), safe=False), pa.int64()).to_pylist()
         lists = [rows[name].to_pylist() if name != "round_time" else times for name in columns]
         for number, time, interval, elapsed in zip(*lists, strict=True):
-            found[number] = Round(number, time, interval or 0, elapsed)
+            found[number] = FeedRound(number, time, interval or 0, elapsed)
         return [found[number] for number in sorted(found)]
 
 
@@ -281,7 +281,7 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _places(before: Round, rounds: Sequence[Round]) -> pa.Table:
+def _places(before: FeedRound, rounds: Sequence[FeedRound]) -> pa.Table:
     """The rounds with their places, and the time that the alerter takes to have passed; for rows to find theirs.
 
     Rows of a round that was passed over come with the next one.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from streaming.alerts import FIRING, Conditions, Rule, State, Transition, step
-from streaming.backtest.past import Past
+from streaming.alerts import FIRING, Conditions, FiringState, Rule, Transition, step
+from streaming.backtest.past import ClusterPast
 
 
 @dataclass(slots=True)
@@ -74,9 +74,9 @@ def replay(lake: str, cluster: str, rules: Sequence[Rule], since_ms: int, heartb
     kept = tuple(rule for rule in rules if not (rule.by_clock or rule.of_events))
     done = Replay(kept, tuple(rule for rule in rules if rule not in kept))
     conditions = Conditions(kept)
-    state = State(cluster, {rule.name: rule for rule in kept})
+    state = FiringState(cluster, {rule.name: rule for rule in kept})
     open_ones: dict[str, Occurrence] = {}
-    for chunk in Past(lake, cluster, kept, conditions, since_ms, heartbeat_ms).chunks():
+    for chunk in ClusterPast(lake, cluster, kept, conditions, since_ms, heartbeat_ms).chunks():
         done.first = done.first or chunk.rounds[0].time
         done.last, done.rounds = chunk.rounds[-1].time, done.rounds + len(chunk.rounds)
         for observed in conditions.rounds(chunk, state.active):

@@ -31,7 +31,7 @@ class Commit:
     lag: int | None
 
 
-def judge(
+def evaluate(
     window: Sequence[Commit], broker_offsets: Sequence[int], current_lag: int, now_ms: int, allowed_lag: int = 0
 ) -> Status:
     """Status of one partition; the first rule that applies wins.

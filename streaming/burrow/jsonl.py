@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from streaming.burrow.evaluator import Commit, judge
+from streaming.burrow.evaluator import Commit, evaluate
 
 # As in Burrow: offsets and times are int64, lags uint64.
 _Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -43,5 +43,5 @@ def status_line(question: dict[str, Any]) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         return {"error": str(error)}
     window = [Commit(commit.offset, commit.timestamp_ms, commit.lag) for commit in asked.window]
-    status = judge(window, asked.broker_offsets, asked.current_lag, asked.now_ms, asked.allowed_lag)
+    status = evaluate(window, asked.broker_offsets, asked.current_lag, asked.now_ms, asked.allowed_lag)
     return {"status": status}

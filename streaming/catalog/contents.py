@@ -26,7 +26,7 @@ from streaming.tables import (
     refuse_features,
 )
 
-State = Literal["ok", "missing", "unreadable"]
+TableState = Literal["ok", "missing", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Contents:
     """
 
     table: str
-    state: State
+    state: TableState
     reason: str | None = None
     rows: int | None = None
     files: int | None = None

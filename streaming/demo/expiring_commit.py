@@ -18,7 +18,7 @@ import struct
 import time
 from collections.abc import Mapping
 
-from streaming.demo.journal import Partition, by_topic
+from streaming.demo.journal import PartitionId, by_topic
 from streaming.exceptions import EvenkeelError
 
 _OFFSET_COMMIT, _VERSION, _CORRELATION = 8, 2, 1
@@ -34,7 +34,7 @@ class CommitRefusedError(EvenkeelError):
     """The broker answered a commit with an error."""
 
 
-def commit_with_retention(bootstrap: str, group: str, offsets: Mapping[Partition, int], *, retention_ms: int) -> None:
+def commit_with_retention(bootstrap: str, group: str, offsets: Mapping[PartitionId, int], *, retention_ms: int) -> None:
     """Commit for a group without members; the offsets expire `retention_ms` after the broker received them.
 
     The request goes to the bootstrap broker, which must be the group's coordinator, as a lone broker always is.
@@ -55,7 +55,7 @@ def commit_with_retention(bootstrap: str, group: str, offsets: Mapping[Partition
         time.sleep(_RETRY_S)
 
 
-def _request(group: str, offsets: Mapping[Partition, int], retention_ms: int) -> bytes:
+def _request(group: str, offsets: Mapping[PartitionId, int], retention_ms: int) -> bytes:
     body = _string(group) + struct.pack(">i", -1) + _string("") + struct.pack(">q", retention_ms)
     topics = by_topic(offsets)
     body += struct.pack(">i", len(topics))
@@ -67,7 +67,7 @@ def _request(group: str, offsets: Mapping[Partition, int], retention_ms: int) ->
     return struct.pack(">i", len(header + body)) + header + body
 
 
-def _ask(bootstrap: str, request: bytes) -> dict[Partition, int]:
+def _ask(bootstrap: str, request: bytes) -> dict[PartitionId, int]:
     host, port = bootstrap.rsplit(":", 1)
     with socket.create_connection((host, int(port)), _TIMEOUT_S) as connection:
         connection.sendall(request)
@@ -91,8 +91,8 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     return received
 
 
-def _errors(answer: bytes) -> dict[Partition, int]:
-    errors: dict[Partition, int] = {}
+def _errors(answer: bytes) -> dict[PartitionId, int]:
+    errors: dict[PartitionId, int] = {}
     (topics,) = struct.unpack_from(">i", answer, 4)
     at = 8
     for _ in range(topics):

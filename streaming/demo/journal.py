@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-Partition = tuple[str, int]
+PartitionId = tuple[str, int]
 """Topic and partition."""
 
 
@@ -58,10 +58,10 @@ class CommitLedger:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._lock = threading.Lock()
-        self._counts: dict[tuple[int, str], dict[Partition, int]] = {}
-        self._offsets: dict[tuple[int, str], dict[Partition, int]] = {}
+        self._counts: dict[tuple[int, str], dict[PartitionId, int]] = {}
+        self._offsets: dict[tuple[int, str], dict[PartitionId, int]] = {}
 
-    def committed(self, story: int, group: str, offsets: Mapping[Partition, int]) -> None:
+    def committed(self, story: int, group: str, offsets: Mapping[PartitionId, int]) -> None:
         """Record one acknowledged commit request."""
         with self._lock:
             counts = self._counts.setdefault((story, group), defaultdict(int))
@@ -70,7 +70,7 @@ class CommitLedger:
                 counts[partition] += 1
                 last[partition] = offset
 
-    def uncertain(self, story: int, group: str, offsets: Mapping[Partition, int]) -> None:
+    def uncertain(self, story: int, group: str, offsets: Mapping[PartitionId, int]) -> None:
         """Record a commit request that was never answered."""
         self._journal.write(story, "uncertain", group=group, partitions=by_topic(offsets))
 
@@ -84,7 +84,7 @@ class CommitLedger:
             self._journal.write(story, "commits", group=group, counts=by_topic(counts), offsets=last)
 
 
-def by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[int, Any]]:
+def by_topic(values: Mapping[PartitionId, Any]) -> dict[str, dict[int, Any]]:
     """Nest values by topic and partition, as JSON needs it."""
     nested: dict[str, dict[int, Any]] = {}
     for (topic, partition), value in sorted(values.items()):

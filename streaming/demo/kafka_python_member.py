@@ -18,7 +18,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import CommitFailedError, KafkaError, RebalanceInProgressError
 from kafka.structs import OffsetAndMetadata
 
-from streaming.demo.journal import CommitLedger, Journal, Partition
+from streaming.demo.journal import CommitLedger, Journal, PartitionId
 from streaming.demo.stage import Stage
 from streaming.lifecycle import on_signals
 
@@ -153,7 +153,7 @@ class KafkaPythonMember:
         positions = {tp: offset for tp, offset in self._positions.items() if tp in assigned}
         if not positions:
             return True
-        offsets: dict[Partition, int] = {(tp.topic, tp.partition): offset for tp, offset in positions.items()}
+        offsets: dict[PartitionId, int] = {(tp.topic, tp.partition): offset for tp, offset in positions.items()}
         story, group = self.settings.story, self.settings.group
         try:
             consumer.commit(

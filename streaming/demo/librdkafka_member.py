@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from streaming.demo.journal import Partition
+from streaming.demo.journal import PartitionId
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage
 
 _POLL_S = 0.5
@@ -50,7 +50,7 @@ class LibrdkafkaMember:
         self.settled = False
         self._stage = stage
         self._leaving = threading.Event()
-        self._positions: dict[Partition, int] = {}
+        self._positions: dict[PartitionId, int] = {}
         self._thread = threading.Thread(target=self._run, daemon=True, name=settings.client_id)
         self._thread.start()
         stage.enter(self)

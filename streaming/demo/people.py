@@ -22,8 +22,8 @@ from assignors.jsonl import assign_line
 from streaming.config import AlertSettings
 from streaming.demo.expectations import Evidence
 from streaming.exceptions import SetupError
-from streaming.explain import tell
-from streaming.notes import Known, mark, mute
+from streaming.explain import verdict_in_words
+from streaming.notes import KnownNames, mark, mute
 
 MUTED = "reports-stuck-rebalance"
 MARKED = "clicks-pile-up"
@@ -56,7 +56,7 @@ def act(lake: str, cluster: str, stop: threading.Event) -> None:
     while not stop.is_set() and time.monotonic() < until:
         try:
             mark(lake, cluster, _MARK, MARKED)
-            mute(lake, cluster, MUTED, "1h", "its consumers are being rebuilt", Known((), ()), "group")
+            mute(lake, cluster, MUTED, "1h", "its consumers are being rebuilt", KnownNames((), ()), "group")
         except (SetupError, OSError):
             stop.wait(0.5)
         else:
@@ -120,7 +120,7 @@ def _explained(evidence: Evidence) -> Iterator[str]:
         yield f"{MARKED} should have drifted"
         return
     row = found[0]
-    told = tell(row, None)
+    told = verdict_in_words(row, None)
     line = told.json(row, None)
     answer = assign_line({name: value for name, value in line.items() if name != "explanation"})
     owners = {(topic, p): member for member, of in answer.get("assignment", {}).items() for topic, p in of}

@@ -41,7 +41,7 @@ class StageOverError(Exception):
     """Raised inside a story when the demo goes quiet or ends: the story stops at that point."""
 
 
-class Member(Protocol):
+class ClientMember(Protocol):
     """A group member with a real client, running in its own threads or processes."""
 
     @property
@@ -102,7 +102,7 @@ class Stage:
         """All groups of the stories that play."""
         self._partitions: dict[str, int] = {}
         self._rates: dict[str, float] = {}
-        self._members: list[Member] = []
+        self._members: list[ClientMember] = []
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._began = time.monotonic()
@@ -125,12 +125,12 @@ class Stage:
 
     # members
 
-    def enter(self, *members: Member) -> None:
+    def enter(self, *members: ClientMember) -> None:
         """Register members, so that they leave at the end."""
         with self._lock:
             self._members.extend(members)
 
-    def exit(self, *members: Member) -> None:
+    def exit(self, *members: ClientMember) -> None:
         """Let members leave their groups at the same time, and wait until they have."""
         leaving = [threading.Thread(target=member.leave, daemon=True) for member in members]
         for thread in leaving:
@@ -236,7 +236,7 @@ class Stage:
         self.admin.close()
         self.journal.close()
 
-    def _on_stage(self) -> list[Member]:
+    def _on_stage(self) -> list[ClientMember]:
         with self._lock:
             return list(self._members)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.doctor.line import Line, State
+from streaming.doctor.line import CheckState, Line
 from streaming.doctor.run import examine
 
-__all__ = ["Line", "State", "examine"]
+__all__ = ["CheckState", "Line", "examine"]

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-State = Literal["ok", "warn", "wrong"]
+CheckState = Literal["ok", "warn", "wrong"]
 """ok: nothing to do. warn: it works, but not as it should, or not for long. wrong: it does not work."""
 
 HIDDEN = "***"
@@ -46,7 +46,7 @@ class Line:
 
     area: str
     what: str
-    state: State
+    state: CheckState
     text: str
 
 

@@ -18,13 +18,13 @@ from rich.console import Console
 from streaming.config import Settings, Thresholds
 from streaming.doctor.alerting import look_at_alerts
 from streaming.doctor.lake import look_at_lake
-from streaming.doctor.line import Line, Redactor, State
+from streaming.doctor.line import CheckState, Line, Redactor
 from streaming.doctor.machine import look_at_machine
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
 from streaming.probe import inspect, looks_of
 from streaming.terminal import printable
 
-Look = Callable[[Settings], Iterator[Line]]
+CheckFunction = Callable[[Settings], Iterator[Line]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Check:
     """
 
     area: str
-    look: Look
+    look: CheckFunction
     limit_s: float
 
 
@@ -66,7 +66,7 @@ CHECKS: Final = (
     Check("alerts", look_at_alerts, 20),
 )
 
-_MARK: Final[dict[State, tuple[str, str]]] = {
+_MARK: Final[dict[CheckState, tuple[str, str]]] = {
     "ok": ("ok   ", "green"),
     "warn": ("warn ", "yellow"),
     "wrong": ("wrong", "red bold"),

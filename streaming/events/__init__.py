@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.events.brokers import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
 from streaming.events.codec import (
-    Rejected,
+    RejectedEvent,
     UnknownType,
     decode_event,
     decode_round,
@@ -39,7 +39,7 @@ from streaming.events.schema import (
     GroupEvent,
     GroupGone,
     LogHold,
-    Retention,
+    RetentionSettings,
     Round,
     RoundClosed,
     RoundOpened,
@@ -96,8 +96,8 @@ __all__ = [
     "GroupEvent",
     "GroupGone",
     "LogHold",
-    "Rejected",
-    "Retention",
+    "RejectedEvent",
+    "RetentionSettings",
     "RocketMQGroupEvent",
     "Round",
     "RoundClosed",

@@ -1,8 +1,8 @@
 """Reading and writing records of `evenkeel.events` and `evenkeel.rounds`, and which of them can be true.
 
 Anybody who may write to the two topics may write anything. A record that contradicts itself, or that no probe could
-have written, is refused as a whole (`Rejected`). Where only an extra is impossible (retention, timestamps, brokers, a
-run) the record counts without it: then that is not known.
+have written, is refused as a whole (`RejectedEvent`). Where only an extra is impossible (retention, timestamps,
+brokers, a run) the record counts without it: then that is not known.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LAST_TIMESTAMP_MS: Final = 253_402_300_799_999  # the end of the year 9999, the
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedEvent:
     """A record that does not follow our schema; it goes to `quarantine`."""
 
     reason: str
@@ -107,62 +107,62 @@ def encode_round(record: Round) -> bytes:
     return _ENCODER.encode(record)
 
 
-def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
+def decode_event(value: bytes | None) -> Event | UnknownType | RejectedEvent:
     """Read one record of `evenkeel.events`; any bytes are allowed."""
     event = _decode(value, _EVENTS, MAX_RECORD_BYTES)
     if isinstance(event, TopicEvent):
         reason = _wrong_topic_event(event)
-        return Rejected(reason) if reason else _with_possible_extras(event)
+        return RejectedEvent(reason) if reason else _with_possible_extras(event)
     if isinstance(event, ClusterTopicEvent):
         reason = _wrong_cluster_topic(event)
-        return Rejected(reason) if reason else event
+        return RejectedEvent(reason) if reason else event
     if isinstance(event, SeenEvent):
         reason = wrong_seen(event)
-        return Rejected(reason) if reason else event
+        return RejectedEvent(reason) if reason else event
     if isinstance(event, SeenGroupEvent | SeenGroupGone):
-        return Rejected(reason) if (reason := _wrong_seen_group(event)) else event
+        return RejectedEvent(reason) if (reason := _wrong_seen_group(event)) else event
     if isinstance(event, RocketMQGroupEvent):
         reason = wrong_rocketmq_group(event)
-        return Rejected(reason) if reason else event
+        return RejectedEvent(reason) if reason else event
     if isinstance(event, (GroupEvent, GroupGone)):
         if not 0 <= event.log_partition < MAX_PARTITIONS:
-            return Rejected(f"log_partition is {event.log_partition}")
+            return RejectedEvent(f"log_partition is {event.log_partition}")
         if not 0 <= event.log_position <= _MAX_OFFSET or not 0 <= event.round <= _MAX_OFFSET:
-            return Rejected(f"log_position is {event.log_position}, round {event.round}")
+            return RejectedEvent(f"log_position is {event.log_position}, round {event.round}")
         producer = event.held_by_producer if isinstance(event, GroupEvent) else None
         if producer is not None and not 0 <= producer <= _MAX_OFFSET:
-            return Rejected(f"held_by_producer is {producer}")
+            return RejectedEvent(f"held_by_producer is {producer}")
         return event
-    return event if isinstance(event, Rejected | UnknownType) else Rejected("not an event")
+    return event if isinstance(event, RejectedEvent | UnknownType) else RejectedEvent("not an event")
 
 
-def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
+def decode_round(value: bytes | None) -> Round | UnknownType | RejectedEvent:
     """Read one record of `evenkeel.rounds`; any bytes are allowed."""
     record = _decode(value, _ROUNDS, _MAX_ROUND_BYTES)
     if isinstance(record, RoundSeen):
         if record.log or record.log_end or record.holds is not None:
-            return Rejected("a round without a log that has log positions")
+            return RejectedEvent("a round without a log that has log positions")
         if not _SOURCE.fullmatch(record.seen_by) or record.seen_by == LOG:
-            return Rejected(f"{visible(record.seen_by, _LONGEST_NAME)} is not a source of groups")
-        return Rejected(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
+            return RejectedEvent(f"{visible(record.seen_by, _LONGEST_NAME)} is not a source of groups")
+        return RejectedEvent(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
     if isinstance(record, RoundClosed):
         if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):
-            return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
+            return RejectedEvent(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
         if not all(0 <= position <= _MAX_OFFSET for position in (*record.log, *record.log_end)):
-            return Rejected("a negative or impossible log position")
+            return RejectedEvent("a negative or impossible log position")
         for hold in record.holds or ():
             if not (0 <= hold.partition < len(record.log) and 0 <= hold.groups <= _MAX_OFFSET):
-                return Rejected(f"a hold of log partition {hold.partition} with {hold.groups} groups")
+                return RejectedEvent(f"a hold of log partition {hold.partition} with {hold.groups} groups")
             if record.log[hold.partition] >= record.log_end[hold.partition]:
-                return Rejected(f"a hold of log partition {hold.partition}, which nothing holds back")
+                return RejectedEvent(f"a hold of log partition {hold.partition}, which nothing holds back")
             if hold.producer_id is not None and not 0 <= hold.producer_id <= _MAX_OFFSET:
-                return Rejected(f"a hold by producer {hold.producer_id}")
-        return Rejected(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
+                return RejectedEvent(f"a hold by producer {hold.producer_id}")
+        return RejectedEvent(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
     if isinstance(record, RoundOpened):
         return _with_possible_run(record)
-    if isinstance(record, UnknownType | Rejected):
+    if isinstance(record, UnknownType | RejectedEvent):
         return record
-    return Rejected("not a round")
+    return RejectedEvent("not a round")
 
 
 def _with_possible_run(record: RoundOpened) -> RoundOpened:
@@ -207,26 +207,26 @@ def _decode(
     value: bytes | None, decoder: msgspec.json.Decoder[Event] | msgspec.json.Decoder[Round], most: int
 ) -> object:
     if value is None:
-        return Rejected("the record has no value")
+        return RejectedEvent("the record has no value")
     if len(value) > most:
-        return Rejected(f"the record has {len(value):,} bytes; no probe writes one of more than {most:,}")
+        return RejectedEvent(f"the record has {len(value):,} bytes; no probe writes one of more than {most:,}")
     try:
         record = decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _unread(value, error)
     if record.v < 1:
-        return Rejected("its schema version is below 1")
+        return RejectedEvent("its schema version is below 1")
     return record
 
 
-def _unread(value: bytes, error: Exception) -> UnknownType | Rejected:
+def _unread(value: bytes, error: Exception) -> UnknownType | RejectedEvent:
     try:
         head = _HEAD.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         head = None
     if head is not None and head.v >= 1 and head.type not in _TYPES:
         return UnknownType(visible(head.type, _LONGEST_NAME))
-    return Rejected(f"not one of our records: {visible(str(error))}")
+    return RejectedEvent(f"not one of our records: {visible(str(error))}")
 
 
 def _with_possible_extras(event: TopicEvent) -> TopicEvent:

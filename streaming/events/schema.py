@@ -259,7 +259,7 @@ class SeenGroupEvent(GroupEvent, frozen=True, tag="group_seen", tag_field="type"
     absent_at: int | None = None
 
 
-class Retention(msgspec.Struct, frozen=True, omit_defaults=True):
+class RetentionSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the settings of a topic say of how long its records are kept.
 
     Attributes:
@@ -330,7 +330,7 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
     stable: tuple[int, ...]
     start: tuple[int, ...]
     racks: tuple[tuple[str, ...], ...] | None = None
-    retention: Retention | None = None
+    retention: RetentionSettings | None = None
     unread: tuple[UnreadTimestamp, ...] = ()
 
 

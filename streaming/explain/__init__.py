@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from streaming.explain.in_words import VerdictInWords, verdict_in_words
 from streaming.explain.partition import PartitionError, read_partition
 from streaming.explain.run import print_explanation
-from streaming.explain.told import Told, tell
 
-__all__ = ["PartitionError", "Told", "print_explanation", "read_partition", "tell"]
+__all__ = ["PartitionError", "VerdictInWords", "print_explanation", "read_partition", "verdict_in_words"]

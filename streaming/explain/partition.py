@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assignors.explain import Place
+from assignors.explain import PartitionId
 from streaming.exceptions import EvenkeelError
 from streaming.terminal import visible
 
@@ -14,7 +14,7 @@ class PartitionError(EvenkeelError):
     """A text is no partition."""
 
 
-def read_partition(text: str) -> Place:
+def read_partition(text: str) -> PartitionId:
     """Read TOPIC/NUMBER; a topic of Kafka has no slash, and the last one counts.
 
     Raises:

@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console
 
 from assignors import Strategy
-from assignors.explain import Place
+from assignors.explain import PartitionId
 from streaming.exceptions import SetupError
-from streaming.explain.told import Told, tell
+from streaming.explain.in_words import VerdictInWords, verdict_in_words
 from streaming.tables import LakeReader
 from streaming.terminal import printable, visible
 
@@ -46,7 +46,7 @@ def print_explanation(
     console: Console,
     group: str,
     generation: int | None = None,
-    place: Place | None = None,
+    place: PartitionId | None = None,
     cluster: str | None = None,
     custom: Mapping[str, Strategy] | None = None,
     *,
@@ -84,7 +84,7 @@ def print_explanation(
     if place is not None:
         found = [row for row in found if row["topic"] in {None, place[0]}] or found[:1]
     for row in found:
-        told = tell(row, place, custom)
+        told = verdict_in_words(row, place, custom)
         if as_json:
             console.out(json.dumps(told.json(row, place), default=_iso), highlight=False)
         else:
@@ -99,7 +99,7 @@ def print_explanation(
         )
 
 
-def _print(console: Console, row: Mapping[str, Any], told: Told) -> None:
+def _print(console: Console, row: Mapping[str, Any], told: VerdictInWords) -> None:
     topic = "" if row["topic"] is None else f"topic {visible(row['topic'])}, "
     console.print(
         f"{visible(row['group_id'])} ({visible(row['cluster'])}), {topic}{_generation(row['generation'])}decision "

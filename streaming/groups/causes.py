@@ -169,7 +169,7 @@ def moved_by_brokers(causes: tuple[Cause, ...], moves: Sequence[CoordinatorMove]
                 f"{move.before}, which was up ({epochs})"
             )
             found.append(cause(BROKER_UP, evidence, **nodes))
-    return in_order([*(one for one in causes if one is not moved), *found]) if found else causes
+    return causes_in_order([*(one for one in causes if one is not moved), *found]) if found else causes
 
 
 def newest_epoch(causes: tuple[Cause, ...]) -> int:
@@ -178,7 +178,7 @@ def newest_epoch(causes: tuple[Cause, ...]) -> int:
     return -1 if moved is None or moved.after is None else int(moved.after)
 
 
-def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+def causes_in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
     """Causes in the order of `CAUSES`; those of one kind stay as they are."""
     return tuple(sorted(causes, key=lambda found: CAUSES.index(found.cause)))
 

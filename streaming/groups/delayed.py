@@ -60,7 +60,7 @@ REASONS: Final = (
 # The tables hold int64.
 _MOST: Final = 2**63 - 1
 
-Partitions = Mapping[str, Mapping[int, PartitionState]]
+PartitionStates = Mapping[str, Mapping[int, PartitionState]]
 
 
 class Stop(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -89,14 +89,14 @@ class Stopped(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     stops: dict[str, dict[int, Stop]]
 
 
-class Newest(msgspec.Struct, frozen=True):
+class NewestTimes(msgspec.Struct, frozen=True):
     """Opening and closing time of the group's newest round, ms; -1 where not certain."""
 
     opened: int
     closed: int
 
 
-def arrived_before(known: PartitionState | None, newest: Newest) -> int | None:
+def arrived_before(known: PartitionState | None, newest: NewestTimes) -> int | None:
     """An offset below which all records had arrived when the partition's last commit was made; None without one.
 
     Args:
@@ -110,7 +110,7 @@ def arrived_before(known: PartitionState | None, newest: Newest) -> int | None:
 
 
 def bounds(
-    stopped: Stopped, partitions: Partitions, newest: Newest, observation: GroupObservation
+    stopped: Stopped, partitions: PartitionStates, newest: NewestTimes, observation: GroupObservation
 ) -> tuple[int | None, int | None, str | None]:
     """What the next round shows of a rebalance.
 
@@ -155,7 +155,7 @@ def forget_stops(waiting: Sequence[Stopped], topic: str) -> None:
             stopped.stops[topic] = dict.fromkeys(stopped.stops[topic], Stop(_MOST))
 
 
-def _between(known: PartitionState | None, newest: Newest, stop: Stop) -> int:
+def _between(known: PartitionState | None, newest: NewestTimes, stop: Stop) -> int:
     """Records that arrived between two rounds inside the time without an owner; 0 if there are not two."""
     if known is None or stop.since < 0 or stop.until < 0:
         return 0
@@ -165,7 +165,7 @@ def _between(known: PartitionState | None, newest: Newest, stop: Stop) -> int:
     return 0 if first is None or last is None else max(0, last - first)
 
 
-def _seen(known: PartitionState, newest: Newest) -> Iterator[tuple[int, int, int]]:
+def _seen(known: PartitionState, newest: NewestTimes) -> Iterator[tuple[int, int, int]]:
     """High watermarks, each with the opening of the last round that saw it and the closing of the first one."""
     marks = known.marks
     yield from zip(marks[::3], marks[1::3], marks[2::3], strict=True)

@@ -1,7 +1,7 @@
 """Verdicts on decisions, for all kinds of groups: their values, their inputs, and the pipeline that a round drives.
 
 The pipeline judges the waiting decisions, limits their total cost and writes their rows. What differs between classic
-and modern groups is behind `Kind`. docs/verdicts.md explains the values.
+and modern groups is behind `GroupKind`. docs/verdicts.md explains the values.
 
 `drift.inputs` are the inputs of a verdict's strategy as a compressed line of `evenkeel assign`. Anyone with the right
 to join a group chooses its number of members, their names and what they claim to own. So the line has a limit, and is
@@ -266,7 +266,7 @@ class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
 _D_contra = TypeVar("_D_contra", contravariant=True)
 
 
-class Kind(Protocol[_D_contra]):
+class GroupKind(Protocol[_D_contra]):
     """How to judge the decisions of one kind of group at a round."""
 
     def judge(self, decision: _D_contra, *, later_is_judged: bool) -> Verdict | None:
@@ -283,7 +283,7 @@ _Decision = TypeVar("_Decision")
 
 
 def write_verdicts(
-    waiting: Sequence[_Decision], kind: Kind[_Decision], observation: GroupObservation, context: Context
+    waiting: Sequence[_Decision], kind: GroupKind[_Decision], observation: GroupObservation, context: Context
 ) -> list[Verdict]:
     """Judge the decisions that can be judged now, and write their rows of `drift` and `what_if`.
 

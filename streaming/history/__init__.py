@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from streaming.history.due import DEFINITION, Span, Written, due_days, due_hours
+from streaming.history.due import DEFINITION, HistorySpan, WrittenSpan, due_days, due_hours
 from streaming.history.rows import Sources, group_days, group_hours, partition_hours, rounds_around
 
 __all__ = [
     "DEFINITION",
+    "HistorySpan",
     "Sources",
-    "Span",
-    "Written",
+    "WrittenSpan",
     "due_days",
     "due_hours",
     "group_days",

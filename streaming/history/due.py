@@ -22,7 +22,7 @@ _GRACE: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class HistorySpan:
     """An hour or a day of one cluster.
 
     Attributes:
@@ -40,7 +40,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSpan:
     """What a table of history has of a span.
 
     Attributes:
@@ -53,8 +53,11 @@ class Written:
 
 
 def due_hours(
-    sources: Mapping[Span, int], written: Mapping[Span, Written], newest: Mapping[str, datetime], now: datetime
-) -> list[Span]:
+    sources: Mapping[HistorySpan, int],
+    written: Mapping[HistorySpan, WrittenSpan],
+    newest: Mapping[str, datetime],
+    now: datetime,
+) -> list[HistorySpan]:
     """Hours to be computed, in the order in which to do it.
 
     Args:
@@ -68,8 +71,8 @@ def due_hours(
         begins with values of the one before, so the one after a late hour is computed again, too. It comes before it:
         wherever the work ends, the earlier one is still due, and brings the later one with it.
     """
-    again: set[Span] = set()
-    new: list[Span] = []
+    again: set[HistorySpan] = set()
+    new: list[HistorySpan] = []
     for span, rows in sources.items():
         if not _is_closed(span, HOUR, newest, now) or not _is_due(rows, written.get(span)):
             continue
@@ -77,15 +80,18 @@ def due_hours(
             new.append(span)
             continue
         again.add(span)
-        after = Span(span.start + HOUR, span.cluster)
+        after = HistorySpan(span.start + HOUR, span.cluster)
         if after in written and after in sources:
             again.add(after)
     return [*sorted(again, key=_order, reverse=True), *sorted(new, key=_order)]
 
 
 def due_days(
-    hourly: Mapping[Span, Written], daily: Mapping[Span, Written], newest: Mapping[str, datetime], now: datetime
-) -> list[Span]:
+    hourly: Mapping[HistorySpan, WrittenSpan],
+    daily: Mapping[HistorySpan, WrittenSpan],
+    newest: Mapping[str, datetime],
+    now: datetime,
+) -> list[HistorySpan]:
     """Days to be computed from hours, the oldest first.
 
     Args:
@@ -102,11 +108,11 @@ def due_days(
     return sorted(due, key=_order)
 
 
-def _order(span: Span) -> tuple[datetime | date, str]:
+def _order(span: HistorySpan) -> tuple[datetime | date, str]:
     return span.start, span.cluster
 
 
-def _is_closed(span: Span, length: timedelta, newest: Mapping[str, datetime], now: datetime) -> bool:
+def _is_closed(span: HistorySpan, length: timedelta, newest: Mapping[str, datetime], now: datetime) -> bool:
     start = span.start
     if not isinstance(start, datetime):
         start = datetime(start.year, start.month, start.day, tzinfo=now.tzinfo)
@@ -115,5 +121,5 @@ def _is_closed(span: Span, length: timedelta, newest: Mapping[str, datetime], no
     return (last is not None and last >= end) or now >= end + timedelta(days=1)
 
 
-def _is_due(source_rows: int, there: Written | None) -> bool:
+def _is_due(source_rows: int, there: WrittenSpan | None) -> bool:
     return there is None or there.source_rows != source_rows or there.definition < DEFINITION

@@ -101,7 +101,7 @@ def clear_torn_start(checkpoint: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CheckpointProgress:
     """How far a checkpoint says that its query is.
 
     Attributes:
@@ -116,7 +116,7 @@ class Standing:
     offsets: dict[str, Any] | None
 
 
-def standing_of(checkpoint: str) -> Standing | None:
+def standing_of(checkpoint: str) -> CheckpointProgress | None:
     """Read the files that every start needs; None where no batch was ever planned, or where we cannot look.
 
     Raises:
@@ -136,9 +136,9 @@ def standing_of(checkpoint: str) -> Standing | None:
     query: str = _lines(checkpoint, "metadata")[0].get("id", "")
     _lines(checkpoint, f"offsets/{planned}")
     if done < 0:
-        return Standing(query, planned, None)
+        return CheckpointProgress(query, planned, None)
     _lines(checkpoint, f"commits/{done}")
-    return Standing(query, planned, _lines(checkpoint, f"offsets/{done}")[-1] if done in offsets else None)
+    return CheckpointProgress(query, planned, _lines(checkpoint, f"offsets/{done}")[-1] if done in offsets else None)
 
 
 def broken_by_spark(checkpoint: str, text: str) -> SetupError | None:

@@ -51,7 +51,7 @@ from streaming.records import (
 OUTPUT_SCHEMA = "rows binary"
 STATE_SCHEMA = "schema_version int, payload binary"
 
-State = tuple[int, bytes]
+PackedState = tuple[int, bytes]
 
 install()  # here, because a worker imports this module before it reads its stream
 
@@ -88,8 +88,8 @@ def _allocation(strategies: tuple[RocketMQStrategy, ...], group: str) -> Allocat
 
 
 def advance_key(
-    key: str, payloads: Iterable[bytes], state: State | None, config: GroupConfig
-) -> tuple[State | None, Rows]:
+    key: str, payloads: Iterable[bytes], state: PackedState | None, config: GroupConfig
+) -> tuple[PackedState | None, Rows]:
     """Advance one key of the operator: a group, a topic, a log partition, or the rounds.
 
     Args:
@@ -132,7 +132,7 @@ def operator(
     def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         packed_state = isinstance(state, ArrowState)
         payloads = state.payloads if packed_state else [payload for frame in frames for payload in frame["payload"]]
-        before: State | None = state.get if state.exists else None
+        before: PackedState | None = state.get if state.exists else None
         after, rows = advance_key(key[0], payloads, before, config)
         if after is not None:
             state.update(after)

@@ -16,7 +16,7 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
-from streaming.job.checkpoint import Standing, broken_by_spark, clear_torn_start, is_empty, standing_of
+from streaming.job.checkpoint import CheckpointProgress, broken_by_spark, clear_torn_start, is_empty, standing_of
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
@@ -301,7 +301,7 @@ def refuse_lost(settings: Settings, checkpoint: str, plan: Rebuild | None) -> No
 _ADDED: Final = frozenset({"broker_members", "member_load", "topics"})
 
 
-def _lost(tables: list[KnownRows], standing: Standing | None) -> list[str]:
+def _lost(tables: list[KnownRows], standing: CheckpointProgress | None) -> list[str]:
     """What the tables should have and do not."""
     gone = [known.table.name for known in tables if not known.is_there]
     if _ADDED.issuperset(gone):

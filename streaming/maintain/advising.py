@@ -20,9 +20,9 @@ from streaming.advice import (
     AGAIN_DAYS,
     DEFINITION,
     PERIOD,
-    Found,
-    Looked,
-    Sources,
+    AdviceOfDay,
+    AdviceSources,
+    AdvisedDay,
     advice_of_day,
     carried,
     day_before,
@@ -90,7 +90,7 @@ class Advising:
         # (A period must be whole: where its rows were deleted, its day is no longer looked at.)
         self._back = min(AGAIN_DAYS, *(keep_days[name] - PERIOD for name in (*_READ, "group_health")))
         self._due: list[Advised] = []
-        self._under_way: Iterator[Found | None] | None = None
+        self._under_way: Iterator[AdviceOfDay | None] | None = None
         self._settled: tuple[frozenset[str], ...] | None = None
         self._created = False
 
@@ -149,8 +149,8 @@ class Advising:
         self._due.pop(0)
         return found.rows.num_rows + 1, size
 
-    def _begun(self, due: Advised) -> Iterator[Found | None]:
-        sources = Sources(
+    def _begun(self, due: Advised) -> Iterator[AdviceOfDay | None]:
+        sources = AdviceSources(
             **{name: self._rows_of(name, due.day, due.day) for name in _READ_LAST},
             **{name: self._rows_of(name, due.period[0], due.day) for name in _READ},
         )
@@ -187,10 +187,10 @@ class Advising:
         history: dict[str, dict[date, int]] = defaultdict(dict)
         for cluster, day, rows in self._asked(_HISTORY, begin, "event_date, sum(source_rows)::BIGINT"):
             history[cluster][day] = rows
-        looked: dict[str, dict[date, Looked]] = defaultdict(dict)
+        looked: dict[str, dict[date, AdvisedDay]] = defaultdict(dict)
         columns = "event_date, max(source_rows), min(definition), max(carried)"
         for cluster, day, *there in self._asked(_DAYS, date.min, columns):
-            looked[cluster][day] = Looked(*there)
+            looked[cluster][day] = AdvisedDay(*there)
         sums: dict[str, dict[date, int]] = defaultdict(dict)
         for (cluster, day), total in carried(self._rows_of(_ADVICE, begin - again, date.max)).items():
             sums[cluster][day] = total

@@ -30,7 +30,7 @@ from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
 from streaming.maintain.sorting import GROUP, Slice, Sorters
 from streaming.maintain.speed import FILE_ROWS, Speed
-from streaming.maintain.turns import Turns
+from streaming.maintain.turns import WorkQueue
 from streaming.stores import cause_of
 from streaming.tables import ALL_TABLES, DAY, VIEWS, Table, advice, limited, table_named
 
@@ -125,7 +125,7 @@ class Maintainer:
         self._now = now
         self._open: dict[str, MaintainedTable] = {}
         self._sorters = Sorters()
-        self._turns = Turns([table.name for table in ALL_TABLES], _HISTORY)
+        self._turns = WorkQueue([table.name for table in ALL_TABLES], _HISTORY)
         self._failed: list[EvenkeelError] = []
         self._held: set[str] = set()
         self._rolled_up = False

@@ -17,9 +17,9 @@ import pyarrow.dataset as ds
 
 from streaming.history import (
     DEFINITION,
+    HistorySpan,
     Sources,
-    Span,
-    Written,
+    WrittenSpan,
     due_days,
     due_hours,
     group_days,
@@ -123,9 +123,9 @@ class RollUps:
         self._keep = keep_days
         self._carry_ms = carry_ms
         self._now = now
-        self._due: list[Span] = []
-        self._source_rows: dict[Span, int] = {}
-        self._incomplete: dict[Span, int] = {}
+        self._due: list[HistorySpan] = []
+        self._source_rows: dict[HistorySpan, int] = {}
+        self._incomplete: dict[HistorySpan, int] = {}
         self._settled: dict[date, tuple[int, datetime]] = {}
         self._created = False
 
@@ -182,7 +182,7 @@ class RollUps:
         then = self._put(_HOURLY, due.day, groups, stale)
         if (pc.sum(groups["source_rows"]).as_py() or 0) != due.source_rows:
             # (Rows whose rounds are nowhere, as after a deleted table. Once more would be for nothing.)
-            self._incomplete[Span(hour, cluster)] = due.source_rows
+            self._incomplete[HistorySpan(hour, cluster)] = due.source_rows
         return RolledUp(first.rows + then.rows, first.size + then.size)
 
     def _do_day(self, due: Day) -> RolledUp:
@@ -217,15 +217,15 @@ class RollUps:
                 if (table := self._opened(name)) is not None:
                     more_files, more_rows = table.weight_of(since, day, bounds)
                     files, rows = files + more_files, rows + more_rows
-        source_rows = self._source_rows.get(Span(hour, cluster), 0)
+        source_rows = self._source_rows.get(HistorySpan(hour, cluster), 0)
         return Hour(cluster, hour, since, steps, with_partitions, files, rows, source_rows)
 
-    def _day(self, span: Span) -> Day:
+    def _day(self, span: HistorySpan) -> Day:
         hourly = self._opened(_HOURLY)
         files = [file for file in hourly.files() if file.day == span.start] if hourly is not None else []
         return Day(span.cluster, span.day, len(files), sum(file.rows for file in files))
 
-    def _look(self, today: date) -> list[Span]:
+    def _look(self, today: date) -> list[HistorySpan]:
         """What is due: hours, then days all of whose hours are done."""
         newest = self._newest_rounds(today)
         now = datetime.fromtimestamp(self._now() / 1000, UTC)
@@ -234,8 +234,8 @@ class RollUps:
         owed = self.owed()
         daily = self._written(_DAILY, min(owed | {first}))
         self._source_rows = {}
-        hours: list[Span] = []
-        days: list[Span] = []
+        hours: list[HistorySpan] = []
+        days: list[HistorySpan] = []
         for day, rows in self._unsettled(first, owed, daily).items():
             # (A row without a valid time belongs to no hour, so its day differs for good: it is opened once an hour.)
             state = (rows, now.replace(minute=0, second=0, microsecond=0))
@@ -253,7 +253,9 @@ class RollUps:
                 days += due_days(_by_day(hourly), daily, newest, now)
         return [*hours, *days]
 
-    def _unsettled(self, first: date, owed: Collection[date], daily: Mapping[Span, Written]) -> dict[date, int]:
+    def _unsettled(
+        self, first: date, owed: Collection[date], daily: Mapping[HistorySpan, WrittenSpan]
+    ) -> dict[date, int]:
         """Days whose source rows, counted by the log, are not all in `group_daily`: with their number."""
         counted: dict[date, int] = defaultdict(int)
         for name in _SOURCES:
@@ -276,27 +278,29 @@ class RollUps:
             found = connection.sql("SELECT cluster, max_by(round_time, round) FROM rounds GROUP BY cluster").fetchall()
         return {cluster: time for cluster, time in found if time is not None}
 
-    def _rows_by_hour(self, day: date) -> dict[Span, int]:
+    def _rows_by_hour(self, day: date) -> dict[HistorySpan, int]:
         """Rows of the sources by hour of a day, but for hours that could not be completed the last time."""
-        counted: dict[Span, int] = defaultdict(int)
+        counted: dict[HistorySpan, int] = defaultdict(int)
         for name, time in _SOURCES.items():
             with limited() as connection:
                 connection.register("source", self._rows_of(name, day, day))
                 sql = f"SELECT cluster, date_trunc('hour', {time}) AS hour, count(*) FROM source GROUP BY ALL"  # noqa: S608
                 for cluster, hour, rows in connection.sql(sql).fetchall():
                     if hour is not None:
-                        counted[Span(hour, cluster)] += rows
+                        counted[HistorySpan(hour, cluster)] += rows
         # (A row's event_date is the day of its time; where somebody else has written it, it need not be.)
         return {span: rows for span, rows in counted.items() if span.day == day and self._incomplete.get(span) != rows}
 
-    def _written(self, name: str, first: date, last: date = date.max) -> dict[Span, Written]:
+    def _written(self, name: str, first: date, last: date = date.max) -> dict[HistorySpan, WrittenSpan]:
         """What a table of history has, by hour or day."""
         start = DAY if name == _DAILY else "hour"
         sql = f"SELECT cluster, {start}, sum(source_rows)::BIGINT, min(definition) FROM history GROUP BY ALL"  # noqa: S608
         with limited() as connection:
             connection.register("history", self._rows_of(name, first, last))
             found = connection.sql(sql).fetchall()
-        return {Span(begin, cluster): Written(rows, definition) for cluster, begin, rows, definition in found}
+        return {
+            HistorySpan(begin, cluster): WrittenSpan(rows, definition) for cluster, begin, rows, definition in found
+        }
 
 
 def _bounds(steps: pa.Table) -> tuple[int, int] | None:
@@ -307,10 +311,10 @@ def _bounds(steps: pa.Table) -> tuple[int, int] | None:
     return bounds["min"], bounds["max"]
 
 
-def _by_day(hourly: Mapping[Span, Written]) -> dict[Span, Written]:
-    days: dict[Span, Written] = {}
+def _by_day(hourly: Mapping[HistorySpan, WrittenSpan]) -> dict[HistorySpan, WrittenSpan]:
+    days: dict[HistorySpan, WrittenSpan] = {}
     for span, there in hourly.items():
-        day = Span(span.day, span.cluster)
-        before = days.get(day, Written(0, there.definition))
-        days[day] = Written(before.source_rows + there.source_rows, min(before.definition, there.definition))
+        day = HistorySpan(span.day, span.cluster)
+        before = days.get(day, WrittenSpan(0, there.definition))
+        days[day] = WrittenSpan(before.source_rows + there.source_rows, min(before.definition, there.definition))
     return days

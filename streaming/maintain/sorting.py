@@ -117,7 +117,7 @@ class Sorter:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SortingStep:
     """One step of a sorting.
 
     Attributes:
@@ -161,7 +161,7 @@ class Sorters:
                 raise
         return sorter.left[0]
 
-    def step(self, opened: MaintainedTable) -> Written:
+    def step(self, opened: MaintainedTable) -> SortingStep:
         """Write the slice that `next_slice` gave.
 
         Raises:
@@ -179,7 +179,7 @@ class Sorters:
             raise
         if sorter.left:
             self._open[name] = sorter
-        return Written(size, () if sorter.left else sorter.sorting.files)
+        return SortingStep(size, () if sorter.left else sorter.sorting.files)
 
 
 def slices_of(table: Table, sorting: Sorting, most_rows: int, folder: Any) -> list[Slice]:

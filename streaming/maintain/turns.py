@@ -13,7 +13,7 @@ LONGEST_S = 600
 """After this time everything that waits has its turn, however much the others still have to do, s."""
 
 
-class Turns:
+class WorkQueue:
     """A queue of names. One that has nothing to do leaves it, and all come back once it is empty, or after a while."""
 
     def __init__(self, names: Sequence[str], last: str, clock: Callable[[], float] = time.monotonic) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.notes.book import NoteBook, Wrote, lift, write_mark, write_mute
-from streaming.notes.commands import Known, checked_mark, mark, mute, print_mutes, unmute
+from streaming.notes.commands import KnownNames, checked_mark, mark, mute, print_mutes, unmute
 from streaming.notes.marks import LONGEST_TEXT, Mark
 from streaming.notes.mutes import GROUP, KINDS, OWNER, RULE, Mute, muting, whole
 
@@ -13,7 +13,7 @@ __all__ = [
     "LONGEST_TEXT",
     "OWNER",
     "RULE",
-    "Known",
+    "KnownNames",
     "Mark",
     "Mute",
     "NoteBook",

@@ -26,7 +26,7 @@ _LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNames:
     """Names that a mute may mean, beside groups, which are looked up in the tables.
 
     Attributes:
@@ -39,7 +39,7 @@ class Known:
 
 
 def mute(
-    lake: str, cluster: str, name: str, given_span: str, reason: str, known: Known, kind: str | None = None
+    lake: str, cluster: str, name: str, given_span: str, reason: str, known: KnownNames, kind: str | None = None
 ) -> str:
     """Mute a group, a rule or a team's groups; returns a sentence.
 
@@ -161,7 +161,7 @@ def checked_mark(
     return Mark(new_id() if mark_id is None else mark_id, cluster, shown, group, made_by, time_ms)
 
 
-def _kind_of(lake: str, cluster: str, name: str, known: Known) -> str:
+def _kind_of(lake: str, cluster: str, name: str, known: KnownNames) -> str:
     if len(name) > 2 and name[0] == name[-1] == "/":
         return GROUP
     teams = [one.team for one in known.owners]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from streaming.offsets_log.codec.decode_json import decode_line
 from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key, partition_for
 from streaming.offsets_log.codec.membership import (
-    Assignment,
-    Subscription,
+    MemberAssignment,
+    MemberSubscription,
     decode_assignment,
     decode_membership,
     decode_subscription,
@@ -35,7 +35,6 @@ from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd
 __all__ = [
     "PADDING",
     "RECORD_TYPES",
-    "Assignment",
     "Bytes",
     "CompactedStretches",
     "Compactor",
@@ -43,13 +42,14 @@ __all__ = [
     "Ints",
     "LeaderEpochs",
     "LogRecord",
+    "MemberAssignment",
+    "MemberSubscription",
     "OffsetCommit",
     "OffsetKey",
     "OtherKey",
     "RecordColumns",
     "Rejected",
     "StretchEnd",
-    "Subscription",
     "UnknownKey",
     "UnknownVersion",
     "UnreadableRecords",

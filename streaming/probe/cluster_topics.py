@@ -17,7 +17,7 @@ from streaming.probe.requests import (
     Refused,
     TopicPlaces,
 )
-from streaming.probe.turns import AskedTopics, ClusterTopic, Turns, in_turn, lists
+from streaming.probe.turns import AskedTopics, ClusterTopic, TopicTurns, in_turn, lists
 
 _LOG = room_log(__name__)
 
@@ -57,7 +57,7 @@ class ClusterTopics:
         self._told: set[str] = set()
 
     def ask(
-        self, brokers: Collection[int], seen: Mapping[str, Topic], turns: Turns, time: int, deadline: Deadline
+        self, brokers: Collection[int], seen: Mapping[str, Topic], turns: TopicTurns, time: int, deadline: Deadline
     ) -> AskedTopics:
         """Ask for the topics whose turn it is; what cannot be learned now is left to a later round.
 

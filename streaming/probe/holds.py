@@ -20,7 +20,7 @@ The same offset below the end in more than this many rounds (over 30 s at the de
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class BlockingProducer:
     """The producer whose open transaction begins at the last stable offset.
 
     Attributes:
@@ -34,7 +34,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class BlockedPartition:
     """A partition of the offsets log whose last stable offset stays the same below its high watermark.
 
     Attributes:
@@ -47,12 +47,12 @@ class Hold:
     position: int
     since: int
     rounds: int
-    holder: Holder | None = None
+    holder: BlockingProducer | None = None
 
 
 def advance_holds(
-    holds: tuple[Hold | None, ...], stable: tuple[int, ...], end: tuple[int, ...], time: int
-) -> tuple[Hold | None, ...]:
+    holds: tuple[BlockedPartition | None, ...], stable: tuple[int, ...], end: tuple[int, ...], time: int
+) -> tuple[BlockedPartition | None, ...]:
     """The holds after one more round.
 
     A last stable offset that moves is no hold, even if it is below the end each time: an application with
@@ -65,23 +65,25 @@ def advance_holds(
         time: The round's time.
     """
     before = holds + (None,) * (len(stable) - len(holds))
-    now: list[Hold | None] = []
+    now: list[BlockedPartition | None] = []
     for hold, position, high in zip(before, stable, end, strict=False):
         if position >= high:
             now.append(None)
         elif hold is not None and hold.position == position:
             now.append(replace(hold, rounds=hold.rounds + 1))
         else:
-            now.append(Hold(position, time, 1))
+            now.append(BlockedPartition(position, time, 1))
     return tuple(now)
 
 
-def lasting(hold: Hold | None) -> Hold | None:
+def lasting(hold: BlockedPartition | None) -> BlockedPartition | None:
     """The hold, if it has lasted long enough to be reported."""
     return hold if hold is not None and hold.rounds > HELD_ROUNDS else None
 
 
-def with_holders(holds: tuple[Hold | None, ...], holders: Mapping[int, Holder]) -> tuple[Hold | None, ...]:
+def with_holders(
+    holds: tuple[BlockedPartition | None, ...], holders: Mapping[int, BlockingProducer]
+) -> tuple[BlockedPartition | None, ...]:
     """The holds with their producers, by partition, as far as they were found."""
     return tuple(
         replace(hold, holder=holders[partition]) if hold is not None and partition in holders else hold
@@ -89,7 +91,9 @@ def with_holders(holds: tuple[Hold | None, ...], holders: Mapping[int, Holder]) 
     )
 
 
-def reported_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterable[int]) -> tuple[LogHold, ...]:
+def reported_holds(
+    holds: tuple[BlockedPartition | None, ...], partitions_of_groups: Iterable[int]
+) -> tuple[LogHold, ...]:
     """The holds as a closing record reports them.
 
     Args:
@@ -112,7 +116,7 @@ def reported_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterabl
     )
 
 
-def recalled_holds(closed: RoundClosed, since: Mapping[int, int]) -> tuple[Hold | None, ...]:
+def recalled_holds(closed: RoundClosed, since: Mapping[int, int]) -> tuple[BlockedPartition | None, ...]:
     """The holds of a closed round, from its records.
 
     How many rounds a short hold has lasted is not recorded, so such a hold counts from the closed round on.
@@ -122,16 +126,18 @@ def recalled_holds(closed: RoundClosed, since: Mapping[int, int]) -> tuple[Hold 
         since: Time since when each partition has been held, from the round's events (all that older probes record).
     """
     known = {hold.partition: hold for hold in closed.holds or ()}
-    found: list[Hold | None] = []
+    found: list[BlockedPartition | None] = []
     for partition, (position, end) in enumerate(zip(closed.log, closed.log_end, strict=True)):
         hold = known.get(partition)
         first = hold.since if hold is not None else since.get(partition)
         if position >= end:
             found.append(None)
         elif first is None:
-            found.append(Hold(position, closed.time, 1))
+            found.append(BlockedPartition(position, closed.time, 1))
         else:
             producer = hold.producer_id if hold is not None else None
-            holder = Holder(producer, hold.transactional_id) if hold is not None and producer is not None else None
-            found.append(Hold(position, first, HELD_ROUNDS + 1, holder))
+            holder = (
+                BlockingProducer(producer, hold.transactional_id) if hold is not None and producer is not None else None
+            )
+            found.append(BlockedPartition(position, first, HELD_ROUNDS + 1, holder))
     return tuple(found)

@@ -25,7 +25,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.preflight import Inspected, More
 from streaming.probe.requests import PartitionRequests
-from streaming.probe.standby import Kind, Tail
+from streaming.probe.standby import RecordKind, Tail
 from streaming.terminal import visible
 
 # A broker that can be reached accepts a connection within milliseconds, across continents within a second.
@@ -251,7 +251,7 @@ def _makers(settings: Settings) -> Iterator[Inspected]:
         newest = tail.newest(_MAKERS_INTERVALS * settings.probe.interval_ms, Deadline.after(_REQUESTS_S))
     finally:
         tail.close()
-    closed = [seen.probe for seen in newest.records if seen.kind is Kind.CLOSED]
+    closed = [seen.probe for seen in newest.records if seen.kind is RecordKind.CLOSED]
     # One that takes over comes once behind the other; two that do not know each other come by turns.
     turns = [probe for before, probe in pairwise(["", *closed]) if probe != before]
     if len(turns) > len(set(turns)):

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.config import Filters
-from streaming.events import Retention
+from streaming.events import RetentionSettings
 from streaming.lifecycle import room_log
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
 from streaming.probe.clients import Connections
 from streaming.probe.cluster_topics import ClusterTopics
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
-from streaming.probe.holds import Hold, Holder, lasting, with_holders
-from streaming.probe.observe import Description, Group, Look, Memory, Topic, topics_of_groups
+from streaming.probe.holds import BlockedPartition, BlockingProducer, lasting, with_holders
+from streaming.probe.observe import Description, GroupsSeen, ListedGroup, Memory, Topic, topics_of_groups
 from streaming.probe.offsets_retention import OffsetsRetention
 from streaming.probe.requests import (
     Committed,
@@ -31,10 +31,10 @@ from streaming.probe.requests import (
     Refused,
     TopicPlaces,
 )
-from streaming.probe.retention import Key, Retentions
+from streaming.probe.retention import RetentionKey, Retentions
 from streaming.probe.seen import SeenGroup, classic_membership, consumer_membership
 from streaming.probe.timestamps import Timestamps
-from streaming.probe.turns import AskedTopics, Turns
+from streaming.probe.turns import AskedTopics, TopicTurns
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -64,7 +64,7 @@ _RETENTIONS_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsLog:
+class OffsetsLogView:
     """The offsets log before a round.
 
     Attributes:
@@ -144,7 +144,7 @@ class KafkaCluster:
         """Requests sent since it was last cleared, by Kafka's name."""
         return self._connections.sent
 
-    def offsets_log(self, deadline: Deadline) -> OffsetsLog:
+    def offsets_log(self, deadline: Deadline) -> OffsetsLogView:
         """Find the offsets log.
 
         Raises:
@@ -158,7 +158,7 @@ class KafkaCluster:
             The log; without leaders, and with nothing but the brokers, where it is not read.
         """
         if not self.reads_log:
-            return OffsetsLog((), self._ask_topics.metadata([], deadline))
+            return OffsetsLogView((), self._ask_topics.metadata([], deadline))
         metadata = self._ask_topics.metadata([self._offsets_topic], deadline)
         places = metadata.topics.get(self._offsets_topic)
         if places is Refused.FORBIDDEN:
@@ -173,9 +173,9 @@ class KafkaCluster:
             raise RoundAbandonedError(message)
         epochs = places.leader_epochs
         known = len(epochs) == len(leaders) and all(epoch >= 0 for epoch in epochs)
-        return OffsetsLog(leaders, metadata, tuple(zip(leaders, epochs, strict=True)) if known else ())
+        return OffsetsLogView(leaders, metadata, tuple(zip(leaders, epochs, strict=True)) if known else ())
 
-    def log_positions(self, log: OffsetsLog, deadline: Deadline) -> LogPositions:
+    def log_positions(self, log: OffsetsLogView, deadline: Deadline) -> LogPositions:
         """Read the end of the log; the high watermark first.
 
         In the other order each commit between the two requests would look like an open transaction.
@@ -193,8 +193,8 @@ class KafkaCluster:
         return LogPositions(tuple([stable[place] for place in partitions]), tuple([end[place] for place in partitions]))
 
     def name_holders(
-        self, log: OffsetsLog, holds: tuple[Hold | None, ...], deadline: Deadline
-    ) -> tuple[Hold | None, ...]:
+        self, log: OffsetsLogView, holds: tuple[BlockedPartition | None, ...], deadline: Deadline
+    ) -> tuple[BlockedPartition | None, ...]:
         """Ask which producer holds the log back, where it is held for longer than transactions last, until it is known.
 
         The producer is known to the partition's leader, its transactional id to the coordinator of its transactions.
@@ -208,21 +208,21 @@ class KafkaCluster:
         if not partitions:
             return holds
         brief = deadline.at_most(_HOLDERS_S)
-        holders: dict[int, Holder] = {}
+        holders: dict[int, BlockingProducer] = {}
         try:
             leaders = {place: leader for place, (leader, _) in partitions.items()}
             for place, starts in self._ask_partitions.open_transactions(leaders, brief).items():
                 producer = starts.get(partitions[place][1])
                 if producer is not None:
-                    holders[place[1]] = Holder(producer)
+                    holders[place[1]] = BlockingProducer(producer)
             producers = {holder.producer_id for holder in holders.values()}
             ids = self._ask_partitions.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
-            holders = {p: Holder(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
+            holders = {p: BlockingProducer(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
         except RoundAbandonedError as error:
             _LOG.info("Could not ask which transaction blocks the offsets log: %s.", error)
         return with_holders(holds, holders)
 
-    def look(self, log: OffsetsLog, memory: Memory, time: int, deadline: Deadline) -> Look:
+    def look(self, log: OffsetsLogView, memory: Memory, time: int, deadline: Deadline) -> GroupsSeen:
         """Observe all watched groups and their topics.
 
         Committed offsets are asked for before the ends of the topics, so that no lag is negative by that order.
@@ -244,7 +244,7 @@ class KafkaCluster:
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
         self._timestamps.see(topics)
         early = {name: found.early for name, found in committed.items() if found.early}
-        return Look(
+        return GroupsSeen(
             groups,
             topics_of,
             descriptions,
@@ -277,7 +277,9 @@ class KafkaCluster:
                 return
             self._timestamps.take(asked, answers)
 
-    def ask_topics(self, log: OffsetsLog, look: Look, turns: Turns, time: int, deadline: Deadline) -> AskedTopics:
+    def ask_topics(
+        self, log: OffsetsLogView, look: GroupsSeen, turns: TopicTurns, time: int, deadline: Deadline
+    ) -> AskedTopics:
         """Observe the topics of the cluster whose turn it is; none where they are not watched.
 
         Raises:
@@ -287,7 +289,7 @@ class KafkaCluster:
             return AskedTopics()
         return self._cluster_topics.ask(log.metadata.brokers, look.topics, turns, time, deadline)
 
-    def offsets_retention(self, log: OffsetsLog, deadline: Deadline) -> int | None:
+    def offsets_retention(self, log: OffsetsLogView, deadline: Deadline) -> int | None:
         """`offsets.retention.minutes` of all brokers, asked once per heartbeat; None if it is not known.
 
         Raises:
@@ -308,7 +310,7 @@ class KafkaCluster:
 
     # -- groups
 
-    def _groups(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> dict[str, Group]:
+    def _groups(self, log: OffsetsLogView, memory: Memory, deadline: Deadline) -> dict[str, ListedGroup]:
         listed = self._ask_groups.list_groups(log.metadata.brokers, deadline)
         groups = self._watched(listed, log, deadline)
         missing = [group for group in memory.topics if group not in groups and self._filters.watches_group(group)]
@@ -316,9 +318,11 @@ class KafkaCluster:
             groups |= self._missed(missing, log, deadline)
         return groups
 
-    def _watched(self, listed: Iterable[Group], log: OffsetsLog, deadline: Deadline) -> dict[str, Group]:
-        groups: dict[str, Group] = {}
-        twice: list[Group] = []
+    def _watched(
+        self, listed: Iterable[ListedGroup], log: OffsetsLogView, deadline: Deadline
+    ) -> dict[str, ListedGroup]:
+        groups: dict[str, ListedGroup] = {}
+        twice: list[ListedGroup] = []
         for group in listed:
             if not self._filters.watches_group(group.group):
                 continue
@@ -332,7 +336,7 @@ class KafkaCluster:
             groups |= {group.group: group for group in twice if coordinators[group.group] == group.node}
         return groups
 
-    def _coordinators(self, groups: Sequence[str], log: OffsetsLog, deadline: Deadline) -> dict[str, int]:
+    def _coordinators(self, groups: Sequence[str], log: OffsetsLogView, deadline: Deadline) -> dict[str, int]:
         """Node ids of the groups' coordinators: the leaders of their log partitions, or whom a broker names.
 
         For a group that we may not describe it is any broker: each refuses it in the same way.
@@ -343,7 +347,7 @@ class KafkaCluster:
         told = self._ask_groups.coordinators(list(dict.fromkeys(groups)), deadline)
         return {group: anyone if isinstance(node, Refused) else node for group, node in told.items()}
 
-    def _missed(self, missing: list[str], log: OffsetsLog, deadline: Deadline) -> dict[str, Group]:
+    def _missed(self, missing: list[str], log: OffsetsLogView, deadline: Deadline) -> dict[str, ListedGroup]:
         """Make sure that groups that no broker listed are gone, and did not only change coordinators.
 
         Between the old coordinator's resignation and the new one's start neither lists a group, and no error shows it.
@@ -358,14 +362,16 @@ class KafkaCluster:
         answers = self._ask_groups.describe_groups(coordinators, deadline)
         self._warn_of_forbidden("Describe on Group", answers)
         hidden = [
-            Group(name, coordinators[name], None, None, None)
+            ListedGroup(name, coordinators[name], None, None, None)
             for name, answer in answers.items()
             if answer is Refused.FORBIDDEN
         ]
         listed = self._ask_groups.list_groups(sorted(set(coordinators.values())), deadline)
         return self._watched([*hidden, *listed], log, deadline)
 
-    def _descriptions(self, groups: Mapping[str, Group], memory: Memory, deadline: Deadline) -> dict[str, Description]:
+    def _descriptions(
+        self, groups: Mapping[str, ListedGroup], memory: Memory, deadline: Deadline
+    ) -> dict[str, Description]:
         # An empty group has no members, so no subscriptions: simple groups cost nothing here. (The epoch at which a
         # consumer group became empty is asked for once.)
         with_members = [
@@ -392,7 +398,7 @@ class KafkaCluster:
         # these were just listed.
         return {name: description for name, description in found.items() if description.state != _DEAD}
 
-    def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Committed]:
+    def _committed(self, groups: Mapping[str, ListedGroup], deadline: Deadline) -> dict[str, Committed]:
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
         first_ends = self._timestamps.first_ends
@@ -428,7 +434,7 @@ class KafkaCluster:
             if places is not Refused.FORBIDDEN
         }
 
-    def _ask_retentions(self, topics: Set[Key], deadline: Deadline) -> None:
+    def _ask_retentions(self, topics: Set[RetentionKey], deadline: Deadline) -> None:
         """Ask the topics whose turn it is for how long they keep their records; no round fails by it."""
         due = self._retentions.due(topics)
         if not due:
@@ -456,7 +462,7 @@ class KafkaCluster:
 
 
 def _seen(
-    groups: Mapping[str, Group], descriptions: Mapping[str, Description], committed: Mapping[str, Committed]
+    groups: Mapping[str, ListedGroup], descriptions: Mapping[str, Description], committed: Mapping[str, Committed]
 ) -> dict[str, SeenGroup]:
     """What a round reports of the groups where it does not read the log."""
     return {
@@ -515,7 +521,7 @@ def _topic(
     places: TopicPlaces | Refused,
     racks: bool,
     offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
-    retention: Retention | None,
+    retention: RetentionSettings | None,
 ) -> Topic:
     assert isinstance(places, TopicPlaces)  # noqa: S101  (the caller has handled the others)
 

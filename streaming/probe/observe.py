@@ -21,7 +21,7 @@ from streaming.events import (
     Event,
     GroupEvent,
     GroupGone,
-    Retention,
+    RetentionSettings,
     RoundClosed,
     SeenGroupEvent,
     SeenGroupGone,
@@ -29,10 +29,10 @@ from streaming.events import (
     UnreadTimestamp,
 )
 from streaming.offsets_log import partition_for
-from streaming.probe.holds import Hold, lasting, recalled_holds
+from streaming.probe.holds import BlockedPartition, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, is_its_turn, reporting, rest_after, rested
-from streaming.probe.seen import Membership, SeenGroup, SeenRound, Telling, Told, tell
-from streaming.probe.turns import AskedTopics, Turns
+from streaming.probe.seen import LastReport, SeenGroup, SeenMembership, SeenRound, Telling, tell
+from streaming.probe.turns import AskedTopics, TopicTurns
 
 _EMPTY = "Empty"
 """State of a group without members."""
@@ -42,7 +42,7 @@ _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ListedGroup:
     """A group as its coordinator lists it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Description:
 
     Attributes:
         state: In Kafka's words.
-        protocol_type: As in `Group`.
+        protocol_type: As in `ListedGroup`.
         subscribed: Topics its members ask for.
         complete: False when that may not be all: coordinators report subscriptions in Stable only, and bytes that are
             not a subscription count for nothing.
@@ -78,7 +78,7 @@ class Description:
     protocol_type: str
     subscribed: frozenset[str]
     complete: bool
-    membership: Membership | None = None
+    membership: SeenMembership | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Topic:
     stable: tuple[int, ...] = ()
     start: tuple[int, ...] = ()
     racks: tuple[tuple[str, ...], ...] | None = None
-    retention: Retention | None = None
+    retention: RetentionSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,11 @@ class Memory:
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    holds: tuple[Hold | None, ...] = ()
+    holds: tuple[BlockedPartition | None, ...] = ()
     rest: Rest = field(default_factory=Rest)
     unread: Mapping[str, int] = field(default_factory=dict)
-    turns: Turns = field(default_factory=Turns)
-    told: Mapping[str, Told] = field(default_factory=dict)
+    turns: TopicTurns = field(default_factory=TopicTurns)
+    told: Mapping[str, LastReport] = field(default_factory=dict)
     source: str | None = None
     brokers: Brokers | None = None
     outdated: int = 0
@@ -149,11 +149,11 @@ class RoundHead:
     number: int
     time: int
     log: tuple[int, ...]
-    holds: tuple[Hold | None, ...]
+    holds: tuple[BlockedPartition | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class GroupsSeen:
     """Everything that a round saw of the watched groups.
 
     Attributes:
@@ -166,7 +166,7 @@ class Look:
         seen: Membership and committed offsets, in a round that does not read the log; empty in every other.
     """
 
-    groups: Mapping[str, Group]
+    groups: Mapping[str, ListedGroup]
     topics_of_groups: Mapping[str, tuple[str, ...]]
     descriptions: Mapping[str, Description]
     topics: Mapping[str, Topic]
@@ -203,7 +203,7 @@ def topics_of_groups(
 
 def round_events(
     head: RoundHead,
-    look: Look,
+    look: GroupsSeen,
     memory: Memory,
     after: Memory,
     filters: Filters,
@@ -251,7 +251,7 @@ def round_events(
 
 def _events_of_group(
     head: RoundHead,
-    look: Look,
+    look: GroupsSeen,
     memory: Memory,
     group: str,
     stretch: tuple[int, int] | None,
@@ -333,7 +333,7 @@ def _topic_event(
     )
 
 
-def seen_round(head: RoundHead, look: Look, memory: Memory, after: Memory, period_ms: int) -> SeenRound:
+def seen_round(head: RoundHead, look: GroupsSeen, memory: Memory, after: Memory, period_ms: int) -> SeenRound:
     """What a round that does not read the log reports of membership and committed offsets.
 
     Args:
@@ -371,7 +371,7 @@ def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
 
 
 def cluster_topic_events(
-    head: RoundHead, asked: AskedTopics, ended: Mapping[str, str], look: Look, memory: Memory
+    head: RoundHead, asked: AskedTopics, ended: Mapping[str, str], look: GroupsSeen, memory: Memory
 ) -> list[tuple[str, ClusterTopicEvent]]:
     """The events of the cluster's topics, each with the topic that keys it, sorted by topic.
 
@@ -411,7 +411,7 @@ def cluster_topic_events(
     return [(event.topic, event) for event in sorted(there + gone, key=lambda event: event.topic)]
 
 
-def _readers(look: Look, topics: Iterable[str]) -> dict[str, list[str]]:
+def _readers(look: GroupsSeen, topics: Iterable[str]) -> dict[str, list[str]]:
     readers: dict[str, list[str]] = {topic: [] for topic in topics}
     if readers:
         for group, of_group in look.topics_of_groups.items():
@@ -421,7 +421,7 @@ def _readers(look: Look, topics: Iterable[str]) -> dict[str, list[str]]:
     return readers
 
 
-def _unknown_readers(look: Look, memory: Memory) -> str | None:
+def _unknown_readers(look: GroupsSeen, memory: Memory) -> str | None:
     """Why groups may read topics that this round does not know of; None when it knows all topics of all groups."""
     found = None
     for name, group in look.groups.items():
@@ -440,7 +440,7 @@ def _is_known(description: Description | None, is_remembered: bool) -> bool:
     return description.complete or (is_remembered and description.state in _REBALANCING)
 
 
-def memory_after(head: RoundHead, look: Look, memory: Memory, turns: Turns | None = None) -> Memory:
+def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: TopicTurns | None = None) -> Memory:
     """What the next round must know, once this one has closed.
 
     Args:
@@ -455,11 +455,11 @@ def memory_after(head: RoundHead, look: Look, memory: Memory, turns: Turns | Non
         head.holds,
         rest_after(memory.rest, _marks(head, look, unread), head.time),
         unread,
-        turns or Turns(),
+        turns or TopicTurns(),
     )
 
 
-def _marks(head: RoundHead, look: Look, unread: Mapping[str, int]) -> dict[str, int]:
+def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict[str, int]:
     """Hashes of groups without members; they live no longer than the process, so Python's own hashes will do."""
     of_topics = {name: hash(topic) for name, topic in look.topics.items()}
     holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
@@ -514,7 +514,11 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             topics.pop(event.group, None)
     recalled = {group: frozenset(names) for group, names in topics.items()}
     return Memory(
-        recalled, recalled_holds(closed, since), turns=Turns(told=told), source=closed.source, brokers=closed.brokers
+        recalled,
+        recalled_holds(closed, since),
+        turns=TopicTurns(told=told),
+        source=closed.source,
+        brokers=closed.brokers,
     )
 
 

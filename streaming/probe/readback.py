@@ -10,7 +10,7 @@ from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, KafkaError
 
 from streaming.config import Settings
-from streaming.events import Event, Rejected, RoundClosed, UnknownType, decode_event, decode_round
+from streaming.events import Event, RejectedEvent, RoundClosed, UnknownType, decode_event, decode_round
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
@@ -128,7 +128,7 @@ def _events(
     }
     for place, offset, _, value in records(consumer, there, deadline):
         event = decode_event(value)
-        if isinstance(event, Rejected | UnknownType) or event.cluster != settings.cluster:
+        if isinstance(event, RejectedEvent | UnknownType) or event.cluster != settings.cluster:
             continue
         first, end = positions.get(event.round, {}).get(str(place.partition), (0, 0))
         if first <= offset < end:

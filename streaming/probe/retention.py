@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from streaming.events import Retention
+from streaming.events import RetentionSettings
 
 TOPICS_A_ROUND: Final = 1_000
 """A cluster of ten thousand topics is known after ten rounds, and no round asks for more than some 100 KB."""
@@ -22,7 +22,7 @@ _KEPT_PERIODS: Final = 3
 """An answer that could not be renewed for so long is not believed any more."""
 
 
-Key: TypeAlias = tuple[str, str | None]
+RetentionKey: TypeAlias = tuple[str, str | None]
 """Name and id of a topic: one that was created again has other settings."""
 
 
@@ -38,10 +38,10 @@ class Retentions:
         """
         self._period = period_s
         self._clock = clock
-        self._due: dict[Key, float] = {}
-        self._known: dict[Key, tuple[float, Retention]] = {}
+        self._due: dict[RetentionKey, float] = {}
+        self._known: dict[RetentionKey, tuple[float, RetentionSettings]] = {}
 
-    def due(self, topics: Collection[Key]) -> list[Key]:
+    def due(self, topics: Collection[RetentionKey]) -> list[RetentionKey]:
         """The topics to ask now; those that were never asked come first."""
         now = self._clock()
         waiting = [topic for topic in topics if self._due.get(topic, 0.0) <= now]
@@ -50,7 +50,7 @@ class Retentions:
             self._known = {topic: known for topic, known in self._known.items() if topic in topics}
         return sorted(waiting, key=lambda topic: self._due.get(topic, 0.0))[:TOPICS_A_ROUND]
 
-    def take(self, answers: Mapping[Key, Retention | None]) -> None:
+    def take(self, answers: Mapping[RetentionKey, RetentionSettings | None]) -> None:
         """Take in answers: None where a topic's settings may not be seen."""
         now = self._clock()
         for topic, retention in answers.items():
@@ -60,12 +60,12 @@ class Retentions:
             else:
                 self._known[topic] = (now, retention)
 
-    def postpone(self, topics: Iterable[Key]) -> None:
+    def postpone(self, topics: Iterable[RetentionKey]) -> None:
         """Ask topics that got no answer again in a while; what they have answered before holds for `_KEPT_PERIODS`."""
         again = self._clock() + min(_AGAIN_S, self._period)
         self._due.update(dict.fromkeys(topics, again))
 
-    def of(self, topic: Key) -> Retention | None:
+    def of(self, topic: RetentionKey) -> RetentionSettings | None:
         """What a topic has answered; None if that is not known, or too old."""
         known = self._known.get(topic)
         if known is None or self._clock() - known[0] > _KEPT_PERIODS * self._period:

@@ -35,10 +35,10 @@ round of a probe on a cluster of large groups, and a client that changes many su
 MOST_OFFSETS: Final = 100_000
 """Offsets of one group in one round: some 2.5 MB."""
 
-Offsets = Mapping[tuple[str, int], int]
+SeenOffsets = Mapping[tuple[str, int], int]
 """Committed offsets by topic and partition."""
 
-Membership = ClassicSeen | ConsumerSeen
+SeenMembership = ClassicSeen | ConsumerSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class SeenGroup:
     """
 
     looked: bool
-    membership: Membership | None = None
-    offsets: Offsets | None = None
+    membership: SeenMembership | None = None
+    offsets: SeenOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LastReport:
     """What was last reported of a group.
 
     Attributes:
@@ -67,7 +67,7 @@ class Told:
     """
 
     membership: int | None = None
-    offsets: Offsets | None = None
+    offsets: SeenOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,14 @@ class SeenRound:
     """What a round reports, by group, and what has been reported with it."""
 
     telling: Mapping[str, Telling] = field(default_factory=dict)
-    told: Mapping[str, Told] = field(default_factory=dict)
+    told: Mapping[str, LastReport] = field(default_factory=dict)
 
 
 def tell(
     cluster: str,
     number: int,
     seen: Mapping[str, SeenGroup],
-    told: Mapping[str, Told],
+    told: Mapping[str, LastReport],
     whole: Iterable[str],
     silent: Iterable[str],
 ) -> SeenRound:
@@ -113,10 +113,10 @@ def tell(
     names = sorted(seen)
     first = number % len(names) if names else 0
     telling: dict[str, Telling] = {}
-    now: dict[str, Told] = {}
+    now: dict[str, LastReport] = {}
     left = MOST_A_ROUND
     for name in (*names[first:], *names[:first]):
-        before = told.get(name, Told())
+        before = told.get(name, LastReport())
         if name in unheard:
             now[name] = before
             continue
@@ -141,11 +141,11 @@ def tell(
             if commits is not None:
                 events.append(commits)
         telling[name] = Telling(looked, tuple(events))
-        now[name] = Told(mark, offsets)
+        now[name] = LastReport(mark, offsets)
     return SeenRound(telling, now)
 
 
-def _fitted(event: Membership) -> tuple[Membership, int]:
+def _fitted(event: SeenMembership) -> tuple[SeenMembership, int]:
     size = len(encode_event(event))
     if size <= MOST_TOLD:
         return event, size
@@ -153,8 +153,8 @@ def _fitted(event: Membership) -> tuple[Membership, int]:
 
 
 def _commits(
-    cluster: str, number: int, group: str, offsets: Offsets, before: Offsets | None, *, whole: bool
-) -> tuple[CommitsSeen | None, Offsets | None]:
+    cluster: str, number: int, group: str, offsets: SeenOffsets, before: SeenOffsets | None, *, whole: bool
+) -> tuple[CommitsSeen | None, SeenOffsets | None]:
     """The event with committed offsets, and what has been reported with it."""
     if before is None or whole:
         news = dict(offsets)

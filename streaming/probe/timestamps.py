@@ -31,7 +31,7 @@ from streaming.events import FIRST_TIMESTAMP_MS, UnreadTimestamp
 from streaming.probe.observe import Topic
 from streaming.probe.requests import FirstFrom
 
-Place: TypeAlias = tuple[str, int]
+PartitionId: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
 Early: TypeAlias = Mapping[str, Sequence[tuple[str, int, int]]]
@@ -142,8 +142,8 @@ class Timestamps:
         self._topics: dict[str, _Known] = {}
         self._most = _FIRST_QUESTIONS
         self._again = 0.0
-        self._open: dict[Place, dict[int, None]] = {}
-        self._finer: dict[Place, dict[int, None]] = {}
+        self._open: dict[PartitionId, dict[int, None]] = {}
+        self._finer: dict[PartitionId, dict[int, None]] = {}
 
     @property
     def first_ends(self) -> Mapping[str, tuple[int, ...]]:
@@ -199,12 +199,12 @@ class Timestamps:
             for group, topics_ in told.items()
         }
 
-    def questions(self) -> list[dict[Place, int]]:
+    def questions(self) -> list[dict[PartitionId, int]]:
         """Timestamps to ask now, by partition; each of the mappings may be one request."""
         now = self._clock()
         if now < self._again:
             return []
-        rows: list[dict[Place, int]] = [{} for _ in range(QUESTIONS_PER_PARTITION)]
+        rows: list[dict[PartitionId, int]] = [{} for _ in range(QUESTIONS_PER_PARTITION)]
         left = self._most
         for waiting in (self._open, self._finer):
             for place, timestamps in waiting.items():
@@ -218,7 +218,7 @@ class Timestamps:
                     left -= 1
         return [row for row in rows if row]
 
-    def take(self, asked: Mapping[Place, int], answers: Mapping[Place, FirstFrom]) -> None:
+    def take(self, asked: Mapping[PartitionId, int], answers: Mapping[PartitionId, FirstFrom]) -> None:
         """Take in the answers to one of the mappings; a partition whose leader refused is missing."""
         self._most = min(MOST_QUESTIONS, 2 * self._most)
         again = self._clock() + _AGAIN_S
@@ -236,7 +236,7 @@ class Timestamps:
         self._most = max(_LEAST_QUESTIONS, self._most // 2)
         self._again = self._clock() + _AGAIN_S
 
-    def _look(self, known: _Known, topic: Topic, place: Place, offset: int, now: int) -> UnreadTimestamp | None:
+    def _look(self, known: _Known, topic: Topic, place: PartitionId, offset: int, now: int) -> UnreadTimestamp | None:
         """What is known of an oldest unread record, if it is enough; otherwise, or to know it better, what to ask."""
         answers = known.answers.get(place[1])
         gap = _gap(answers or (), offset, now)

@@ -62,7 +62,7 @@ class AskedTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class TopicTurns:
     """What the next round must know of the cluster's topics.
 
     Attributes:
@@ -81,7 +81,7 @@ class Turns:
         return min((time for time in self.told.values() if time >= 0), default=None)
 
 
-def lists(turns: Turns, time: int, period_ms: int) -> bool:
+def lists(turns: TopicTurns, time: int, period_ms: int) -> bool:
     """Whether a round asks for the names of all topics.
 
     Args:
@@ -92,7 +92,7 @@ def lists(turns: Turns, time: int, period_ms: int) -> bool:
     return _passed(0, turns.listed, time, period_ms)
 
 
-def in_turn(turns: Turns, listing: Collection[str] | None, time: int, period_ms: int) -> list[str]:
+def in_turn(turns: TopicTurns, listing: Collection[str] | None, time: int, period_ms: int) -> list[str]:
     """The topics to ask for in a round: those that are missing, then those that have waited the longest.
 
     Args:
@@ -113,7 +113,7 @@ def in_turn(turns: Turns, listing: Collection[str] | None, time: int, period_ms:
     return sorted(due, key=lambda name: (name not in urgent, turns.told.get(name, -1), name))[:TOPICS_A_ROUND]
 
 
-def gone(turns: Turns, asked: AskedTopics, watches: Callable[[str], bool]) -> dict[str, str]:
+def gone(turns: TopicTurns, asked: AskedTopics, watches: Callable[[str], bool]) -> dict[str, str]:
     """The topics that are gone with a round, each with the reason: "deleted", "not_visible" or "filtered".
 
     Args:
@@ -132,7 +132,7 @@ def gone(turns: Turns, asked: AskedTopics, watches: Callable[[str], bool]) -> di
     return {name: reason for name, reason in found.items() if turns.told.get(name, -1) >= 0}
 
 
-def turns_after(turns: Turns, asked: AskedTopics, ended: Collection[str], time: int) -> Turns:
+def turns_after(turns: TopicTurns, asked: AskedTopics, ended: Collection[str], time: int) -> TopicTurns:
     """The turns after one more round.
 
     Args:
@@ -153,7 +153,7 @@ def turns_after(turns: Turns, asked: AskedTopics, ended: Collection[str], time: 
             told.pop(name, None)
         else:
             absent[name] = absent.get(name, 0) + 1
-    return Turns(time if asked.listing is not None else turns.listed, told, absent)
+    return TopicTurns(time if asked.listing is not None else turns.listed, told, absent)
 
 
 def _passed(moment: int, before: int, now: int, period_ms: int) -> bool:

@@ -58,7 +58,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenEvents:
     """The events of a round, acknowledged.
 
     Attributes:
@@ -150,7 +150,7 @@ class RoundWriter:
             raise SetupError(message)
         return Opened(ack.offset, ack.timestamp)
 
-    def write(self, opened: Opened, events: Sequence[tuple[str, Event]], deadline: Deadline) -> Written:
+    def write(self, opened: Opened, events: Sequence[tuple[str, Event]], deadline: Deadline) -> WrittenEvents:
         """Write the events, each with its key, and wait for all acknowledgements.
 
         Their timestamp is the round's time, so that their retention does not depend on the probe's clock either.
@@ -182,12 +182,12 @@ class RoundWriter:
                 first, end = known.get(record.partition, (record.offset, record.offset))
                 known[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
         groups = {event.group for _, event in events if not isinstance(event, ClusterTopicEvent)}
-        return Written(_named(positions), len(groups), len(acks), _named(resting), size)
+        return WrittenEvents(_named(positions), len(groups), len(acks), _named(resting), size)
 
     def close_round(
         self,
         opened: Opened,
-        written: Written,
+        written: WrittenEvents,
         log: tuple[tuple[int, ...], tuple[int, ...]] | None,
         cluster_id: str | None,
         deadline: Deadline,

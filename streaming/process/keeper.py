@@ -44,7 +44,7 @@ class HeldElsewhereError(SetupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedLease:
     """A lease that a process wants.
 
     Attributes:
@@ -67,7 +67,7 @@ _watched: dict[tuple[str, str], tuple[Hashable, float]] = {}
 
 @contextmanager
 def leased(
-    wanted: Wanted, is_gone: Callable[[str], bool], took: Callable[[str], None], ttl_s: float = TTL_S
+    wanted: WantedLease, is_gone: Callable[[str], bool], took: Callable[[str], None], ttl_s: float = TTL_S
 ) -> Iterator[Callable[[], None]]:
     """Hold a lease.
 
@@ -118,7 +118,7 @@ def _seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-def _take(lease: Lease, wanted: Wanted) -> None:
+def _take(lease: Lease, wanted: WantedLease) -> None:
     other = lease.attempt()
     if other is None:
         return

@@ -26,7 +26,7 @@ from typing import TextIO
 from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.places import open_private, private_folder
-from streaming.process.keeper import HeldElsewhereError, Loss, Wanted, leased
+from streaming.process.keeper import HeldElsewhereError, Loss, WantedLease, leased
 from streaming.process.lease_store import holder_in_store
 from streaming.stores import on_object_store
 
@@ -72,7 +72,7 @@ def only_one(what: str, lake: str, cluster: str | None, *, wait: bool = True) ->
             yield _nothing
             return
         left = _token_in(file)
-        wanted = Wanted(lake, "/".join(filter(None, ("_locks", cluster, f"{what}.json"))), _LOSS[what], wait)
+        wanted = WantedLease(lake, "/".join(filter(None, ("_locks", cluster, f"{what}.json"))), _LOSS[what], wait)
         try:
             with leased(wanted, lambda token: token == left != "", lambda token: _write(file, token)) as check:
                 yield check

@@ -66,7 +66,7 @@ class TopicRoute(msgspec.Struct, frozen=True):
     topicQueueMappingByBroker: dict[str, Any] | None = None  # noqa: N815
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class SubscriptionData(msgspec.Struct, frozen=True):
     """`SubscriptionData`."""
 
     topic: str = ""
@@ -75,7 +75,7 @@ class Subscription(msgspec.Struct, frozen=True):
     subVersion: int = -1  # noqa: N815
 
 
-class Connection(msgspec.Struct, frozen=True):
+class ClientConnection(msgspec.Struct, frozen=True):
     """A client's connection to a broker. `version` is an ordinal."""
 
     clientId: str | None = None  # noqa: N815
@@ -87,8 +87,8 @@ class Connection(msgspec.Struct, frozen=True):
 class ConsumerConnection(msgspec.Struct, frozen=True):
     """Answer to GET_CONSUMER_CONNECTION_LIST."""
 
-    connectionSet: list[Connection]  # noqa: N815
-    subscriptionTable: dict[str, Subscription] = {}  # noqa: N815
+    connectionSet: list[ClientConnection]  # noqa: N815
+    subscriptionTable: dict[str, SubscriptionData] = {}  # noqa: N815
     consumeType: str | None = None  # noqa: N815
     messageModel: str | None = None  # noqa: N815
     consumeFromWhere: str | None = None  # noqa: N815
@@ -116,7 +116,7 @@ class RunningInfo(msgspec.Struct, frozen=True):
     """Answer of a client to GET_CONSUMER_RUNNING_INFO."""
 
     properties: dict[str, str | int | bool | None] = {}
-    subscriptionSet: list[Subscription] | None = None  # noqa: N815
+    subscriptionSet: list[SubscriptionData] | None = None  # noqa: N815
     mqTable: dict[str, ProcessQueue] | None = None  # noqa: N815
     mqPopTable: dict[str, ProcessQueue] | None = None  # noqa: N815
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from streaming.burrow import Commit, Status, judge
+from streaming.burrow import Commit, Status, evaluate
 from streaming.serve.model import Cluster, Model, Snapshot
 
 # Burrow's default for `intervals`: commits of a window, and end offsets.
@@ -195,7 +195,7 @@ def _status(model: Model, request: Request, snapshot: Snapshot, *, show_all: boo
 
 def _judged(topic: str, number: int, one: _Partition, cluster: Cluster, held_since: datetime) -> dict[str, Any]:
     window = [Commit(commit["offset"], commit["timestamp"], commit["lag"]) for commit in one.window]
-    status = judge(window, one.ends, one.lag, cluster.round_ms)
+    status = evaluate(window, one.ends, one.lag, cluster.round_ms)
     # A single commit spans no time, so any lag behind it would be STOP. Where it is from the time that is held, there
     # may have been others before, and the next ones will tell.
     if len(window) == 1 and one.last_commit is not None and one.last_commit > held_since:

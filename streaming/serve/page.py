@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from dashboards import Answer, Site, assets, segments
+from dashboards import RenderedPage, Site, assets, segments
 from streaming.serve.problems import problem
 
 __all__ = ["page", "routes"]
@@ -42,7 +42,7 @@ async def page(site: Site, request: Request) -> Response:
     return _sent(request, answer or site.missing(path, _NOTHING))
 
 
-def _sent(request: Request, answer: Answer) -> Response:
+def _sent(request: Request, answer: RenderedPage) -> Response:
     headers = {"ETag": answer.tag, "Vary": "Accept-Encoding"}
     if answer.status == 200 and answer.tag in request.headers.get("if-none-match", ""):
         return Response(None, 304, headers)

@@ -19,7 +19,7 @@ from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
-from streaming.serve.slow_clients import Connection
+from streaming.serve.slow_clients import TimedConnection
 
 _LOG = room_log(__name__)
 
@@ -81,7 +81,7 @@ def _run(settings: Settings) -> NoReturn:
 def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Connection,
+        http=TimedConnection,
         ws="none",
         lifespan="off",
         log_config=None,

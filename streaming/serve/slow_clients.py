@@ -9,12 +9,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["Connection", "SharedBody"]
+__all__ = ["SharedBody", "TimedConnection"]
 
 _SLICE: Final = 64 * 1024
 
 
-class Connection(H11Protocol):
+class TimedConnection(H11Protocol):
     """uvicorn's connection, which by itself waits for ever for a head and for a reader.
 
     Without these limits a client that opens connections and says nothing would use up `limit_concurrency`.

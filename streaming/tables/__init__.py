@@ -36,7 +36,7 @@ from streaming.tables.lake import (
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
 from streaming.tables.memory import fetched_few, in_memory, limited
-from streaming.tables.read import VIEWS, LakeReader, Written
+from streaming.tables.read import VIEWS, LakeReader, WrittenFile
 from streaming.tables.schema import (
     ADVICE_TABLES,
     ALERT_TABLES,
@@ -76,7 +76,7 @@ __all__ = [
     "Table",
     "TableCache",
     "Wanted",
-    "Written",
+    "WrittenFile",
     "advice",
     "alerter_place",
     "all_rows",

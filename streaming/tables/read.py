@@ -55,7 +55,7 @@ VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """One data file of a table, as its log tells.
 
     Attributes:
@@ -126,7 +126,7 @@ class LakeReader:
         opened = self._tables.get(table)
         return None if opened is None else opened.transaction_version(application)
 
-    def written(self, table: str, column: str, most: int) -> list[Written]:
+    def written(self, table: str, column: str, most: int) -> list[WrittenFile]:
         """When the newest files of a table were written, and how new its rows were then; the newest first.
 
         Args:
@@ -142,7 +142,7 @@ class LakeReader:
             return []
         picked = actions.select(["modification_time", f"max.{column}"])
         newest = picked.sort_by([("modification_time", "descending")]).slice(0, most).to_pylist()
-        return [Written(_utc(row["modification_time"]), _known(row[f"max.{column}"])) for row in newest]
+        return [WrittenFile(_utc(row["modification_time"]), _known(row[f"max.{column}"])) for row in newest]
 
 
 def _utc(moment: datetime | int) -> datetime:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from streaming.advice.period import Day, Member, Period, Produced, Rebalance, Tried
+from streaming.advice.period import GroupDay, MemberChange, Period, Produced, Rebalance, Tried
 
 DAY = date(2026, 3, 14)
 MINUTE_MS = 60_000
 
 
-def days(count: int = 7, **changes: Any) -> tuple[Day, ...]:
+def days(count: int = 7, **changes: Any) -> tuple[GroupDay, ...]:
     """So many days up to `DAY`, all observed and alike."""
     fields: dict[str, Any] = {
         "observed": 86_400.0, "commits": 100, "members_max": 4, "members_mean": 4.0, "members_known": 86_400.0,
         "beyond": 0.0, "beyond_max": 0, "lag_total_max": 5,
     }  # fmt: skip
-    return tuple(Day(DAY - timedelta(days=ago), **(fields | changes)) for ago in reversed(range(count)))
+    return tuple(GroupDay(DAY - timedelta(days=ago), **(fields | changes)) for ago in reversed(range(count)))
 
 
 def period(**changes: Any) -> Period:
@@ -33,9 +33,9 @@ def rebalance(decision: int, minute: float = 0, *causes: str, **changes: Any) ->
     return Rebalance(decision, int(minute * MINUTE_MS), "range", "eager", frozenset(causes), **changes)
 
 
-def member(client_id: str = "app", **changes: Any) -> Member:
+def member(client_id: str = "app", **changes: Any) -> MemberChange:
     fields: dict[str, Any] = {"is_static": False, "client_id": client_id, "client_host": "/10.0.0.1"}
-    return Member(**({"session_timeout_ms": 45_000} | fields | changes))
+    return MemberChange(**({"session_timeout_ms": 45_000} | fields | changes))
 
 
 def restarts(count: int, left: str = "member_left", away_minutes: float = 0.5, every: int = 60) -> dict[str, Any]:

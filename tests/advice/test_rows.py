@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from streaming.advice import Sources, advice_of_day
+from streaming.advice import AdviceSources, advice_of_day
 from streaming.tables import named_to_arrow, table_named
 from streaming.times import DAY_MS
 
@@ -42,9 +42,9 @@ def told(
         ],
         **tables,
     }
-    made = {field.name: ds.dataset(_rows(field.name, given.get(field.name, []))) for field in fields(Sources)}
+    made = {field.name: ds.dataset(_rows(field.name, given.get(field.name, []))) for field in fields(AdviceSources)}
     none = table_named("advice").arrow_schema.empty_table()
-    *early, found = advice_of_day(Sources(**made), none if before is None else before, "c", DAY, 7, parts)
+    *early, found = advice_of_day(AdviceSources(**made), none if before is None else before, "c", DAY, 7, parts)
     assert early == [None] * (parts - 1)
     assert found is not None
     return {(one["group_id"], one["kind"]): one for one in found.rows.to_pylist()}

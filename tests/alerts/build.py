@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import PEOPLE, Outcome
+from streaming.alerts.delivery.outcome import PEOPLE, AttemptOutcome
 from streaming.alerts.rules.rules import Rule, load_rules
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake
@@ -140,9 +140,9 @@ class Notebook:
     def __init__(self) -> None:
         self.messages: list[Message] = []
 
-    def send(self, message: Message) -> Outcome:
+    def send(self, message: Message) -> AttemptOutcome:
         self.messages.append(message)
-        return Outcome(None, 1)
+        return AttemptOutcome(None, 1)
 
     def titles(self) -> list[str]:
         """Titles of the messages."""

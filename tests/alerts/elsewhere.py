@@ -10,7 +10,7 @@ import threading
 import time
 
 from streaming.alerts import Alerter, load_rules, open_targets
-from streaming.alerts.standby import Turn, token_of
+from streaming.alerts.standby import AlerterTurn, token_of
 from streaming.config import load_settings
 from streaming.lifecycle import on_stop_signals, set_up_log
 
@@ -20,7 +20,7 @@ def main(name: str, patience_s: float) -> int:
     set_up_log({})
     settings = load_settings()
     stop = threading.Event()
-    turn = Turn(settings.lake, settings.cluster, time.monotonic, token_of(name), patience_s, patience_s / 4)
+    turn = AlerterTurn(settings.lake, settings.cluster, time.monotonic, token_of(name), patience_s, patience_s / 4)
     alerter = Alerter(settings, load_rules(settings.alerts.rules), open_targets(settings), turn=turn)
 
     def end(_: int) -> None:

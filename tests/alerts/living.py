@@ -9,8 +9,8 @@ from typing import Any
 
 from streaming.alerts import Alerter
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import PEOPLE, Outcome
-from streaming.alerts.standby import Turn
+from streaming.alerts.delivery.outcome import PEOPLE, AttemptOutcome
+from streaming.alerts.standby import AlerterTurn
 from streaming.config import AlertSettings, JobSettings, Owner, ServeSettings, Settings
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer, rules, time_of
@@ -31,11 +31,11 @@ class Inbox:
         self.messages: list[tuple[float, Message]] = []
         self.fails: list[str] = []
 
-    def send(self, message: Message) -> Outcome:
+    def send(self, message: Message) -> AttemptOutcome:
         if self.fails:
-            return Outcome(self.fails.pop(0), 1)
+            return AttemptOutcome(self.fails.pop(0), 1)
         self.messages.append((self._living.minute, message))
-        return Outcome(None, 1)
+        return AttemptOutcome(None, 1)
 
     @property
     def told(self) -> list[tuple[float, str]]:
@@ -87,7 +87,7 @@ class Living:
         """End the alerter, if one runs, and start another one, as after a restart."""
         self.stop()
         steady: Callable[[], float] = lambda: self.wall_ms / 1000  # noqa: E731
-        turn = None if self._token is None else Turn(self.writer.root, "c", steady, self._token)
+        turn = None if self._token is None else AlerterTurn(self.writer.root, "c", steady, self._token)
         self.alerter = Alerter(self.settings, self.rules, self.inboxes, steady, steady, turn)
         self.alerter.__enter__()
 

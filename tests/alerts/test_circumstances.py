@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from streaming.alerts.circumstances import Happened
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.wording import Wording, quoted
 from streaming.notes import Mark
 from streaming.tables import table_named
@@ -16,7 +16,7 @@ from tests.empty_lake import empty_lake
 
 MINUTE = 60_000
 
-_FIRING = Decided(
+_FIRING = TransitionRow(
     "t", "a", "c", "drift", "critical", "g", None, None, (), "firing", None, START, START, 7, False, None, "", START
 )
 
@@ -61,7 +61,7 @@ def _round(number: int, minutes: int) -> list[object]:
     return [named.get(column.name) for column in table_named("rounds").columns]
 
 
-def _before(lake: str, alert: Decided, *marks: Mark) -> str | None:
+def _before(lake: str, alert: TransitionRow, *marks: Mark) -> str | None:
     (found,) = Happened(lake, "c").with_circumstances([alert], marks)
     return Wording().before(found)
 

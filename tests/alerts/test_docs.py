@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import message_of, trial_message
-from streaming.alerts.delivery.targets import Target
-from streaming.alerts.delivery.wording import Circumstances, Rebalance, Wording
+from streaming.alerts.delivery.targets import DeliveryTarget
+from streaming.alerts.delivery.wording import Circumstances, DecisionBefore, Wording
 from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES, Owner
 from tests.alerts.receiver import Receiver
@@ -43,13 +43,13 @@ def test_the_rules_of_the_page_load(example: str, tmp_path: Path) -> None:
 
 def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
     (example,) = _examples("json")
-    decided = Decided(
+    decided = TransitionRow(
         "id", "alert", "main", "lag", "critical", "billing", None, None, (("about", "lag"),), "firing", "pending",
         1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, "billing is stalled", 1_700_000_021_000,
-        circumstances=Circumstances(Rebalance(10, 1_699_999_900_000, ("member_gone",))),
+        circumstances=Circumstances(DecisionBefore(10, 1_699_999_900_000, ("member_gone",))),
     )  # fmt: skip
     with Receiver() as receiver:
-        assert Target("hook", receiver.url, 10_000).send(message_of(decided, wording=_WORDING)).reason is None
+        assert DeliveryTarget("hook", receiver.url, 10_000).send(message_of(decided, wording=_WORDING)).reason is None
     assert set(receiver.messages[0]) == set(json.loads(example))
     assert {name: type(value) for name, value in receiver.messages[0].items()} == {
         name: type(value) for name, value in json.loads(example).items()
@@ -64,7 +64,7 @@ def test_the_receiver_of_the_page_takes_a_second_copy_for_what_it_is(tmp_path: P
     running = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True)
     try:
         assert running.stdout is not None
-        target = Target("hook", f"json://127.0.0.1:{int(running.stdout.readline())}", 10_000)
+        target = DeliveryTarget("hook", f"json://127.0.0.1:{int(running.stdout.readline())}", 10_000)
         for _ in range(2):
             assert target.send(trial_message("main")).reason is None
         running.terminate()

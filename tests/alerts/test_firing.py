@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.firing import Observed, Seen, State, Subject, Transition, step
+from streaming.alerts.firing import FiringState, Observed, RuleRow, Subject, Transition, step
 from streaming.alerts.rules.rules import Rule
 from tests.alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
 
@@ -30,12 +30,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rule]:
     return found
 
 
-def _seen(rule: str, sign: str, subject: Subject = _G, value: float | None = None) -> Seen:
+def _seen(rule: str, sign: str, subject: Subject = _G, value: float | None = None) -> RuleRow:
     truth = {"T": True, "F": False, "?": None, "x": None}[sign]
-    return Seen(rule, subject, truth, gone=sign == "x", value=value, message=f"{rule} {subject.group_id}")
+    return RuleRow(rule, subject, truth, gone=sign == "x", value=value, message=f"{rule} {subject.group_id}")
 
 
-def _play(state: State, rule: str, timeline: _Timeline, interval: int = INTERVAL) -> tuple[State, list[Transition]]:
+def _play(
+    state: FiringState, rule: str, timeline: _Timeline, interval: int = INTERVAL
+) -> tuple[FiringState, list[Transition]]:
     """Play rounds, each with a sign: T true, F false, ? unknown, x closed, - no new row."""
     found: list[Transition] = []
     for number, sign in timeline:
@@ -77,19 +79,19 @@ def _numbered(signs: str) -> list[tuple[int, str]]:
 def test_a_timeline_leads_to_these_transitions(
     made: dict[str, Rule], rule: str, signs: str, expected: list[tuple[int, str]]
 ) -> None:
-    _, found = _play(State("c", made), rule, _numbered(signs))
+    _, found = _play(FiringState("c", made), rule, _numbered(signs))
     assert _told(found) == expected
 
 
 def test_a_time_without_rounds_counts_three_intervals_towards_for_and_no_more(made: dict[str, Rule]) -> None:
     (rule,) = (replace(made["time"], hold_ms=40_000),)
-    state = State("c", {"time": rule})
+    state = FiringState("c", {"time": rule})
     _, found = _play(state, "time", [(0, "T"), (100, "-"), (101, "-")])
     assert _told(found) == [(0, "pending"), (101, "firing")]
 
 
 def test_an_alert_knows_since_when_it_holds_and_what_it_came_from(made: dict[str, Rule]) -> None:
-    _, found = _play(State("c", made), "rounds", _numbered("FT--F"))
+    _, found = _play(FiringState("c", made), "rounds", _numbered("FT--F"))
     assert [(t.alert.since, t.from_state, t.time) for t in found] == [
         (time_of(1), None, time_of(1)),
         (time_of(1), "pending", time_of(3)),
@@ -98,19 +100,19 @@ def test_an_alert_knows_since_when_it_holds_and_what_it_came_from(made: dict[str
 
 
 def test_the_parts_of_an_occurrence_share_its_id_and_no_two_transitions_share_theirs(made: dict[str, Rule]) -> None:
-    _, found = _play(State("c", made), "rounds", _numbered("T--FT--F"))
+    _, found = _play(FiringState("c", made), "rounds", _numbered("T--FT--F"))
     first, second = found[:3], found[3:]
     assert len({t.alert.alert_id for t in first}) == len({t.alert.alert_id for t in second}) == 1
     assert first[0].alert.alert_id != second[0].alert.alert_id
     assert len({t.transition_id for t in found}) == len(found) == 6
-    _, again = _play(State("c", made), "rounds", _numbered("T--FT--F"))
+    _, again = _play(FiringState("c", made), "rounds", _numbered("T--FT--F"))
     assert [t.transition_id for t in again] == [t.transition_id for t in found]
-    _, elsewhere = _play(State("d", made), "rounds", _numbered("T--FT--F"))
+    _, elsewhere = _play(FiringState("d", made), "rounds", _numbered("T--FT--F"))
     assert {t.transition_id for t in elsewhere}.isdisjoint({t.transition_id for t in found})
 
 
 def test_the_message_is_that_of_the_round_that_fires_and_stays_when_it_ends(made: dict[str, Rule]) -> None:
-    state = State("c", made)
+    state = FiringState("c", made)
     texts = []
     for number, (sign, text) in enumerate([("T", "two"), ("T", "three"), ("T", "four"), ("T", "five"), ("F", "")]):
         seen = replace(_seen("rounds", sign), message=text, value=float(number))
@@ -120,7 +122,7 @@ def test_the_message_is_that_of_the_round_that_fires_and_stays_when_it_ends(made
 
 
 def test_alerts_of_different_groups_and_rules_do_not_touch_each_other(made: dict[str, Rule]) -> None:
-    state = State("c", made)
+    state = FiringState("c", made)
     state, _ = step(state, Observed(0, time_of(0), INTERVAL, (_seen("rounds", "T"), _seen("at_once", "T", _H))))
     state, found = step(state, Observed(1, time_of(1), INTERVAL, (_seen("at_once", "F", _H),)))
     assert [(t.rule, t.alert.subject, t.state) for t in found] == [("at_once", _H, "resolved")]
@@ -128,7 +130,7 @@ def test_alerts_of_different_groups_and_rules_do_not_touch_each_other(made: dict
 
 
 def test_an_alert_whose_rule_was_taken_away_is_gone(made: dict[str, Rule]) -> None:
-    state, _ = _play(State("c", made), "at_once", [(0, "T")])
+    state, _ = _play(FiringState("c", made), "at_once", [(0, "T")])
     without = replace(state, rules={"rounds": made["rounds"]})
     state, found = step(without, Observed(1, time_of(1), INTERVAL))
     assert [(t.rule, t.state, t.from_state) for t in found] == [("at_once", "gone", "firing")]
@@ -136,14 +138,14 @@ def test_an_alert_whose_rule_was_taken_away_is_gone(made: dict[str, Rule]) -> No
 
 
 def test_a_second_look_at_the_same_round_lets_no_time_pass(made: dict[str, Rule]) -> None:
-    state, _ = _play(State("c", made), "rounds", _numbered("T-"))
+    state, _ = _play(FiringState("c", made), "rounds", _numbered("T-"))
     for _ in range(5):
         state, found = step(state, Observed(1, time_of(1), INTERVAL))
         assert found == ()
 
 
 def test_before_the_first_round_only_the_clock_can_fire(made: dict[str, Rule]) -> None:
-    state, found = step(State("c", made), Observed(None, time_of(0), 0, (_seen("at_once", "T"),)))
+    state, found = step(FiringState("c", made), Observed(None, time_of(0), 0, (_seen("at_once", "T"),)))
     assert [(t.state, t.round) for t in found] == [("firing", None)]
     assert state.round is None
     state, found = step(state, Observed(7, time_of(7), INTERVAL, (_seen("at_once", "F"),)))
@@ -161,7 +163,7 @@ def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
 ) -> None:
     numbers = list(itertools.accumulate(jumps))
     keys = list(itertools.product(("rounds", "at_once"), (_G, _H)))
-    state = State("c", made)
+    state = FiringState("c", made)
     live: dict[tuple[str, str], tuple[str, int]] = {}
     newest: dict[tuple[str, str], str] = {}
     for number, signs in zip(numbers, rounds, strict=False):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from streaming.alerts.conditions import Conditions
-from streaming.alerts.feed import Chunk, Round
+from streaming.alerts.feed import Chunk, FeedRound
 from streaming.alerts.rules.rules import RulesError, load_rules
 from streaming.alerts.standing import AT, LOSES_AT_LEAST, LOSES_AT_MOST, Standing
 from streaming.config import SHIPPED_RULES
@@ -47,11 +47,11 @@ def losing(at_least: float | None, at_most: float | None, reason: str | None = N
     }
 
 
-def a_round(number: int, time: int | None = None) -> Round:
-    return Round(number, time_of(number) if time is None else time, INTERVAL, number * INTERVAL)
+def a_round(number: int, time: int | None = None) -> FeedRound:
+    return FeedRound(number, time_of(number) if time is None else time, INTERVAL, number * INTERVAL)
 
 
-def judged(row: dict[str, Any], *rounds: Round) -> list[tuple[int, float | None, float | None]]:
+def judged(row: dict[str, Any], *rounds: FeedRound) -> list[tuple[int, float | None, float | None]]:
     held = Standing(SCHEMA)
     held.begin({})
     found = held.at(rounds, pa.Table.from_pylist([row], schema=SCHEMA)).sort_by(AT).to_pylist()
@@ -64,12 +64,12 @@ def test_both_bounds_count_down_with_the_rounds_and_stop_at_0() -> None:
 
 
 def test_time_without_rounds_counts_against_the_promise_and_not_for_the_alarm() -> None:
-    found = judged(losing(4_000.0, 5_000.0), a_round(0), Round(1, START + 3_600_000, INTERVAL, 3 * INTERVAL))
+    found = judged(losing(4_000.0, 5_000.0), a_round(0), FeedRound(1, START + 3_600_000, INTERVAL, 3 * INTERVAL))
     assert found[1] == (1, 400.0, 4_970.0)
 
 
 def test_a_clock_that_runs_back_promises_nothing_and_alarms_nobody() -> None:
-    found = judged(losing(4_000.0, 5_000.0), a_round(0), Round(1, START - 3_600_000, INTERVAL, INTERVAL))
+    found = judged(losing(4_000.0, 5_000.0), a_round(0), FeedRound(1, START - 3_600_000, INTERVAL, INTERVAL))
     assert found[1] == (1, 0.0, 5_000.0)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from streaming.alerts.decisions import Decisions, _row
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import DELIVERED, Delivery
-from streaming.alerts.firing import Observed, Seen, State, Subject, step
+from streaming.alerts.firing import FiringState, Observed, RuleRow, Subject, step
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules, time_of
 
@@ -29,8 +29,8 @@ def forget_statistics(lake: str, table: str) -> None:
 def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     drift = rules(tmp_path, DRIFT)[0]
-    fired = Observed(7, time_of(7), 10_000, (Seen("drift", Subject('{"group_id":"g"}', "g"), True),))
-    state, transitions = step(State("c", {"drift": drift}), fired)
+    fired = Observed(7, time_of(7), 10_000, (RuleRow("drift", Subject('{"group_id":"g"}', "g"), True),))
+    state, transitions = step(FiringState("c", {"drift": drift}), fired)
     decisions = Decisions(lake, "c")
     decisions.remember()
     decided = decisions.commit(transitions, 7, time_of(8), [False], {"gaps": 3})

@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 
 from streaming.alerts.decisions import Remembered
 from streaming.alerts.evaluation import Evaluation
-from streaming.alerts.feed import Chunk, Round
-from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Observed, Seen, State, Subject, Transition, step
+from streaming.alerts.feed import Chunk, FeedRound
+from streaming.alerts.firing import (
+    CLOSED,
+    PENDING,
+    Active,
+    AlertKey,
+    FiringState,
+    Observed,
+    RuleRow,
+    Subject,
+    Transition,
+    step,
+)
 from streaming.alerts.rules.rules import Rule
 from tests.alerts.build import INTERVAL, UNEVEN, rules, time_of
 
@@ -32,13 +43,13 @@ class _Rows:
         self.closed = 0
         """Number of rounds closed so far."""
 
-    def seen(self, number: int) -> dict[Key, Seen]:
+    def seen(self, number: int) -> dict[AlertKey, RuleRow]:
         found = {}
         for (rule, subject), sign in zip(self._keys, self._rounds[number], strict=True):
             truth = {"T": True, "F": False}.get(sign)
             if sign != "-":
                 text = f"{rule} {subject.group_id} {number}"
-                found[rule, subject.entity] = Seen(rule, subject, truth, sign == "x", float(number), text)
+                found[rule, subject.entity] = RuleRow(rule, subject, truth, sign == "x", float(number), text)
         return found
 
     def begin(self, since: int | None, _look_back_ms: int) -> Iterator[Chunk]:
@@ -52,7 +63,7 @@ class _Rows:
         new = [n for n in range(self.closed) if newest is None or n > newest]
         return self._chunk(new) if new else None
 
-    def rounds(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
+    def rounds(self, chunk: Chunk, active: Collection[AlertKey]) -> list[Observed]:
         """The judge's results: for keys that are active, or true somewhere in the chunk."""
         first = chunk.rounds[0].number
         by_round = {r.number: self.seen(r.number) for r in chunk.rounds}
@@ -66,7 +77,7 @@ class _Rows:
 
     def _chunk(self, numbers: Sequence[int]) -> Chunk:
         rows = {"rounds": pa.table({"round": list(numbers)})}
-        return Chunk(tuple(Round(n, time_of(n), INTERVAL) for n in numbers), rows)
+        return Chunk(tuple(FeedRound(n, time_of(n), INTERVAL) for n in numbers), rows)
 
 
 class _NoEvents:
@@ -76,7 +87,7 @@ class _NoEvents:
         assert (seen, written_after) == ({}, 0)
 
 
-def _stored(active: dict[Key, Active], transitions: Sequence[Transition]) -> dict[Key, Active]:
+def _stored(active: dict[AlertKey, Active], transitions: Sequence[Transition]) -> dict[AlertKey, Active]:
     """The table's knowledge after transitions: only the last row of each alert."""
     active = dict(active)
     for t in transitions:
@@ -111,13 +122,13 @@ def test_an_alerter_that_restarts_anywhere_tells_what_one_tells_that_never_stopp
     rows = _Rows(keys, rounds)
 
     straight: list[Transition] = []
-    state = State("c", {rule.name: rule for rule in made})
+    state = FiringState("c", {rule.name: rule for rule in made})
     for number in range(len(rounds)):
         state, found = step(state, Observed(number, time_of(number), INTERVAL, tuple(rows.seen(number).values())))
         straight += found
 
     told: list[Transition] = []
-    active: dict[Key, Active] = {}
+    active: dict[AlertKey, Active] = {}
     decided: int | None = None
     evaluation = None
     while rows.closed < len(rounds):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streaming.alerts.conditions import Conditions
-from streaming.alerts.feed import Chunk, Round
+from streaming.alerts.feed import Chunk, FeedRound
 from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES
 from streaming.tables import table_named
@@ -23,7 +23,7 @@ def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
     schema = made.table.arrow_schema
     named = {"cluster": "c", "group_id": "g", "round": 1, "findings": [], "ended": False, **row}
     rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
-    chunk = Chunk((Round(1, 1_000, 10_000),), {made.table.name: rows})
+    chunk = Chunk((FeedRound(1, 1_000, 10_000),), {made.table.name: rows})
     judge = Conditions([made])
     active = [(rule, json.dumps({name: named[name] for name in made.key if name in named}, separators=(",", ":")))]
     (observed,) = judge.rounds(chunk, active)
@@ -138,7 +138,7 @@ def test_a_group_that_decides_topic_by_topic_has_an_alert_for_each_and_takes_all
     def chunk(number: int, table: str, *rows: dict[str, Any]) -> Chunk:
         named = [{"cluster": "c", "group_id": "g", "round": number, **row} for row in rows]
         made = pa.Table.from_pylist(named, table_named(table).arrow_schema)
-        return Chunk((Round(number, number * 1_000, 10_000),), {table: made})
+        return Chunk((FeedRound(number, number * 1_000, 10_000),), {table: made})
 
     judge = Conditions([_RULES["drift"]])
     topics = (None, "a", "b")
@@ -196,5 +196,5 @@ def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
         rule.table.arrow_schema,
     )
     active = [("drift", f'{{"group_id":"{g}"}}') for g in "abc"]
-    (observed,) = Conditions([rule]).rounds(Chunk((Round(1, 1_000, 10_000),), {"drift": rows}), active)
+    (observed,) = Conditions([rule]).rounds(Chunk((FeedRound(1, 1_000, 10_000),), {"drift": rows}), active)
     assert {s.subject.group_id: s.condition for s in observed.seen} == {"a": None, "b": True, "c": False}

@@ -14,7 +14,7 @@ import pytest
 
 from streaming.alerts import Alerter
 from streaming.alerts.exceptions import LostTurnError
-from streaming.alerts.standby import ASK_EVERY_S, PATIENCE_S, Turn
+from streaming.alerts.standby import ASK_EVERY_S, PATIENCE_S, AlerterTurn
 from streaming.tables import LakeReader
 from tests.alerts.build import DRIFT, UNEVEN, Writer, rules, time_of
 from tests.alerts.living import Living, drifted
@@ -29,7 +29,7 @@ class Other:
     def __init__(self, living: Living, token: int) -> None:
         self._living = living
         steady = lambda: living.wall_ms / 1000  # noqa: E731
-        turn = Turn(living.writer.root, "c", steady, token)
+        turn = AlerterTurn(living.writer.root, "c", steady, token)
         self.alerter = Alerter(living.settings, living.rules, living.inboxes, steady, steady, turn)
         self.alerter.__enter__()
 

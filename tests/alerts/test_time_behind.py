@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streaming.alerts import Alerter
-from streaming.alerts.feed import Round
+from streaming.alerts.feed import FeedRound
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.standing import AT, AT_LEAST, AT_MOST, COLUMNS, Standing
 from streaming.config import Settings
@@ -126,9 +126,9 @@ def rows(number: int, *found: dict[str, Any], time: int | None = None) -> pa.Tab
     return pa.Table.from_pylist(given, schema=SCHEMA)
 
 
-def a_round(number: int, time: int | None = None, elapsed: int | None = -1) -> Round:
+def a_round(number: int, time: int | None = None, elapsed: int | None = -1) -> FeedRound:
     at = time_of(number) if time is None else time
-    return Round(number, at, INTERVAL, number * INTERVAL if elapsed == -1 else elapsed)
+    return FeedRound(number, at, INTERVAL, number * INTERVAL if elapsed == -1 else elapsed)
 
 
 def judged(found: pa.Table) -> list[tuple[int, float | None, float | None]]:

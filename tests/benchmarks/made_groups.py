@@ -26,7 +26,7 @@ from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for, printed
 from streaming.probe.deadline import Deadline
 from streaming.probe.idle import IDLE_ROUNDS, Rest
-from streaming.probe.observe import Group, Look, Memory, RoundHead, Topic, memory_after, round_events
+from streaming.probe.observe import GroupsSeen, ListedGroup, Memory, RoundHead, Topic, memory_after, round_events
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 from tests.benchmarks.log_records import commit_key, commit_value, group_key, group_value
@@ -162,9 +162,9 @@ class MadeGroups:
         log = tuple(self._ends)
         head = RoundHead(self._settings.cluster, "bench", opened.number, opened.time, log, (None,) * len(log))
         end = (self._consumed() + _BEHIND,) * self._partitions
-        look = Look(
-            groups={group: Group(group, 1, "Stable", "consumer", "classic") for group in self.groups}
-            | {group: Group(group, 1, "Empty", "", "classic") for group in self._idle},
+        look = GroupsSeen(
+            groups={group: ListedGroup(group, 1, "Stable", "consumer", "classic") for group in self.groups}
+            | {group: ListedGroup(group, 1, "Empty", "", "classic") for group in self._idle},
             topics_of_groups={group: (topic,) for group, topic in (self._topics | self._idle).items()},
             descriptions={},
             topics={

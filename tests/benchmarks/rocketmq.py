@@ -17,10 +17,10 @@ from pathlib import Path
 from statistics import median
 
 from streaming.config import Filters
-from streaming.demo.rocketmq import EmbeddedRocketMQ, Member
+from streaming.demo.rocketmq import EmbeddedRocketMQ, RocketMQMember
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.rocketmq import Client
 from tests.benchmarks.figure import Figure, Say
 
@@ -77,7 +77,7 @@ def rocketmq(say: Say, size: RocketMQSize | None = None) -> list[Figure]:
         return _measure(asking, names, wanted, say)
 
 
-def _look(asking: RocketMQCluster, names: Sequence[str], number: int) -> Look:
+def _look(asking: RocketMQCluster, names: Sequence[str], number: int) -> RocketMQLook:
     return asking.look(names, frozenset(), _BEGIN + number * _INTERVAL_MS, Deadline.after(_ROUND_S))
 
 
@@ -124,7 +124,7 @@ def _play(name_server: str, names: Sequence[str]) -> None:
     """Run the members of all groups until standard input ends, as it does when the benchmark has."""
     for name in names:
         for number in range(1, _MEMBERS + 1):
-            Member([name_server], name, f"10.0.0.{number}@{number}", [name], pulls=False).start()
+            RocketMQMember([name_server], name, f"10.0.0.{number}@{number}", [name], pulls=False).start()
     sys.stdin.read()
 
 

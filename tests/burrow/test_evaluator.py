@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.burrow import Commit, Status, judge, status_line
+from streaming.burrow import Commit, Status, evaluate, status_line
 
 NOW = 1_700_000_100_000
 
@@ -52,23 +52,23 @@ GROWS = moving((10, 7), (20, 8), (30, 9))
     ],
 )  # fmt: skip
 def test_rules(commits: list[Commit], ends: list[int], lag: int, status: Status) -> None:
-    assert judge(commits, ends, lag, NOW) == status
+    assert evaluate(commits, ends, lag, NOW) == status
 
 
 def test_the_clock_has_whole_seconds() -> None:
     commits = window((1, 10, 3))
-    assert judge(commits, [99], 3, NOW - 1) == "STALL"
-    assert judge(commits, [99], 3, NOW) == "STOP"
+    assert evaluate(commits, [99], 3, NOW - 1) == "STALL"
+    assert evaluate(commits, [99], 3, NOW) == "STOP"
 
 
 @pytest.mark.parametrize(("lag", "status"), [(9, "OK"), (10, "OK"), (11, "WARN")])
 def test_allowed_lag_counts_as_none_now(lag: int, status: Status) -> None:
-    assert judge(moving((10, 11), (20, 12)), [99], lag, NOW, allowed_lag=10) == status
+    assert evaluate(moving((10, 11), (20, 12)), [99], lag, NOW, allowed_lag=10) == status
 
 
 @pytest.mark.parametrize(("lag", "status"), [(10, "OK"), (11, "STALL")])
 def test_allowed_lag_counts_as_none_in_the_window(lag: int, status: Status) -> None:
-    assert judge(moving((10, lag), (10, 20)), [99], 20, NOW, allowed_lag=10) == status
+    assert evaluate(moving((10, lag), (10, 20)), [99], 20, NOW, allowed_lag=10) == status
 
 
 def test_a_line_of_the_pipe() -> None:

@@ -19,7 +19,7 @@ from dashboards.boards.rules import rules_of
 from dashboards.format import DASH, Clock, reasons
 from dashboards.spans import Range
 from streaming.exceptions import SetupError
-from streaming.tables import Written
+from streaming.tables import WrittenFile
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
 
@@ -42,9 +42,9 @@ def test_one_round_has_no_pace_and_none_has_nothing() -> None:
 
 
 def test_a_delay_is_from_the_newest_close_in_a_file_until_it_was_written() -> None:
-    files = [Written(NOW, NOW - timedelta(seconds=wait)) for wait in (3, 5, 40)]
-    assert delay([*files, Written(NOW, None)]) == (5.0, 40.0)
-    assert delay([Written(NOW, None)]) is None
+    files = [WrittenFile(NOW, NOW - timedelta(seconds=wait)) for wait in (3, 5, 40)]
+    assert delay([*files, WrittenFile(NOW, None)]) == (5.0, 40.0)
+    assert delay([WrittenFile(NOW, None)]) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaAdminClient, TopicPartition
 
 from streaming.alerts import Alerter
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.java_tools import run_java
@@ -59,7 +59,7 @@ class Monitor:
                 interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
             ),
         )
-        self.told: list[Decided] = []
+        self.told: list[TransitionRow] = []
         self._probe = Probe(self.settings)
         self._job = PlainJob(SourceSettings.of(self.settings), kept_reader)
         self._lake = DeltaLake(self.settings.lake)

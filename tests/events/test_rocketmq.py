@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.events import Rejected, RocketMQGroupEvent, decode_event, encode_event
+from streaming.events import RejectedEvent, RocketMQGroupEvent, decode_event, encode_event
 from streaming.records import (
     OK,
     BrokerSeen,
@@ -86,7 +86,7 @@ def test_fields_of_a_newer_probe_are_passed_over() -> None:
 
 def test_the_last_event_of_a_group_tells_nothing_else() -> None:
     assert isinstance(decode_event(changed(gone="deleted", members=(), topics=(), brokers=())), RocketMQGroupEvent)
-    assert decode_event(changed(gone="deleted")) == Rejected("a group that is gone with members or topics")
+    assert decode_event(changed(gone="deleted")) == RejectedEvent("a group that is gone with members or topics")
 
 
 def with_broker(**changes: Any) -> bytes:
@@ -150,7 +150,7 @@ def with_queues(*offsets: Any) -> bytes:
     ],
 )
 def test_an_event_that_no_probe_can_have_written_is_rejected_with_its_reason(record: bytes, reason: str) -> None:
-    assert decode_event(record) == Rejected(reason)
+    assert decode_event(record) == RejectedEvent(reason)
 
 
 JSON = st.recursive(
@@ -165,4 +165,4 @@ JSON = st.recursive(
 def test_whatever_an_event_holds_it_is_read_or_rejected(field: str, value: object) -> None:
     record = json.loads(encode_event(EVENT))
     record[field] = value
-    assert isinstance(decode_event(json.dumps(record).encode()), RocketMQGroupEvent | Rejected)
+    assert isinstance(decode_event(json.dumps(record).encode()), RocketMQGroupEvent | RejectedEvent)

@@ -15,8 +15,8 @@ from streaming.events import (
     CoordinatorMove,
     GroupEvent,
     LogHold,
-    Rejected,
-    Retention,
+    RejectedEvent,
+    RetentionSettings,
     RoundClosed,
     RoundOpened,
     RoundSeen,
@@ -134,7 +134,7 @@ def test_a_closing_record_without_a_log_is_read_as_one_of_its_source() -> None:
     [{"log": [5], "log_end": [5]}, {"seen_by": "log"}, {"seen_by": "x" * 99}, {"events": {"0": [8, 3]}}, {"holds": []}],
 )
 def test_a_closing_record_that_contradicts_itself_is_refused(changes: dict[str, object]) -> None:
-    assert isinstance(decode_round(json.dumps(SEEN | changes).encode()), Rejected)
+    assert isinstance(decode_round(json.dumps(SEEN | changes).encode()), RejectedEvent)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_closing_record_that_contradicts_itself_is_refused(changes: dict[str, 
 )  # fmt: skip
 def test_what_was_seen_is_refused_where_no_probe_could_have_seen_it(changes: dict[str, object]) -> None:
     common = {"v": 1, "cluster": "c", "round": 4, "group": "g"}
-    assert isinstance(decode_event(json.dumps(common | changes).encode()), Rejected)
+    assert isinstance(decode_event(json.dumps(common | changes).encode()), RejectedEvent)
 
 
 def test_a_closing_record_is_read() -> None:
@@ -189,7 +189,7 @@ def test_a_closing_record_is_read() -> None:
 def test_a_closing_record_that_no_probe_can_have_written_is_rejected_with_its_reason(
     changes: dict[str, object], reason: str
 ) -> None:
-    assert decode_round(record(**changes)) == Rejected(reason)
+    assert decode_round(record(**changes)) == RejectedEvent(reason)
 
 
 GROUP: dict[str, object] = {
@@ -251,7 +251,7 @@ def test_a_topic_of_a_probe_that_does_not_report_its_retention_is_read_as_one_wh
     assert found.retention is None
     told = decode_event(topic(retention=kept(quota=7)))
     assert isinstance(told, TopicEvent)
-    assert told.retention == Retention(5, -1, deletes=True, append_time=False)
+    assert told.retention == RetentionSettings(5, -1, deletes=True, append_time=False)
 
 
 @pytest.mark.parametrize("wrong", [{"ms": -2}, {"ms": 2**63}, {"bytes": -2}, {"bytes": 2**70}])
@@ -299,10 +299,10 @@ def test_timestamps_that_make_no_sense_are_not_known_and_cost_no_offsets(wrong: 
 @pytest.mark.parametrize("version", [0, -1, 1.5, "1", None, True])
 def test_a_record_without_a_version_from_one_up_is_none_of_ours(version: object) -> None:
     for given in (event(v=version), event(v=version, type="quota"), record(v=version)):
-        assert isinstance(decode_event(given), Rejected)
-        assert isinstance(decode_round(given), Rejected)
+        assert isinstance(decode_event(given), RejectedEvent)
+        assert isinstance(decode_round(given), RejectedEvent)
     without = {name: value for name, value in GROUP.items() if name != "v"}
-    assert isinstance(decode_event(json.dumps(without).encode()), Rejected)
+    assert isinstance(decode_event(json.dumps(without).encode()), RejectedEvent)
 
 
 @pytest.mark.parametrize("decode", [decode_event, decode_round])
@@ -317,22 +317,22 @@ def test_a_type_that_is_not_known_is_no_damage(decode: Callable[[bytes], object]
 
 
 def test_a_known_type_in_the_wrong_topic_or_with_a_changed_field_is_none_of_ours() -> None:
-    assert isinstance(decode_event(record()), Rejected)
-    assert isinstance(decode_round(event()), Rejected)
-    assert isinstance(decode_event(event(v=2, topics="0")), Rejected)
+    assert isinstance(decode_event(record()), RejectedEvent)
+    assert isinstance(decode_round(event()), RejectedEvent)
+    assert isinstance(decode_event(event(v=2, topics="0")), RejectedEvent)
 
 
 def test_a_record_that_is_larger_than_any_probe_writes_is_not_looked_at() -> None:
     filler = "x" * MAX_RECORD_BYTES
-    assert decode_event(event(state=filler)) == Rejected(
+    assert decode_event(event(state=filler)) == RejectedEvent(
         f"the record has {len(event(state=filler)):,} bytes; no probe writes one of more than 16,777,216"
     )
-    assert isinstance(decode_round(record(probe=filler)), Rejected)
+    assert isinstance(decode_round(record(probe=filler)), RejectedEvent)
 
 
 def test_a_reason_shows_no_control_characters() -> None:
     found = decode_event(b'{"type":"group","v":1,"\x1b[2J\n":')
-    assert isinstance(found, Rejected)
+    assert isinstance(found, RejectedEvent)
     assert found.reason.isprintable()
 
 
@@ -373,4 +373,4 @@ def test_an_event_of_a_topic_of_the_cluster_is_read() -> None:
     ],
 )
 def test_an_impossible_event_of_a_topic_of_the_cluster_is_rejected(changes: dict[str, object]) -> None:
-    assert isinstance(decode_event(json.dumps(CLUSTER_TOPIC | changes).encode()), Rejected)
+    assert isinstance(decode_event(json.dumps(CLUSTER_TOPIC | changes).encode()), RejectedEvent)

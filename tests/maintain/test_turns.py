@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from streaming.maintain.turns import LONGEST_S, Turns
+from streaming.maintain.turns import LONGEST_S, WorkQueue
 
 
 class Clock:
@@ -17,7 +17,7 @@ class Clock:
         return self.now
 
 
-def rounds(turns: Turns, busy: dict[str, int], clock: Clock, seconds: float = 1.0, most: int = 100) -> list[str]:
+def rounds(turns: WorkQueue, busy: dict[str, int], clock: Clock, seconds: float = 1.0, most: int = 100) -> list[str]:
     """The turns that were taken, while each name has so many pieces of work left."""
     taken: list[str] = []
     while turns and len(taken) < most:
@@ -30,8 +30,8 @@ def rounds(turns: Turns, busy: dict[str, int], clock: Clock, seconds: float = 1.
     return taken
 
 
-def begun(clock: Clock) -> Turns:
-    turns = Turns(["a", "b"], "history", clock)
+def begun(clock: Clock) -> WorkQueue:
+    turns = WorkQueue(["a", "b"], "history", clock)
     turns.begin()
     return turns
 

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from streaming.config import Owner
 from streaming.exceptions import SetupError
-from streaming.notes import Known, Mark, NoteBook, mark, mute, print_mutes, unmute, write_mark
+from streaming.notes import KnownNames, Mark, NoteBook, mark, mute, print_mutes, unmute, write_mark
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake
 
-KNOWN = Known(("drift", "lag"), (Owner(team="payments", groups=("/^pay/",)), Owner(team="lag", groups=("x",))))
+KNOWN = KnownNames(("drift", "lag"), (Owner(team="payments", groups=("/^pay/",)), Owner(team="lag", groups=("x",))))
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from streaming.probe import Probe
 from streaming.probe.idle import IDLE_ROUNDS
 from streaming.probe.observe import (
     Description,
-    Group,
-    Look,
+    GroupsSeen,
+    ListedGroup,
     Memory,
     RoundHead,
     Topic,
@@ -27,8 +27,8 @@ from tests.probe.witness import Cluster, read_round
 
 INTERVAL = 10_000
 PERIOD = 600_000
-AT_REST = Look(
-    {"g": Group("g", 1, "Empty", "consumer", "classic")},
+AT_REST = GroupsSeen(
+    {"g": ListedGroup("g", 1, "Empty", "consumer", "classic")},
     {"g": ("orders",)},
     {},
     {"orders": Topic(1, "id", (9,))},
@@ -42,7 +42,7 @@ MOVES = {
     "partitions": replace(AT_REST, topics={"orders": Topic(2, "id", (9, 0))}),
     "another topic": replace(AT_REST, topics_of_groups={"g": ("audit", "orders")}),
     "members": replace(AT_REST, descriptions={"g": MEMBERS}),
-    "its type": replace(AT_REST, groups={"g": Group("g", 1, "Empty", "consumer", "consumer")}),
+    "its type": replace(AT_REST, groups={"g": ListedGroup("g", 1, "Empty", "consumer", "consumer")}),
 }
 
 
@@ -54,7 +54,7 @@ class Rounds:
         self.number = 0
         self.told: dict[int, list[Event]] = {}
 
-    def see(self, look: Look, times: int = 1) -> list[Event]:
+    def see(self, look: GroupsSeen, times: int = 1) -> list[Event]:
         """The group's events in the last of `times` rounds."""
         for _ in range(times):
             head = RoundHead("prod", None, self.number, 1_700_000_000_000 + INTERVAL * self.number, (5,), (None,))
@@ -119,13 +119,15 @@ def test_a_rest_begins_with_the_round_that_first_looked_so(idle: Rounds) -> None
 
 def test_an_idle_group_that_is_gone_is_told_at_once(idle: Rounds) -> None:
     assert idle.told[idle.number - 1] == []
-    (event,) = idle.see(Look({}, {}, {}, {}))
+    (event,) = idle.see(GroupsSeen({}, {}, {}, {}))
     assert isinstance(event, GroupGone)
 
 
 def test_idle_groups_come_spread_over_the_rounds() -> None:
     names = [f"batch-{number}" for number in range(600)]
-    look = Look({name: Group(name, 1, "Empty", "", "classic") for name in names}, dict.fromkeys(names, ()), {}, {})
+    look = GroupsSeen(
+        {name: ListedGroup(name, 1, "Empty", "", "classic") for name in names}, dict.fromkeys(names, ()), {}, {}
+    )
     rounds = Rounds()
     rounds.see(look, IDLE_ROUNDS + 61)
     told = [len(events) for number, events in rounds.told.items() if number > IDLE_ROUNDS]
@@ -151,7 +153,7 @@ def test_a_new_probe_knows_the_groups_that_the_last_round_left_untold(more: int)
 
 
 def test_a_group_that_went_after_it_was_told_as_idle_is_not_recalled(idle: Rounds) -> None:
-    resting = [*idle.told[IDLE_ROUNDS], *idle.see(Look({}, {}, {}, {}))]
+    resting = [*idle.told[IDLE_ROUNDS], *idle.see(GroupsSeen({}, {}, {}, {}))]
     closed = RoundClosed(1, "prod", "p", INTERVAL, 99, 99, (5,), (5,), {}, 0, 0, untold=1)
     assert recall(closed, [], resting).topics == {}
 

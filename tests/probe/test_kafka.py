@@ -8,33 +8,33 @@ from typing import Any
 import pytest
 
 from streaming.config import Filters
-from streaming.events import Retention
+from streaming.events import RetentionSettings
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka import KafkaCluster, OffsetsLog
-from streaming.probe.observe import Group, Memory
+from streaming.probe.kafka import KafkaCluster, OffsetsLogView
+from streaming.probe.observe import ListedGroup, Memory
 from streaming.probe.requests import Committed, Metadata, Refused, TopicPlaces
 from streaming.probe.retention import Retentions
 
-LOG = OffsetsLog((1, 2), Metadata("id", (1, 2), False, {}))
+LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
 BEFORE = Memory({"g": frozenset({"orders"})})
 
 Describe = Callable[[Mapping[str, int]], Mapping[str, object]]
 MakeCluster = Callable[..., KafkaCluster]
 
 
-def listed(node: int, state: str = "Empty") -> Group:
-    return Group("g", node, state, "consumer", "classic")
+def listed(node: int, state: str = "Empty") -> ListedGroup:
+    return ListedGroup("g", node, state, "consumer", "classic")
 
 
 class Answers:
     """Requests with prepared answers; each ListGroups takes the next list."""
 
-    def __init__(self, lists: list[list[Group]], describe: Describe) -> None:
+    def __init__(self, lists: list[list[ListedGroup]], describe: Describe) -> None:
         self._lists, self._describe = lists, describe
         self.asked: list[list[int]] = []
 
-    def list_groups(self, brokers: Iterable[int], _: Deadline) -> list[Group]:
+    def list_groups(self, brokers: Iterable[int], _: Deadline) -> list[ListedGroup]:
         self.asked.append(list(brokers))
         return self._lists.pop(0)
 
@@ -100,7 +100,7 @@ def test_a_group_that_is_not_shown_any_more_is_kept_without_a_state(make_cluster
         return dict.fromkeys(groups, Refused.FORBIDDEN)
 
     look = make_cluster(Answers([[], []], forbidden)).look(LOG, BEFORE, 0, Deadline.after(10))
-    assert look.groups == {"g": Group("g", 2, None, None, None)}
+    assert look.groups == {"g": ListedGroup("g", 2, None, None, None)}
 
 
 def test_of_two_brokers_that_list_a_group_the_leader_counts(make_cluster: MakeCluster) -> None:
@@ -147,7 +147,7 @@ class Settings(Answers):
 
     def __init__(self) -> None:
         super().__init__([[listed(2)]] * 3, answered)
-        self.told: dict[str, object] = {"orders": Retention(1, -1, deletes=True, append_time=False)}
+        self.told: dict[str, object] = {"orders": RetentionSettings(1, -1, deletes=True, append_time=False)}
 
     def retentions(self, *_: object) -> dict[str, object]:
         return self.told

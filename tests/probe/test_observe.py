@@ -20,12 +20,19 @@ from streaming.events import (
     TopicEvent,
     UnreadTimestamp,
 )
-from streaming.probe.holds import HELD_ROUNDS, Hold, Holder, advance_holds, reported_holds, with_holders
+from streaming.probe.holds import (
+    HELD_ROUNDS,
+    BlockedPartition,
+    BlockingProducer,
+    advance_holds,
+    reported_holds,
+    with_holders,
+)
 from streaming.probe.idle import IDLE_ROUNDS
 from streaming.probe.observe import (
     Description,
-    Group,
-    Look,
+    GroupsSeen,
+    ListedGroup,
     Memory,
     RoundHead,
     Topic,
@@ -45,21 +52,23 @@ MakeHead = Callable[..., RoundHead]
 
 @pytest.fixture
 def make_head() -> MakeHead:
-    def make(number: int = 7, time: int = 1_000, holds: tuple[Hold | None, ...] = (None, None, None)) -> RoundHead:
+    def make(
+        number: int = 7, time: int = 1_000, holds: tuple[BlockedPartition | None, ...] = (None, None, None)
+    ) -> RoundHead:
         return RoundHead("prod", "kafka-id", number, time, LOG, holds)
 
     return make
 
 
-def classic(group: str, state: str = "Stable") -> Group:
-    return Group(group, 1, state, "consumer", "classic")
+def classic(group: str, state: str = "Stable") -> ListedGroup:
+    return ListedGroup(group, 1, state, "consumer", "classic")
 
 
-def look_at(topics: dict[str, Topic], **groups: tuple[str, ...]) -> Look:
-    return Look({name: classic(name) for name in groups}, groups, {}, topics)
+def look_at(topics: dict[str, Topic], **groups: tuple[str, ...]) -> GroupsSeen:
+    return GroupsSeen({name: classic(name) for name in groups}, groups, {}, topics)
 
 
-def events_of(head: RoundHead, look: Look, memory: Memory, filters: Filters = ALL) -> list[tuple[str, Event]]:
+def events_of(head: RoundHead, look: GroupsSeen, memory: Memory, filters: Filters = ALL) -> list[tuple[str, Event]]:
     return round_events(head, look, memory, memory_after(head, look, memory), filters, period_ms=600_000)
 
 
@@ -116,7 +125,7 @@ def test_a_topic_that_may_not_be_seen_is_not_said_to_be_missing(make_head: MakeH
 
 
 def test_the_state_told_with_the_members_wins_over_the_listed_one(make_head: MakeHead) -> None:
-    look = Look(
+    look = GroupsSeen(
         {"g": classic("g", "Stable")},
         {"g": ()},
         {"g": Description("PreparingRebalance", "", frozenset(), complete=False)},
@@ -144,7 +153,7 @@ def test_a_group_is_gone_once(make_head: MakeHead) -> None:
 
 
 def test_an_offset_that_stands_still_below_the_end_is_held_after_more_than_three_rounds(make_head: MakeHead) -> None:
-    holds: tuple[Hold | None, ...] = ()
+    holds: tuple[BlockedPartition | None, ...] = ()
     said = []
     for number in range(1, HELD_ROUNDS + 3):
         holds = advance_holds(holds, (10, 15, 30), (10, 20, 30), number * 100)
@@ -155,14 +164,14 @@ def test_an_offset_that_stands_still_below_the_end_is_held_after_more_than_three
 
 
 def test_transactions_back_to_back_are_no_hold() -> None:
-    holds: tuple[Hold | None, ...] = ()
+    holds: tuple[BlockedPartition | None, ...] = ()
     for number in range(10):
         holds = advance_holds(holds, (number,), (number + 5,), number)
-    assert holds == (Hold(9, 9, 1),)
+    assert holds == (BlockedPartition(9, 9, 1),)
 
 
 def test_a_hold_ends_when_the_log_is_readable_to_its_end() -> None:
-    assert advance_holds((Hold(10, 100, 9),), (20,), (20,), 500) == (None,)
+    assert advance_holds((BlockedPartition(10, 100, 9),), (20,), (20,), 500) == (None,)
 
 
 def test_commits_between_the_two_questions_are_no_hold() -> None:
@@ -170,36 +179,42 @@ def test_commits_between_the_two_questions_are_no_hold() -> None:
 
 
 def test_a_log_that_got_more_partitions_is_followed() -> None:
-    assert advance_holds((Hold(1, 5, 1),), (1, 7), (2, 7), 9) == (Hold(1, 5, 2), None)
+    assert advance_holds((BlockedPartition(1, 5, 1),), (1, 7), (2, 7), 9) == (BlockedPartition(1, 5, 2), None)
 
 
 def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) -> None:
-    head = make_head(holds=(None, Hold(20, 300, HELD_ROUNDS + 1), None))
+    head = make_head(holds=(None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None))
     look = look_at({"a": Topic(1, None, (5,), (4,), (0,))}, g=("a",), h=())
     events = [event for _, event in events_of(head, look, Memory())]
     closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3)
     recalled = recall(closed, events)
     assert recalled.topics == memory_after(head, look, Memory()).topics == {"g": {"a"}, "h": set()}
-    assert recalled.holds == (None, Hold(20, 300, HELD_ROUNDS + 1), None)
+    assert recalled.holds == (None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None)
 
 
 def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head: MakeHead) -> None:
-    young, old = Hold(10, 900, 1), Hold(20, 300, HELD_ROUNDS + 1)
-    holds = with_holders((young, old, None), {1: Holder(4001, "payments-3")})
+    young, old = BlockedPartition(10, 900, 1), BlockedPartition(20, 300, HELD_ROUNDS + 1)
+    holds = with_holders((young, old, None), {1: BlockingProducer(4001, "payments-3")})
     [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
     assert isinstance(event, GroupEvent)
     assert (event.held_since, event.held_by_producer, event.held_by) == (300, 4001, "payments-3")
     told = reported_holds(holds, [1, 1, 2])
     assert told == (LogHold(1, 300, 2, 4001, "payments-3"),)
     # It is known from then on, also to a restarted probe.
-    assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == Hold(20, 300, 5, Holder(4001, "payments-3"))
+    assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == BlockedPartition(
+        20, 300, 5, BlockingProducer(4001, "payments-3")
+    )
     closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (11, 25, 30), {}, 0, 0, holds=told)
-    assert recall(closed, []).holds == (Hold(10, 1_000, 1), Hold(20, 300, 4, Holder(4001, "payments-3")), None)
+    assert recall(closed, []).holds == (
+        BlockedPartition(10, 1_000, 1),
+        BlockedPartition(20, 300, 4, BlockingProducer(4001, "payments-3")),
+        None,
+    )
 
 
 def test_a_restarted_probe_counts_a_young_hold_from_the_last_round() -> None:
     closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, (10,), (12,), {}, 0, 0)
-    assert recall(closed, []).holds == (Hold(10, 1_000, 1),)
+    assert recall(closed, []).holds == (BlockedPartition(10, 1_000, 1),)
 
 
 def test_timestamps_of_unread_records_are_told_when_they_are_news_and_once_in_a_period(make_head: MakeHead) -> None:
@@ -238,7 +253,7 @@ def test_an_idle_group_is_reported_anew_when_its_timestamps_are_found(make_head:
 
 
 def told_of(
-    make_head: MakeHead, look: Look, memory: Memory | None = None, hidden: str | None = None
+    make_head: MakeHead, look: GroupsSeen, memory: Memory | None = None, hidden: str | None = None
 ) -> ClusterTopicEvent:
     asked = AskedTopics({"a": ClusterTopic(end=(1,), start=(0,), leaders=(1,))}, hidden=hidden)
     ((key, event),) = cluster_topic_events(make_head(0, 0), asked, {}, look, memory or Memory())

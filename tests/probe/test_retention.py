@@ -7,18 +7,18 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import Retention
+from streaming.events import RetentionSettings
 from streaming.probe import Probe, RoundAbandonedError
-from streaming.probe.retention import TOPICS_A_ROUND, Key, Retentions
+from streaming.probe.retention import TOPICS_A_ROUND, RetentionKey, Retentions
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster, read_round
 
 PERIOD_S = 600.0
-WEEK = Retention(7 * 86_400_000, -1, deletes=True, append_time=False)
-OF_THE_BROKER = Retention(-1, -1, deletes=True, append_time=False)
+WEEK = RetentionSettings(7 * 86_400_000, -1, deletes=True, append_time=False)
+OF_THE_BROKER = RetentionSettings(-1, -1, deletes=True, append_time=False)
 """What a topic without settings of its own has from the tests' brokers (`log.retention.ms`)."""
 
-ORDERS: Key = ("orders", "id-1")
+ORDERS: RetentionKey = ("orders", "id-1")
 
 
 class Clock:
@@ -51,9 +51,9 @@ def test_a_topic_that_was_created_again_is_another_one(clock: Clock) -> None:
 
 
 def test_many_topics_take_their_turns_and_none_waits_for_ever(clock: Clock) -> None:
-    topics: list[Key] = [(f"t{number}", None) for number in range(2 * TOPICS_A_ROUND + 5)]
+    topics: list[RetentionKey] = [(f"t{number}", None) for number in range(2 * TOPICS_A_ROUND + 5)]
     known = Retentions(PERIOD_S, clock)
-    asked: list[Key] = []
+    asked: list[RetentionKey] = []
     for _ in range(3):
         due = known.due(topics)
         assert len(due) <= TOPICS_A_ROUND
@@ -108,8 +108,8 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
             told = {topic: seen.topics(group)[topic].retention for topic, group in groups.items()}
             assert told == {
                 plain: OF_THE_BROKER,
-                special: Retention(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
-                compacted: Retention(-1, -1, deletes=False, append_time=False, compacts=True),
+                special: RetentionSettings(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
+                compacted: RetentionSettings(-1, -1, deletes=False, append_time=False, compacts=True),
             }
         # (Of the topics, and of the broker how long it keeps offsets.)
         assert probe.requests["DescribeConfigs"] == 2
@@ -143,7 +143,7 @@ def test_without_the_right_the_settings_stay_unknown_and_with_it_they_are_told(s
         secured_broker.revoke_all()
 
 
-def _told(settings: Settings, broker: Secured) -> set[Retention | None]:
+def _told(settings: Settings, broker: Secured) -> set[RetentionSettings | None]:
     """What a new probe tells in its first round, as somebody with all rights reads it."""
     with Probe(settings) as probe:
         # (Rights reach the broker a moment after they are granted.)

@@ -8,7 +8,7 @@ import pytest
 
 from streaming.events import ClassicMemberSeen, ClassicSeen, CommitsSeen
 from streaming.probe import seen as told_by
-from streaming.probe.seen import SeenGroup, SeenRound, Told, tell
+from streaming.probe.seen import LastReport, SeenGroup, SeenRound, tell
 
 OFFSETS = {("x", 0): 5, ("x", 1): 7}
 
@@ -18,7 +18,7 @@ def members(*names: str, subscription: bytes = b"s") -> ClassicSeen:
     return ClassicSeen(1, "", 0, "g", "consumer", "range", of)
 
 
-def look(group: SeenGroup, told: Mapping[str, Told] | None = None, whole: bool = False) -> SeenRound:
+def look(group: SeenGroup, told: Mapping[str, LastReport] | None = None, whole: bool = False) -> SeenRound:
     return tell("c", 8, {"g": group}, told or {}, ["g"] if whole else [], [])
 
 
@@ -66,7 +66,7 @@ def test_groups_beyond_the_limit_of_a_round_were_not_looked_at_and_come_with_the
 ) -> None:
     monkeypatch.setattr(told_by, "MOST_A_ROUND", 500)
     seen = {f"g{n}": SeenGroup(True, members("a", subscription=b"x" * 100)) for n in range(5)}
-    told: Mapping[str, Told] = {}
+    told: Mapping[str, LastReport] = {}
     heard: set[str] = set()
     for number in range(0, 20, 2):
         found = tell("c", number, seen, told, [], [])
@@ -81,7 +81,7 @@ def test_groups_beyond_the_limit_of_a_round_were_not_looked_at_and_come_with_the
 def test_a_flood_of_offsets_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(told_by, "MOST_OFFSETS", 3)
     offsets = {("x", n): n for n in range(7)}
-    told: Mapping[str, Told] = {}
+    told: Mapping[str, LastReport] = {}
     got: dict[int, int] = {}
     for _ in range(3):
         found = look(SeenGroup(True, None, offsets), told)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.events import Retention, UnreadTimestamp
+from streaming.events import RetentionSettings, UnreadTimestamp
 from streaming.probe.observe import Topic
 from streaming.probe.requests import FirstFrom
 from streaming.probe.timestamps import MOST_QUESTIONS, QUESTIONS_PER_PARTITION, Early, Timestamps
@@ -18,9 +18,9 @@ NOW = 1_767_225_600_000
 INTERVAL = 10_000
 DAY = 86_400_000
 
-APPENDED = Retention(DAY, -1, deletes=True, append_time=True)
-CREATED = Retention(DAY, -1, deletes=True, append_time=False)
-COMPACTED = Retention(DAY, -1, deletes=True, append_time=False, compacts=True)
+APPENDED = RetentionSettings(DAY, -1, deletes=True, append_time=True)
+CREATED = RetentionSettings(DAY, -1, deletes=True, append_time=False)
+COMPACTED = RetentionSettings(DAY, -1, deletes=True, append_time=False, compacts=True)
 
 
 class Clock:
@@ -57,7 +57,7 @@ class Log:
                 return FirstFrom(found[0], self.stamps[found[0]]) if found else FirstFrom(-1, -1)
         return FirstFrom(-1, -1)
 
-    def topic(self, retention: Retention | None) -> Topic:
+    def topic(self, retention: RetentionSettings | None) -> Topic:
         return Topic(1, "id", (len(self.stamps),), (len(self.stamps),), (self.start,), None, retention)
 
 
@@ -70,7 +70,7 @@ def ask(search: Timestamps, logs: dict[str, Log]) -> int:
 
 
 def searched(
-    log: Log, offset: int, retention: Retention | None, rounds: int = 60
+    log: Log, offset: int, retention: RetentionSettings | None, rounds: int = 60
 ) -> tuple[UnreadTimestamp | None, int]:
     """What is said of an oldest unread record in the end, and the number of questions."""
     search = Timestamps(INTERVAL, Clock())

@@ -5,7 +5,7 @@ from streaming.probe.turns import (
     TOPICS_A_ROUND,
     AskedTopics,
     ClusterTopic,
-    Turns,
+    TopicTurns,
     gone,
     in_turn,
     lists,
@@ -27,7 +27,7 @@ def asked(names: list[str], listing: frozenset[str] | None) -> AskedTopics:
 
 def test_each_topic_is_asked_once_in_a_heartbeat_and_few_in_a_round() -> None:
     names = frozenset(f"topic-{number}" for number in range(10_000))
-    turns, times, most = Turns(), dict.fromkeys(names, 0), 0
+    turns, times, most = TopicTurns(), dict.fromkeys(names, 0), 0
     for number in range(120):
         time = START + number * INTERVAL
         listing = names if lists(turns, time, HEARTBEAT) else None
@@ -40,11 +40,11 @@ def test_each_topic_is_asked_once_in_a_heartbeat_and_few_in_a_round() -> None:
     assert set(times.values()) == {1}
     # 167 is an even share; a start asks for a thousand at once.
     assert most < 300
-    assert len(in_turn(Turns(), names, START, HEARTBEAT)) == TOPICS_A_ROUND
+    assert len(in_turn(TopicTurns(), names, START, HEARTBEAT)) == TOPICS_A_ROUND
 
 
 def test_a_topic_is_gone_when_it_was_absent_in_some_rounds_in_a_row() -> None:
-    turns = Turns(START, {"orders": START})
+    turns = TopicTurns(START, {"orders": START})
     absent = AskedTopics({"orders": ClusterTopic(absent="deleted")})
     for number in range(1, ABSENT_ROUNDS):
         assert gone(turns, absent, everything) == {}
@@ -55,24 +55,24 @@ def test_a_topic_is_gone_when_it_was_absent_in_some_rounds_in_a_row() -> None:
 
 
 def test_a_topic_that_comes_back_was_never_gone() -> None:
-    turns = Turns(START, {"orders": START}, {"orders": ABSENT_ROUNDS - 1})
+    turns = TopicTurns(START, {"orders": START}, {"orders": ABSENT_ROUNDS - 1})
     back = asked(["orders"], None)
     assert gone(turns, back, everything) == {}
     assert turns_after(turns, back, (), START + INTERVAL).absent == {}
 
 
 def test_a_topic_that_no_event_tells_of_needs_no_end() -> None:
-    turns = Turns(START, {"orders": -1}, {"orders": ABSENT_ROUNDS})
+    turns = TopicTurns(START, {"orders": -1}, {"orders": ABSENT_ROUNDS})
     assert gone(turns, AskedTopics({"orders": ClusterTopic(absent="not_visible")}), everything) == {}
 
 
 def test_topics_that_the_filters_leave_out_now_end_with_the_first_round_of_a_new_probe() -> None:
-    recalled = Turns(told={"orders": START, "audit": START})
+    recalled = TopicTurns(told={"orders": START, "audit": START})
     assert gone(recalled, AskedTopics(), lambda topic: topic != "audit") == {"audit": "filtered"}
-    assert gone(Turns(START, recalled.told), AskedTopics(), lambda topic: topic != "audit") == {}
+    assert gone(TopicTurns(START, recalled.told), AskedTopics(), lambda topic: topic != "audit") == {}
 
 
 def test_a_clock_that_was_ahead_does_not_stop_the_looks() -> None:
-    turns = Turns(START + 10 * HEARTBEAT, {"orders": START + 10 * HEARTBEAT})
+    turns = TopicTurns(START + 10 * HEARTBEAT, {"orders": START + 10 * HEARTBEAT})
     assert lists(turns, START, HEARTBEAT)
     assert in_turn(turns, None, START, HEARTBEAT) == ["orders"]

@@ -12,7 +12,7 @@ from kafka.structs import OffsetAndMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from streaming.config import Settings
-from streaming.events import Event, GroupEvent, GroupGone, Rejected, RoundClosed, TopicEvent, decode_event
+from streaming.events import Event, GroupEvent, GroupGone, RejectedEvent, RoundClosed, TopicEvent, decode_event
 
 __all__ = ["Cluster", "MakeSettings", "Seen", "read", "read_round"]
 
@@ -103,7 +103,7 @@ def read_round(settings: Settings, closed: RoundClosed) -> Seen:
     for partition, (first, end) in closed.events.items():
         for record in read(settings.kafka.bootstrap_servers, settings.probe.events_topic, int(partition), first, end):
             event = decode_event(record.value)
-            assert not isinstance(event, Rejected), event
+            assert not isinstance(event, RejectedEvent), event
             if event.round == closed.round:
                 events.append(event)
                 keys.append(record.key)

@@ -231,7 +231,7 @@ class Careless(Store):
 
 def test_a_store_that_ignores_conditions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "ObjectLeaseStore", lambda _lake, _path: Careless())
-    wanted = keeper.Wanted("s3://b/lake", "x", keeper.Loss.END, wait=False)
+    wanted = keeper.WantedLease("s3://b/lake", "x", keeper.Loss.END, wait=False)
     told = "^The store of s3://b/lake ignores the conditions of writes"
     with (
         pytest.raises(SetupError, match=told),

@@ -9,7 +9,7 @@ from typing import Self
 
 from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.groups import Rows
-from streaming.job.operator import State, advance_key, group_config
+from streaming.job.operator import PackedState, advance_key, group_config
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
@@ -78,7 +78,7 @@ def judged(settings: Settings) -> Rows:
     planner = Planner(source, kept_reader)
     planner.available_now()
     config = group_config(settings)
-    offsets, states, all_rows = INITIAL, dict[str, State | None](), Rows()
+    offsets, states, all_rows = INITIAL, dict[str, PackedState | None](), Rows()
     while (end := planner.latest(offsets, 20)) is not offsets:
         payloads: dict[str, list[bytes]] = {}
         for task in planner.tasks(offsets, end):

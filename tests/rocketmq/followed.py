@@ -20,7 +20,7 @@ from streaming.job.source.event_rounds import EventRound
 from streaming.job.source.observed import rocketmq_observation
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.probe.rocketmq.observe import RocketMQMemory, round_of_groups
 from streaming.records import decode_inputs, encode_inputs
 from streaming.rocketmq import Client
@@ -72,11 +72,11 @@ class FollowedGroups:
     ) -> None:
         self._client.close()
 
-    def look(self) -> Look:
+    def look(self) -> RocketMQLook:
         """Ask the cluster; no round yet."""
         return self._cluster.look(self._groups, frozenset(), self._time, Deadline.after(30))
 
-    def round(self, look: Look | None = None, times: int = 1, step_ms: int = INTERVAL_MS) -> None:
+    def round(self, look: RocketMQLook | None = None, times: int = 1, step_ms: int = INTERVAL_MS) -> None:
         """Let rounds see the same, or ask for what one sees."""
         seen = look or self.look()
         for _ in range(times):
@@ -128,7 +128,7 @@ class Followed(FollowedGroups):
         """Names of all findings that any round has shown."""
         return self.said_of[self._group]
 
-    def look_until(self, holds: Callable[[GroupParts], bool]) -> Look:
+    def look_until(self, holds: Callable[[GroupParts], bool]) -> RocketMQLook:
         """Ask again and again until the group is as wanted, for a minute at most."""
         limit = time.monotonic() + _LIMIT_S
         while True:

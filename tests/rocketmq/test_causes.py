@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
-from streaming.demo.rocketmq.member import Member
+from streaming.demo.rocketmq.member import RocketMQMember
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.look import are_dealt_evenly, holders
 
@@ -40,7 +40,7 @@ def test_members_that_join_leave_and_change_their_strategy(rocketmq: EmbeddedRoc
     first = rocketmq.addresses[:1]
     with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
         settle(group, topic)
-        with Member(first, topic, _C3, [topic], rebalance_s=recipes.FAST_S) as joining:
+        with RocketMQMember(first, topic, _C3, [topic], rebalance_s=recipes.FAST_S) as joining:
             settle(group, topic, members=3)
             assert [cause.cause for cause in group.causes()] == ["member_joined"]
             joining.vanish()
@@ -65,7 +65,7 @@ def test_a_member_that_was_started_again_between_two_rounds(rocketmq: EmbeddedRo
     with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
         settle(group, topic)
         members[1].stop()
-        with Member(first, topic, _C2, [topic], rebalance_s=recipes.FAST_S):
+        with RocketMQMember(first, topic, _C2, [topic], rebalance_s=recipes.FAST_S):
             settle(group, topic)
             assert [(cause.cause, cause.members) for cause in group.causes()] == [("rejoined", (_C2,))]
     assert group.said == set()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streaming.demo.rocketmq import EmbeddedRocketMQ
-from streaming.demo.rocketmq.member import Member
+from streaming.demo.rocketmq.member import RocketMQMember
 from tests.rocketmq.followed import FollowedGroups
 
 pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(1_800)]
@@ -32,16 +32,16 @@ class _Churn:
     def __init__(self, name_servers: tuple[str, ...], group: str, topic: str) -> None:
         self._name_servers, self._group, self._topic = name_servers, group, topic
         self._number = 0
-        self.members: list[Member] = []
+        self.members: list[RocketMQMember] = []
 
     def join(self) -> None:
         self._number += 1
-        member = Member(self._name_servers, self._group, f"10.0.0.{self._number}@{self._number}", [self._topic])
+        member = RocketMQMember(self._name_servers, self._group, f"10.0.0.{self._number}@{self._number}", [self._topic])
         member.start()
         self.members.append(member)
 
     def change(self, chance: random.Random) -> None:
-        ways: list[Callable[[Member], None]] = [Member.stop, Member.vanish]
+        ways: list[Callable[[RocketMQMember], None]] = [RocketMQMember.stop, RocketMQMember.vanish]
         if len(self.members) > 1 and chance.random() < 0.5:
             chance.choice(ways)(self.members.pop(chance.randrange(len(self.members))))
         elif len(self.members) < _MOST_MEMBERS:

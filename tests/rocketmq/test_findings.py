@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
-from streaming.demo.rocketmq.member import Member
+from streaming.demo.rocketmq.member import RocketMQMember
 from streaming.probe.rocketmq.look import GroupParts
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
@@ -186,8 +186,8 @@ def test_members_that_subscribe_to_different_topics(rocketmq: EmbeddedRocketMQ, 
     with rocketmq.commands() as commands:
         commands.create_topic(other, 4)
     with (
-        Member(first, topic, _C1, [topic], rebalance_s=recipes.FAST_S),
-        Member(first, topic, _C2, [topic, other], rebalance_s=recipes.FAST_S),
+        RocketMQMember(first, topic, _C1, [topic], rebalance_s=recipes.FAST_S),
+        RocketMQMember(first, topic, _C2, [topic, other], rebalance_s=recipes.FAST_S),
         Followed(first, topic) as group,
     ):
         # The list of members is the group's, so half of `other` falls to the member that does not want it.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ, Member, Server, recipes
+from streaming.demo.rocketmq import EmbeddedRocketMQ, RocketMQMember, Server, recipes
 from streaming.demo.rocketmq.commands import UNREGISTER_BROKER
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
@@ -154,7 +154,7 @@ def test_a_broker_that_joins_the_cluster_and_a_name_server_that_forgets_one(
     # One member takes its routes from the second name server.
     with (
         recipes.steady(running.addresses[:1], unique, [unique], count=2),
-        Member(
+        RocketMQMember(
             running.addresses[1:],
             unique,
             "10.0.0.3@3",

@@ -11,12 +11,12 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from streaming.serve.slow_clients import Connection, SharedBody
+from streaming.serve.slow_clients import SharedBody, TimedConnection
 
 BODY = b"0123456789abcdef" * 2_000_000  # 32 MB: far more than the sockets' buffers hold
 
 
-class Impatient(Connection):
+class Impatient(TimedConnection):
     head_s = 0.2
     read_s = 0.2
     lost = threading.Event()

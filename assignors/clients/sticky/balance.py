@@ -94,8 +94,8 @@ def pairwise_differences(sizes: Iterable[int]) -> int:
     return (score + 0x80000000) % 0x100000000 - 0x80000000
 
 
-class Balance:
-    """Assigns the unassigned partitions, then moves some until nothing improves: `Balance(...).result()`.
+class Balancing:
+    """Assigns the unassigned partitions, then moves some until nothing improves: `Balancing(...).result()`.
 
     The steps are Java's; other libraries, which were modelled on it, override some of them.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assignors.clients.sticky.balance import Balance, Task
+from assignors.clients.sticky.balance import Balancing, Task
 from assignors.clients.sticky.balance_step_by_step import balance_unsound
 from assignors.clients.sticky.constrained import Dealt
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
@@ -53,7 +53,7 @@ def general(
     else:
         unassigned = partitions
     task = Task([dict.fromkeys(ids.tolist()) for ids in kept], previous, partitions, unassigned, revocation)
-    result = Balance(indexed, potential, task, racks).result()
+    result = Balancing(indexed, potential, task, racks).result()
     return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in result], None)
 
 

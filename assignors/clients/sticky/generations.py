@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assignors.clients.sticky.balance import Balance, Task
+from assignors.clients.sticky.balance import Balancing, Task
 from assignors.clients.sticky.constrained import Dealt
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
@@ -59,7 +59,7 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
         log += [Began(indexed), Believed(existing, data, "partition")]
     partitions = _spread(indexed, existing, previous) if by_size and owners.newest else potential.in_order(indexed)
     task = Task.keeping(indexed, potential, existing, previous, partitions)
-    result = Balance(indexed, potential, task, None).result()
+    result = Balancing(indexed, potential, task, None).result()
     return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assignors.assignment import Assignment
-from assignors.clients.sticky.balance import Balance, Task, pairwise_differences
+from assignors.clients.sticky.balance import Balancing, Task, pairwise_differences
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first
@@ -46,7 +46,7 @@ class _Movements(Movements):
         return next(iter(reverse[0]))
 
 
-class _Balance(Balance):
+class _Balance(Balancing):
     """Java's steps, except where its endless loop was fixed and where a defaultdict creates missing entries."""
 
     def result(self) -> list[dict[int, None]]:

@@ -12,7 +12,7 @@ from itertools import permutations
 
 from assignors.assignment import Assignment, Partitions
 from assignors.clients.patterns import refuse_patterns
-from assignors.clients.sticky.balance import NEVER_ENDS, Balance, Task
+from assignors.clients.sticky.balance import NEVER_ENDS, Balancing, Task
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
@@ -106,7 +106,7 @@ class _Movements(Movements):
         return self.pair_of.copy(), {key: tuple(listed) for key, listed in self._lists.items()}, len(self._returned)
 
 
-class _Balance(Balance):
+class _Balance(Balancing):
     def _no_movements(self) -> Movements:
         return _Movements(self.indexed, self.topic_of)
 
@@ -135,7 +135,7 @@ class _SkippingBalance(_Balance):
         return True
 
 
-def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]) -> Assignment:
+def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancing]) -> Assignment:
     refuse_patterns(group)
     # Subscriptions without topics are not parsed, and their members are ignored; a topic counts once.
     members = [replace(m, topics=tuple(dict.fromkeys(m.topics))) for m in group.members if m.topics]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import Step, lines
-from assignors.explain.words import Place, count, grouped, name, names
+from assignors.explain.words import PartitionId, count, grouped, name, names
 
 WHYS = {
     "share": "Members below their share take the free partitions in turn",
@@ -45,17 +45,17 @@ class Given(Step):
 
     kind = "given"
     why: str
-    given: tuple[tuple[Place, str], ...]
+    given: tuple[tuple[PartitionId, str], ...]
     sizes: tuple[int, ...]
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         if place is None:
             return f"{WHYS[self.why]}. {lines(grouped(self.given))}."
         at = next(i for i, (one, _) in enumerate(self.given) if one == place)
         reason = _WHYS_OF_ONE[self.why].format(size=count(self.sizes[at], "partition"))
         return f"{name(place[0])} {place[1]} was free and goes to {name(self.given[at][1])}: {reason}."
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return (place for place, _ in self.given)
 
     def _enter(self, ledger: Ledger) -> None:
@@ -95,7 +95,7 @@ class Given(Step):
                 at += 1
             at %= max(len(circle), 1)
 
-    def _require_fewest(self, ledger: Ledger, place: Place, size: int) -> None:
+    def _require_fewest(self, ledger: Ledger, place: PartitionId, size: int) -> None:
         facts = ledger.facts
         for other in ledger.takers(place[0]):
             if ledger.size(other) >= size or ledger.size(other) >= facts.could_have(other):
@@ -123,16 +123,16 @@ class Moved(Step):
     """
 
     kind = "moved"
-    moved: Place
+    moved: PartitionId
     source: str
     target: str
     source_size: int
     target_size: int
     why: str
-    instead_of: Place | None = None
+    instead_of: PartitionId | None = None
     unsubscribed: bool = False
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         del place
         what = f"{name(self.moved[0])} {self.moved[1]}"
         said = (
@@ -152,7 +152,7 @@ class Moved(Step):
             )
         return said + "."
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return (self.moved,)
 
     def _enter(self, ledger: Ledger) -> None:
@@ -181,7 +181,7 @@ class Undone(Step):
     kind = "undone"
     moves: int
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         del place
         moves = count(self.moves, "move")
         return f"After {moves} the group is no more even than before, so they are all taken back."
@@ -199,9 +199,9 @@ class HeldBack(Step):
     """
 
     kind = "held_back"
-    held: tuple[tuple[Place, str, tuple[str, ...]], ...]
+    held: tuple[tuple[PartitionId, str, tuple[str, ...]], ...]
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         if place is not None:
             _, member, owners = next(one for one in self.held if one[0] == place)
             what = f"{name(place[0])} {place[1]} is meant for {name(member)}"
@@ -217,7 +217,7 @@ class HeldBack(Step):
             return "the leader has just taken it from that very member"
         return f"{names(owners)} must stop reading first"
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return (place for place, _, _ in self.held)
 
     def _enter(self, ledger: Ledger) -> None:
@@ -238,15 +238,15 @@ class GivenBack(Step):
     """
 
     kind = "given_back"
-    given: tuple[tuple[Place, str], ...]
+    given: tuple[tuple[PartitionId, str], ...]
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         pairs = self.given if place is None else tuple(one for one in self.given if one[0] == place)
         return (
             f"Partitions that nobody was given stay with the members that say they have them. {lines(grouped(pairs))}."
         )
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return (place for place, _ in self.given)
 
     def _enter(self, ledger: Ledger) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import Step
-from assignors.explain.words import Place, count, name, names, places
+from assignors.explain.words import PartitionId, count, name, names, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Shares(Step):
     members: int
     unlike: tuple[str, ...] = ()
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         del place
         low, more = divmod(self.partitions, self.members)
         each = f"{low:,} each" if not more else f"{low:,} each, and {count(more, 'member')} one more"
@@ -77,13 +77,13 @@ class NotBelieved(Step):
 
     kind = "not_believed"
     member: str
-    claimed: tuple[Place, ...]
+    claimed: tuple[PartitionId, ...]
     why: str
     other: str | None = None
     mine: int = -1
     theirs: int = -1
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         what = self.claimed if place is None else (place,)
         reason = _CLAIM_WORDS[self.why].format(
             other=name(self.other or ""), mine=_generation(self.mine), theirs=self.theirs
@@ -91,7 +91,7 @@ class NotBelieved(Step):
         verb = "does not count" if len(what) == 1 else "do not count"
         return f"{name(self.member)} says it has {places(what)}, which {verb}: {reason}."
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return self.claimed
 
     def _enter(self, ledger: Ledger) -> None:
@@ -131,7 +131,7 @@ class Generations(Step):
     kind = "generations"
     by_member: Mapping[str, int]
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         del place
         listed = sorted(set(self.by_member.values()), reverse=True)
         who = {n: [m for m, g in self.by_member.items() if g == n] for n in listed}
@@ -155,10 +155,10 @@ class Kept(Step):
 
     kind = "kept"
     member: str
-    kept: tuple[Place, ...]
+    kept: tuple[PartitionId, ...]
     had: int
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         if place is not None:
             return f"{name(self.member)} had {name(place[0])} {place[1]} and keeps it."
         if len(self.kept) == self.had:
@@ -167,7 +167,7 @@ class Kept(Step):
             amount = f"{len(self.kept):,} of the {self.had:,} it had"
         return f"{name(self.member)} keeps {amount}: {places(self.kept)}."
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return self.kept
 
     def _enter(self, ledger: Ledger) -> None:
@@ -201,14 +201,14 @@ class GivenUp(Step):
 
     kind = "given_up"
     member: str
-    lost: tuple[Place, ...]
+    lost: tuple[PartitionId, ...]
     why: str
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         what = self.lost if place is None else (place,)
         return f"{name(self.member)} gives up {places(what)}: {_OVER_WORDS[self.why]}."
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return self.lost
 
     def _enter(self, ledger: Ledger) -> None:

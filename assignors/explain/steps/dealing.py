@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import MOST_LINES, Step, lines
-from assignors.explain.words import Place, count, grouped, name, names, numbers, shares
+from assignors.explain.words import PartitionId, count, grouped, name, names, numbers, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class CutIntoBlocks(Step):
     blocks: tuple[tuple[str, int, int], ...]
     left_out: tuple[str, ...] = ()
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         quota, larger = divmod(self.partitions, len(self.takers))
         if place is not None:
             owner = next((b for b in self.blocks if b[1] <= place[1] <= b[2]), None)
@@ -78,7 +78,7 @@ class CutIntoBlocks(Step):
         held = {number for _, first, last in self.blocks for number in range(first, last + 1)}
         return [number for number in range(self.partitions) if number not in held]
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return ((topic, number) for topic in self.topics for number in range(self.partitions))
 
     def _enter(self, ledger: Ledger) -> None:
@@ -126,7 +126,7 @@ class DealtInRacks(Step):
     in_racks: tuple[tuple[str, int], ...]
     rest: tuple[tuple[str, int], ...]
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         quota, larger = divmod(self.partitions, len(self.takers))
         topic = self.topics[0]
         if place is not None:
@@ -159,7 +159,7 @@ class DealtInRacks(Step):
         left = len(lists) - MOST_LINES
         return "; ".join(shown) + ("" if left <= 0 else f"; and {count(left, 'more member')}")
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return ((topic, number) for topic in self.topics for number in range(self.partitions))
 
     def _enter(self, ledger: Ledger) -> None:
@@ -193,7 +193,7 @@ class DealtInTurn(Step):
     dealt: tuple[tuple[str, int, str], ...]
     mixed: bool = False
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         if place is not None:
             at = next(i for i, (t, n, _) in enumerate(self.dealt) if (t, n) == place)
             member = self.dealt[at][2]
@@ -203,7 +203,7 @@ class DealtInTurn(Step):
         what = "All partitions, sorted as texts" if self.mixed else name(self.dealt[0][0])
         return f"{what}: the turn is at {name(self.dealt[0][2])}. {lines(lists)}."
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return ((topic, number) for topic, number, _ in self.dealt)
 
     def _enter(self, ledger: Ledger) -> None:

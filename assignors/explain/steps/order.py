@@ -9,7 +9,7 @@ from typing import Any
 
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import Step
-from assignors.explain.words import Place, names
+from assignors.explain.words import PartitionId, names
 from assignors.order import utf8, utf16
 
 _Key = Callable[[str, str | None], Any]
@@ -62,7 +62,7 @@ class Ordered(Step):
     members: tuple[str, ...]
     left_out: tuple[str, ...] = ()
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         del place
         words = ORDERS[self.rule].words
         said = f"The members are taken in this order: {names(self.members)} ({words})."

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from assignors.explain.ledger import Ledger, require
-from assignors.explain.words import Place, count, name, places
+from assignors.explain.words import PartitionId, count, name, places
 
 # A step's own list of lines is cut here: more members than this are counted, not named.
 MOST_LINES = 12
@@ -27,7 +27,7 @@ class Step(ABC):
 
     kind: ClassVar[str]
 
-    def text(self, place: Place | None = None) -> str:
+    def text(self, place: PartitionId | None = None) -> str:
         """The sentence; about one partition only, if one is given (which must be in `about`)."""
         return self._text(place)
 
@@ -39,17 +39,17 @@ class Step(ABC):
         """
         self._enter(ledger)
 
-    def about(self) -> Iterable[Place]:
+    def about(self) -> Iterable[PartitionId]:
         """Partitions that the step names; none for a step about the whole group."""
         return self._about()
 
     @abstractmethod
-    def _text(self, place: Place | None) -> str: ...
+    def _text(self, place: PartitionId | None) -> str: ...
 
     @abstractmethod
     def _enter(self, ledger: Ledger) -> None: ...
 
-    def _about(self) -> Iterable[Place]:
+    def _about(self) -> Iterable[PartitionId]:
         return ()
 
     def facts(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class Step(ABC):
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # each is a dataclass
 
 
-def lines(by_member: Mapping[str, Sequence[Place]]) -> str:
+def lines(by_member: Mapping[str, Sequence[PartitionId]]) -> str:
     """Members with their partitions, in order; beyond `MOST_LINES` members only counted."""
     shown = [f"{name(member)}: {places(mine)}" for member, mine in list(by_member.items())[:MOST_LINES]]
     left = len(by_member) - MOST_LINES
@@ -77,7 +77,7 @@ class Result(Step):
     sizes: Mapping[str, int]
     assigned: int
 
-    def _text(self, place: Place | None) -> str:
+    def _text(self, place: PartitionId | None) -> str:
         del place
         listed = sorted(self.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
         shown = ", ".join(f"{name(member)} {size:,}" for member, size in listed[:MOST_LINES])

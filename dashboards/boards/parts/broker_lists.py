@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Clock, Row
+from dashboards.boards.board import Clock
+from dashboards.format import Row
 
 __all__ = ["broker_lists"]
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Row, View
+from dashboards.boards.board import View
+from dashboards.format import Row
 
 __all__ = ["decision_rows", "unassigned"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from dashboards.format import Row
 
 __all__ = ["MOST_MEMBERS", "MOST_ROWS", "Matrix", "MatrixRow", "matrix"]
 
-Row = Mapping[str, Any]
 
 # People scan a few dozen rows; in larger groups drifted partitions come first, and the rest is only counted. Nor should
 # a browser get a hundred thousand cells every few seconds.

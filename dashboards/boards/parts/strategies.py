@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Clock, Row
+from dashboards.boards.board import Clock
+from dashboards.format import Row
 
 __all__ = ["better", "strategies"]
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from dashboards.boards.board import Row, View
+from dashboards.boards.board import View
 from dashboards.boards.parts.past import decisions_within, left_out, within
 from dashboards.charts.plots import rebalance_plot, step_plot
 from dashboards.charts.steps import steps_of
+from dashboards.format import Row
 from dashboards.spans import Range
 
-__all__ = ["Decided", "decided", "of_owner", "of_verdict", "timeline"]
+__all__ = ["SpanDecisions", "decided", "of_owner", "of_verdict", "timeline"]
 
 # More stems than this lie over each other on any screen; and each costs a page some 25 bytes.
 _MOST_STEMS: Final = 500
@@ -23,7 +24,7 @@ _DAY: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class SpanDecisions:
     """The decisions of a span.
 
     Attributes:
@@ -37,23 +38,23 @@ class Decided:
     left_out: str
 
 
-def decided(view: View, span: Range, cluster: str | None, group: str | None) -> Decided | None:
+def decided(view: View, span: Range, cluster: str | None, group: str | None) -> SpanDecisions | None:
     """The decisions of a span, of one cluster or group or of all; None while they are still being read."""
     rows = decisions_within(view, span, cluster, group)
     if rows is None:
         return None
     more = left_out(view, span, cluster, group)
     if not more and len(rows) <= _MOST_STEMS:
-        return Decided(rows, None, "")
+        return SpanDecisions(rows, None, "")
     width = steps_of(span.begin, span.end).width
     step = "minute" if width < _HOUR else "hour" if width < _DAY else "day"
     # (Who owns a group is in no table, so sums of one owner need those of each group.)
     each = "yes" if view.address.text("owner") else "no"
     steps = within(view, span, "rebalance_steps", cluster=cluster, group_id=group, step=step, each=each)
-    return None if steps is None else Decided(rows, steps, more)
+    return None if steps is None else SpanDecisions(rows, steps, more)
 
 
-def of_owner(found: Decided | None, view: View, owner: str) -> Decided | None:
+def of_owner(found: SpanDecisions | None, view: View, owner: str) -> SpanDecisions | None:
     """The decisions of an owner's groups; the address must name the owner."""
     if found is None:
         return None
@@ -61,10 +62,10 @@ def of_owner(found: Decided | None, view: View, owner: str) -> Decided | None:
     def owned(rows: Sequence[Row]) -> list[Row]:
         return [row for row in rows if view.owner(row["group_id"]) == owner]
 
-    return Decided(owned(found.rows), None if found.steps is None else owned(found.steps), found.left_out)
+    return SpanDecisions(owned(found.rows), None if found.steps is None else owned(found.steps), found.left_out)
 
 
-def timeline(found: Decided | None, span: Range, verdict: str = "") -> dict[str, Any]:
+def timeline(found: SpanDecisions | None, span: Range, verdict: str = "") -> dict[str, Any]:
     """The chart of decisions.
 
     Args:

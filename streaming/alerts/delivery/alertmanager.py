@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import RECORDS, Outcome
+from streaming.alerts.delivery.outcome import RECORDS, AttemptOutcome
 from streaming.alerts.firing import FIRING
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
@@ -77,21 +77,21 @@ class AlertmanagerTarget:
         self._session = requests.Session()
         self._session.trust_env = False
 
-    def send(self, message: Message) -> Outcome:
+    def send(self, message: Message) -> AttemptOutcome:
         """Send a transition, or a trial."""
         return self._post([self._alert(message)])
 
-    def resend(self, messages: Sequence[Message], *, judged: bool) -> Outcome:
+    def resend(self, messages: Sequence[Message], *, judged: bool) -> AttemptOutcome:
         """Send all that fires again, and `Watchdog` where something was judged lately."""
         alerts = [self._alert(message) for message in messages]
         if judged:
             alerts.insert(0, self._watchdog())
         if not alerts:
-            return Outcome("nothing fires, and nothing was judged lately", 0, unsent=True)
-        worst = Outcome(None, 0)
+            return AttemptOutcome("nothing fires, and nothing was judged lately", 0, unsent=True)
+        worst = AttemptOutcome(None, 0)
         for first in range(0, len(alerts), _AT_ONCE):
             outcome = self._post(alerts[first : first + _AT_ONCE])
-            worst = Outcome(worst.reason or outcome.reason, worst.duration_ms + outcome.duration_ms)
+            worst = AttemptOutcome(worst.reason or outcome.reason, worst.duration_ms + outcome.duration_ms)
         return worst
 
     def shown(self, message: Message) -> str:
@@ -128,12 +128,12 @@ class AlertmanagerTarget:
         told = {"summary": "Evenkeel judges rounds. When this alert ends, it does not any more."}
         return _alert(labels, told, now, now + _ENDS_AFTER * self.resend_ms / 1000)
 
-    def _post(self, alerts: list[dict[str, Any]]) -> Outcome:
+    def _post(self, alerts: list[dict[str, Any]]) -> AttemptOutcome:
         """Send to all members of the cluster, as Prometheus does; it is enough that one of them took it."""
         began = time.monotonic()
         reasons = [self._post_to(address, json.dumps(alerts)) for address in self._addresses]
         duration = round((time.monotonic() - began) * 1000)
-        return Outcome(None if None in reasons else reasons[0], duration)
+        return AttemptOutcome(None if None in reasons else reasons[0], duration)
 
     def _post_to(self, address: str, body: str) -> str | None:
         try:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from deltalake import DeltaTable, Transaction
 
-from streaming.alerts.decisions import Decided
-from streaming.alerts.delivery.items import DELIVERED, FAILED, HELD, Delivery, Told
+from streaming.alerts.decisions import TransitionRow
+from streaming.alerts.delivery.items import DELIVERED, FAILED, HELD, Delivery, SentAlert
 from streaming.alerts.firing import FIRING
 from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
@@ -17,7 +17,7 @@ _ADDED = "added"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDeliveries:
     """What the table has about one target.
 
     Attributes:
@@ -34,15 +34,15 @@ class Known:
     told: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     notices: frozenset[str] = frozenset()
 
-    def told_of(self, decided: Iterable[Decided]) -> dict[str, Told]:
+    def told_of(self, decided: Iterable[TransitionRow]) -> dict[str, SentAlert]:
         """Those of these transitions that were sent and still fire, by occurrence."""
         return {
-            d.alert_id: Told(d, *self.told[d.alert_id])
+            d.alert_id: SentAlert(d, *self.told[d.alert_id])
             for d in decided
             if d.state == FIRING and d.alert_id in self.told and d.alert_id in self.sent
         }
 
-    def left(self, decided: Iterable[Decided], firing: Iterable[str]) -> list[Decided]:
+    def left(self, decided: Iterable[TransitionRow], firing: Iterable[str]) -> list[TransitionRow]:
         """Transitions still to be sent, in order; from before it was a target only those that fire now (`firing`)."""
         now = frozenset(firing)
         return [
@@ -62,7 +62,7 @@ class Deliveries:
         self._number = 0
         self._in_doubt: list[dict[str, object]] = []
 
-    def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, Known]:
+    def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, KnownDeliveries]:
         """Read what is known about targets and transitions (ids); unknown targets are added now (ms)."""
         self._table.update_incremental()
         with in_memory() as connection:
@@ -113,7 +113,7 @@ class Deliveries:
         if new:
             self._append([{"cluster": self._cluster, "target": t, "outcome": _ADDED, "attempt_time": now} for t in new])
         return {
-            target: Known(
+            target: KnownDeliveries(
                 added.get(target, now),
                 frozenset(transition for name, transition in done if name == target),
                 {alert: incident for name, alert, incident in sent if name == target},

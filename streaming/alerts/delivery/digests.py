@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message, digest_of, message_of
 from streaming.alerts.delivery.outcome import INCIDENTS, RECORDS
 from streaming.alerts.delivery.wording import PLAIN, Wording
@@ -39,7 +39,7 @@ class OpenAlerts:
         """Whether an incident is open."""
         return self._alerts[incident] > 0
 
-    def left(self, incident: str, without: Sequence[Decided]) -> int:
+    def left(self, incident: str, without: Sequence[TransitionRow]) -> int:
         """Number of alerts of an incident that still fire, not counting some."""
         return self._alerts[incident] - sum(self._keys.get(d.alert_id) == incident for d in without)
 
@@ -61,7 +61,7 @@ def rule_incident(cluster: str, rule: str) -> str:
     return hashlib.sha256(json.dumps([cluster, rule]).encode()).hexdigest()[:32]
 
 
-def chosen(ready: Sequence[Decided], opened: OpenAlerts, reads: str, digest_above: int) -> list[Decided]:
+def chosen(ready: Sequence[TransitionRow], opened: OpenAlerts, reads: str, digest_above: int) -> list[TransitionRow]:
     """The transitions to send next, in one message.
 
     Args:
@@ -87,7 +87,7 @@ def chosen(ready: Sequence[Decided], opened: OpenAlerts, reads: str, digest_abov
 
 
 def message_for(
-    decided: Sequence[Decided], opened: OpenAlerts, wording: Wording = PLAIN, repeat: int | None = None
+    decided: Sequence[TransitionRow], opened: OpenAlerts, wording: Wording = PLAIN, repeat: int | None = None
 ) -> Message:
     """The message for the chosen transitions; `repeat` numbers a repetition."""
     first = decided[0]
@@ -106,6 +106,6 @@ def message_for(
     return digest_of(decided, incident, act, wording, repeat=bool(repeat))
 
 
-def _rank(decided: Decided) -> tuple[int, bool]:
+def _rank(decided: TransitionRow) -> tuple[int, bool]:
     """The most severe first; of equals those about the whole cluster, such as silence; then the oldest."""
     return -SEVERITIES.index(decided.severity), decided.group_id is not None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.firing import FIRING
-from streaming.alerts.routing.routes import FIRST_START, Hold, Routing
+from streaming.alerts.routing.routes import FIRST_START, HoldReason, Routing
 from streaming.notes import Mute
 
 
@@ -47,7 +47,7 @@ class Gate:
         self._reads_ends = reads_ends
         self.present = Present()
 
-    def refusal(self, decided: Decided) -> str | None:
+    def refusal(self, decided: TransitionRow) -> str | None:
         """Why this target never gets a transition; None when it does."""
         present = self.present
         if decided.decision and decided.decision <= present.accepted and decided.rule not in present.always:
@@ -57,20 +57,20 @@ class Gate:
             return f"it is routed to {', '.join(targets) or 'nobody'}"
         return None
 
-    def repeat_ms(self, decided: Decided) -> int | None:
+    def repeat_ms(self, decided: TransitionRow) -> int | None:
         """After how long an alert that still fires is sent again, ms; None for never."""
         return self._routing.targets_of(decided).get(self._target)
 
-    def hold(self, decided: Decided, now: int) -> Hold | None:
+    def hold(self, decided: TransitionRow, now: int) -> HoldReason | None:
         """What holds a transition back now (ms); None when it may be sent."""
         if decided.state != FIRING:
             quiet = self._routing.quiet(decided.severity, self._target, now) if self._reads_ends else []
             return max(quiet, key=lambda hold: hold.until or 0, default=None)
         present = self.present
         if present.waits and decided.rule not in present.always:
-            return Hold(FIRST_START, "the first start was not accepted yet (evenkeel alert --accept)", None)
+            return HoldReason(FIRST_START, "the first start was not accepted yet (evenkeel alert --accept)", None)
         return self._routing.hold(decided, self._target, now, present.mutes)
 
-    def hold_notice(self, now: int) -> Hold | None:
+    def hold_notice(self, now: int) -> HoldReason | None:
         """What holds back a report or a summary now (ms)."""
         return next(iter(self._routing.quiet("info", self._target, now)), None)

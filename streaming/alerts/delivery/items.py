@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.routing.routes import Hold
+from streaming.alerts.routing.routes import HoldReason
 
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"
@@ -54,7 +54,7 @@ class Delivery:
         repeat: Number of the repetition; None for the first message.
     """
 
-    decided: Decided
+    decided: TransitionRow
     target: str
     attempt: int | None
     outcome: str
@@ -66,7 +66,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SentAlert:
     """An alert whose firing was sent.
 
     Attributes:
@@ -75,7 +75,7 @@ class Told:
         repeats: How often it was repeated.
     """
 
-    decided: Decided
+    decided: TransitionRow
     at: int
     repeats: int = 0
 
@@ -85,7 +85,9 @@ class Item:
 
     __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "message", "refusal", "repeat")
 
-    def __init__(self, decided: Decided, born: int, repeat: int | None = None, message: Message | None = None) -> None:
+    def __init__(
+        self, decided: TransitionRow, born: int, repeat: int | None = None, message: Message | None = None
+    ) -> None:
         """Begin to wait.
 
         Args:
@@ -101,11 +103,11 @@ class Item:
         self.attempts = 0
         self.due = 0.0
         self.asked = False
-        self.hold: Hold | None = None
+        self.hold: HoldReason | None = None
         self.refusal: str | None = None
 
 
-def notice(cluster: str, kind: str, key: str, now: int) -> Decided:
+def notice(cluster: str, kind: str, key: str, now: int) -> TransitionRow:
     """A stand-in for the transition in the rows of a message that is about none.
 
     Args:
@@ -114,6 +116,6 @@ def notice(cluster: str, kind: str, key: str, now: int) -> Decided:
         key: Its id; a message with the same one is not sent twice.
         now: Now, ms.
     """
-    return Decided(
+    return TransitionRow(
         key, key, cluster, kind, "info", None, None, None, (), "notice", None, now, now, None, False, None, "", now
     )

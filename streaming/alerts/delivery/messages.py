@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from apprise import NotifyType
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.firing import FIRING, GONE
 from streaming.alerts.rules.rules import SEVERITIES
@@ -55,7 +55,7 @@ class Message:
     incident: str | None = None
     act: str = OPENS
     links: tuple[str, ...] = ()
-    decided: Decided | None = None
+    decided: TransitionRow | None = None
 
     @property
     def title(self) -> str:
@@ -64,7 +64,7 @@ class Message:
 
 
 def message_of(
-    decided: Decided,
+    decided: TransitionRow,
     incident: str | None = None,
     act: str = OPENS,
     *,
@@ -119,7 +119,7 @@ def message_of(
 
 
 def digest_of(
-    decided: Sequence[Decided], incident: str, act: str, wording: Wording = PLAIN, *, repeat: bool = False
+    decided: Sequence[TransitionRow], incident: str, act: str, wording: Wording = PLAIN, *, repeat: bool = False
 ) -> Message:
     """One message for many transitions of one rule into one state, oldest first; with the teams that own the groups."""
     first = decided[0]
@@ -167,14 +167,14 @@ def trial_message(cluster: str) -> Message:
     return Message("test", "Evenkeel: messages arrive", text, NotifyType.INFO, fields)
 
 
-def _name(decided: Decided) -> str:
+def _name(decided: TransitionRow) -> str:
     if decided.group_id is None:
         return visible(decided.message, 2 * _NAME_LENGTH)
     group = visible(decided.group_id, _NAME_LENGTH)
     return group if decided.topic is None else f"{group}, {visible(decided.topic, _NAME_LENGTH)} {decided.partition}"
 
 
-def _fields(decided: Decided, wording: Wording, repeat: int | None) -> dict[str, str]:
+def _fields(decided: TransitionRow, wording: Wording, repeat: int | None) -> dict[str, str]:
     named = {
         "id": decided.transition_id,
         "alert": decided.alert_id,

@@ -15,7 +15,7 @@ RECORDS = "records"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptOutcome:
     """The outcome of an attempt.
 
     Attributes:

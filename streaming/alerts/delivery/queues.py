@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.digests import OpenAlerts, chosen, message_for
 from streaming.alerts.delivery.gate import Gate
 from streaming.alerts.delivery.items import (
@@ -28,11 +28,11 @@ from streaming.alerts.delivery.items import (
     Delivery,
     Item,
     RetryPolicy,
-    Told,
+    SentAlert,
     notice,
 )
 from streaming.alerts.delivery.messages import Message, message_of
-from streaming.alerts.delivery.outcome import Outcome
+from streaming.alerts.delivery.outcome import AttemptOutcome
 from streaming.alerts.delivery.resending import Resender, Resending, Sender
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
@@ -84,7 +84,7 @@ class DeliveryQueue:
         self._gate = gate
         self._clock = clock
         self._items: list[Item] = []
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, SentAlert] = {}
         self._ended: set[str] = set()
         self._fresh = False
         self._refused: frozenset[Item] = frozenset()
@@ -97,7 +97,7 @@ class DeliveryQueue:
         self._resending = Resending(name, sender) if isinstance(sender, Resender) else None
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
 
-    def remember(self, sent: Mapping[str, str], told: Mapping[str, Told] | None = None) -> None:
+    def remember(self, sent: Mapping[str, str], told: Mapping[str, SentAlert] | None = None) -> None:
         """Take the occurrences (`alert_id`) whose firing was sent to this target before.
 
         Args:
@@ -116,7 +116,7 @@ class DeliveryQueue:
         """Begin to send."""
         self._thread.start()
 
-    def offer(self, decided: Iterable[Decided], fresh: bool) -> None:
+    def offer(self, decided: Iterable[TransitionRow], fresh: bool) -> None:
         """Add transitions, in order, and say how new the alerter's knowledge is.
 
         Args:
@@ -218,7 +218,7 @@ class DeliveryQueue:
             made = Delivery(about, self.name, failed.attempt, FAILED, failed.reason, failed.duration_ms, now)
             self._report(made)
 
-    def _log(self, decided: Sequence[Decided], outcome: Outcome, pause: float) -> None:
+    def _log(self, decided: Sequence[TransitionRow], outcome: AttemptOutcome, pause: float) -> None:
         first = decided[0]
         what = f"{first.state} of {first.rule} ({first.transition_id}"
         what += ")" if len(decided) == 1 else f" and {len(decided) - 1:,} more)"
@@ -230,7 +230,7 @@ class DeliveryQueue:
             level = logging.WARNING if self._failures == 1 else logging.INFO
             _LOG.log(level, "%s did not accept %s: %s; retrying in %.0f s", self.name, what, outcome.reason, pause)
 
-    def _report_all(self, items: Sequence[Item], message: Message, outcome: Outcome) -> None:
+    def _report_all(self, items: Sequence[Item], message: Message, outcome: AttemptOutcome) -> None:
         """Report the outcome of an attempt: one for a failure, otherwise one for each transition in it."""
         now, reason = self._now(), outcome.reason
         result = DELIVERED if reason is None else SKIPPED if outcome.unsent else FAILED
@@ -249,7 +249,7 @@ class DeliveryQueue:
                 continue
             if transition.state == FIRING:
                 self._open.begin(transition.alert_id, message.incident or transition.alert_id)
-                self._told[transition.alert_id] = Told(transition, self._now(), item.repeat or 0)
+                self._told[transition.alert_id] = SentAlert(transition, self._now(), item.repeat or 0)
             else:
                 self._open.end(transition.alert_id)
                 self._told.pop(transition.alert_id, None)

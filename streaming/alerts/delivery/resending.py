@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import Outcome
+from streaming.alerts.delivery.outcome import AttemptOutcome
 from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)
@@ -21,7 +21,7 @@ class Sender(Protocol):
     def reads(self) -> str:
         """PEOPLE, INCIDENTS or RECORDS."""
 
-    def send(self, message: Message) -> Outcome:
+    def send(self, message: Message) -> AttemptOutcome:
         """Send once; may take a while."""
 
 
@@ -33,7 +33,7 @@ class Resender(Sender, Protocol):
     def resend_ms(self) -> int:
         """How often all that fires is to be sent again."""
 
-    def resend(self, messages: Sequence[Message], *, judged: bool) -> Outcome:
+    def resend(self, messages: Sequence[Message], *, judged: bool) -> AttemptOutcome:
         """Send all that fires again; `judged`: the alerter has judged something lately."""
 
 

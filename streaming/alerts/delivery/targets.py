@@ -17,7 +17,7 @@ from apprise.plugins import url_to_dict
 from streaming.alerts.delivery.incidents import Unsent, arguments_of, has_incidents, title_and_body
 from streaming.alerts.delivery.inert import written
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, Outcome
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, AttemptOutcome
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
 
@@ -27,7 +27,7 @@ _WITH_FIELDS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
 _HTTP_STATUS = re.compile(r"error=(\d{3})")
 
 
-class Target:
+class DeliveryTarget:
     """One target. `send` is for one thread at a time.
 
     Attributes:
@@ -64,11 +64,11 @@ class Target:
         elif has_incidents(self._schema):
             self.reads = INCIDENTS
 
-    def send(self, message: Message) -> Outcome:
+    def send(self, message: Message) -> AttemptOutcome:
         """Send a message, once."""
         found = arguments_of(self._schema, self._given, message)
         if isinstance(found, Unsent):
-            return Outcome(found.reason, 0, unsent=True)
+            return AttemptOutcome(found.reason, 0, unsent=True)
         began = time.monotonic()
         _SAID.lines = []
         try:
@@ -78,7 +78,7 @@ class Target:
             _SAID.lines.append(type(error).__name__)
         lines, _SAID.lines = _SAID.lines, []
         duration = round((time.monotonic() - began) * 1000)
-        return Outcome(None if taken else self._reason(lines), duration)
+        return AttemptOutcome(None if taken else self._reason(lines), duration)
 
     looked_at: Final = "its address is of a form that can be used"
     """What `status` has found where it finds no trouble."""

@@ -31,7 +31,7 @@ _MOST_BROKERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalance:
+class DecisionBefore:
     """A group's newest decision before an alert.
 
     Attributes:
@@ -73,7 +73,7 @@ class Circumstances:
         marks: Marks of the last hour that concern it, the oldest first.
     """
 
-    rebalance: Rebalance | None = None
+    rebalance: DecisionBefore | None = None
     brokers: tuple[BrokerDown, ...] = ()
     coordinators: int = 0
     marks: tuple[Mark, ...] = ()
@@ -82,8 +82,8 @@ class Circumstances:
 NOTHING: Final = Circumstances()
 
 
-class About(Protocol):
-    """What the words are about: a `Decided`."""
+class DescribedAlert(Protocol):
+    """What the words are about: a `TransitionRow`."""
 
     @property
     def cluster(self) -> str:
@@ -134,11 +134,11 @@ class Wording:
     tables: Mapping[str, str] = field(default_factory=dict)
     runbooks: Mapping[str, str] = field(default_factory=dict)
 
-    def owner(self, about: About) -> str | None:
+    def owner(self, about: DescribedAlert) -> str | None:
         """The team that owns the group; None for nobody."""
         return None if about.group_id is None else owner_of(about.group_id, self.owners)
 
-    def link(self, about: About) -> str | None:
+    def link(self, about: DescribedAlert) -> str | None:
         """The page as of the alert: the decision that drifted, the group, or the rule."""
         if self.public_url is None:
             return None
@@ -165,7 +165,7 @@ class Wording:
         """The rule's runbook."""
         return self.runbooks.get(rule)
 
-    def command(self, about: About) -> str | None:
+    def command(self, about: DescribedAlert) -> str | None:
         """What a person would type next, quoted for a POSIX shell (bash where a name has unprintable characters).
 
         None where there is nothing to type. Evenkeel never runs it.
@@ -183,7 +183,7 @@ class Wording:
         sign = "=" if about.group_id[:1] == "-" else " "
         return f"kafka-consumer-groups {to} --describe{more} --group{sign}{quoted(about.group_id)}"
 
-    def before(self, about: About) -> str | None:
+    def before(self, about: DescribedAlert) -> str | None:
         """What changed just before, in one line; None where nothing is known."""
         return "; ".join(_happened(about)) or None
 
@@ -191,7 +191,7 @@ class Wording:
 PLAIN: Final = Wording()
 
 
-def _happened(about: About) -> Iterator[str]:
+def _happened(about: DescribedAlert) -> Iterator[str]:
     found, now = about.circumstances, about.since
     if found.rebalance is not None:
         why = f" ({', '.join(found.rebalance.causes)})" if found.rebalance.causes else ""

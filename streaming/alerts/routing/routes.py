@@ -21,7 +21,7 @@ MAINTENANCE: Final = "maintenance"
 FIRST_START: Final = "first start"
 
 
-class About(Protocol):
+class RoutedAlert(Protocol):
     """What routing needs to know of an alert."""
 
     @property
@@ -64,7 +64,7 @@ UNSAID: Final = RuleRoute()
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class HoldReason:
     """Why a message waits.
 
     Attributes:
@@ -131,11 +131,11 @@ class Routing:
                 raise SetupError(message)
         return cls(known, alerts.routes, alerts.quiet_hours, alerts.maintenance, owners, rules)
 
-    def owner(self, about: About) -> str | None:
+    def owner(self, about: RoutedAlert) -> str | None:
         """The team that owns the group of an alert; None for nobody."""
         return None if about.group_id is None else owner_of(about.group_id, self.owners)
 
-    def targets_of(self, about: About) -> dict[str, int | None]:
+    def targets_of(self, about: RoutedAlert) -> dict[str, int | None]:
         """The targets of an alert, each with the time after which it is repeated there, ms (None: never)."""
         own = self.rules.get(about.rule, UNSAID)
         if own.targets is not None:
@@ -152,7 +152,7 @@ class Routing:
                 break
         return found if matched else dict.fromkeys(self.targets, own.repeat_ms)
 
-    def hold(self, about: About, target: str, now: int, mutes: Iterable[Mute]) -> Hold | None:
+    def hold(self, about: RoutedAlert, target: str, now: int, mutes: Iterable[Mute]) -> HoldReason | None:
         """What holds back a message about an alert's beginning; where several do, the one that ends last.
 
         Args:
@@ -164,20 +164,20 @@ class Routing:
         found = [*self._maintained(about, now), *self.quiet(about.severity, target, now)]
         mute = muting(mutes, now, about.rule, about.group_id, self.owner(about))
         if mute is not None:
-            found.append(Hold(MUTE, f"{whole(mute)} is muted by {mute.made_by}: {mute.reason}", mute.until))
+            found.append(HoldReason(MUTE, f"{whole(mute)} is muted by {mute.made_by}: {mute.reason}", mute.until))
         return max(found, key=lambda hold: hold.until or 0, default=None)
 
-    def quiet(self, severity: str, target: str, now: int) -> list[Hold]:
+    def quiet(self, severity: str, target: str, now: int) -> list[HoldReason]:
         """Quiet hours of a target in which a message of a severity waits."""
         return [
-            Hold(QUIET, f"quiet hours of {target}", end)
+            HoldReason(QUIET, f"quiet hours of {target}", end)
             for hours in self.quiet_hours
             if (not hours.targets or target in hours.targets)
             and severity not in hours.passes
             and (end := ends(hours, now)) is not None
         ]
 
-    def _maintained(self, about: About, now: int) -> list[Hold]:
+    def _maintained(self, about: RoutedAlert, now: int) -> list[HoldReason]:
         found = []
         for one in self.maintenance:
             if about.severity in one.passes or not self._matches(one, about):
@@ -188,10 +188,10 @@ class Routing:
             else:
                 until = None if one.weekly is None else ends(one.weekly, now)
             if until is not None:
-                found.append(Hold(MAINTENANCE, f"maintenance: {one.reason}", until))
+                found.append(HoldReason(MAINTENANCE, f"maintenance: {one.reason}", until))
         return found
 
-    def _matches(self, matchers: Matchers, about: About) -> bool:
+    def _matches(self, matchers: Matchers, about: RoutedAlert) -> bool:
         owner = self.owner(about) if matchers.owners else None
         labels = dict(about.labels)
         return (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.demo.rocketmq.commands import Commands, Refused
-from streaming.demo.rocketmq.member import Member
+from streaming.demo.rocketmq.commands import CommandRefused, Commands
+from streaming.demo.rocketmq.member import RocketMQMember
 from streaming.demo.rocketmq.servers import EmbeddedRocketMQ, Server
 
-__all__ = ["Commands", "EmbeddedRocketMQ", "Member", "Refused", "Server"]
+__all__ = ["CommandRefused", "Commands", "EmbeddedRocketMQ", "RocketMQMember", "Server"]

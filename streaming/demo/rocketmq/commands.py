@@ -35,7 +35,7 @@ DELETE_TOPIC_IN_NAMESRV: Final = 216
 GET_CONSUMER_RUNNING_INFO: Final = 307
 
 
-class Refused(EvenkeelError):
+class CommandRefused(EvenkeelError):
     """A server did not do what it was told."""
 
 
@@ -178,7 +178,7 @@ class Commands:
             return answer
         why = f"code {answer.code}: {answer.remark}" if isinstance(answer, Frame) else answer.reason
         message = f"{address} did not do request {code} ({why})"
-        raise Refused(message)
+        raise CommandRefused(message)
 
     def answer(self, address: str, code: int, fields: Mapping[str, str], body: bytes | None = None) -> Answer:
         """One request, whatever its answer."""
@@ -191,5 +191,5 @@ class Commands:
         while not holds():
             if time.monotonic() > deadline:
                 message = f"{what} did not come within {_ANSWER_S:.0f} s"
-                raise Refused(message)
+                raise CommandRefused(message)
             time.sleep(0.05)

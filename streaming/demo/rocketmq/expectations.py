@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from streaming.demo.rocketmq.stories import STORIES, Story
+from streaming.demo.rocketmq.stories import STORIES, RocketMQStory
 from streaming.tables import LakeReader
 
 __all__ = ["check_rocketmq_stories"]
@@ -39,7 +39,7 @@ def check_rocketmq_stories(reader: LakeReader) -> list[str]:
     return missing
 
 
-def _check(reader: LakeReader, story: Story, found: set[str], fired: set[str]) -> Iterator[str]:
+def _check(reader: LakeReader, story: RocketMQStory, found: set[str], fired: set[str]) -> Iterator[str]:
     if lacking := story.found - found:
         yield f"{story.group} never had the findings {', '.join(sorted(lacking))}"
     if others := found - story.found - story.possible:

@@ -33,7 +33,7 @@ from streaming.demo.rocketmq.commands import (
     UNREGISTER_CLIENT,
     UPDATE_CONSUMER_OFFSET,
 )
-from streaming.demo.rocketmq.member_bodies import About, heartbeat, running_info
+from streaming.demo.rocketmq.member_bodies import MemberProfile, heartbeat, running_info
 from streaming.rocketmq import Connection, ConnectionLost, Frame, encode_frame, read_text
 
 PULL_MESSAGE: Final = 11
@@ -52,7 +52,7 @@ _PULLED = 32
 _WAIT_S = 5.0
 
 
-class Member:
+class RocketMQMember:
     """One member in a thread of its own. A context manager, or `start` and `stop`, `vanish`, `freeze` and `thaw`."""
 
     def __init__(
@@ -411,8 +411,8 @@ class Member:
         found = self._routes.get(queue.topic, {}).get(queue.broker)
         return None if found is None or queue.broker in self._away else found[0]
 
-    def _about(self) -> About:
-        return About(
+    def _about(self) -> MemberProfile:
+        return MemberProfile(
             self.client_id,
             self.group,
             self._model,

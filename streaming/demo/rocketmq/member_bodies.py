@@ -21,7 +21,7 @@ _PACKAGE: Final = "org.apache.rocketmq.client.consumer.rebalance."
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class MemberProfile:
     """A member at one moment.
 
     Attributes:
@@ -47,7 +47,7 @@ class About:
     topics: tuple[str, ...]
 
 
-def heartbeat(about: About) -> bytes:
+def heartbeat(about: MemberProfile) -> bytes:
     """`HeartbeatData`."""
     group = {
         "groupName": about.group,
@@ -61,7 +61,7 @@ def heartbeat(about: About) -> bytes:
     return json.dumps(data).encode()
 
 
-def _subscriptions(about: About) -> list[dict[str, Any]]:
+def _subscriptions(about: MemberProfile) -> list[dict[str, Any]]:
     return [
         {
             "classFilterMode": False,
@@ -76,7 +76,7 @@ def _subscriptions(about: About) -> list[dict[str, Any]]:
     ]
 
 
-def running_info(about: About, held: Iterable[MessageQueue], offsets: Mapping[MessageQueue, int]) -> bytes:
+def running_info(about: MemberProfile, held: Iterable[MessageQueue], offsets: Mapping[MessageQueue, int]) -> bytes:
     """`ConsumerRunningInfo` as fastjson writes it, with queues as keys."""
     now = int(time.time() * 1000)
     queues = []

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from streaming.demo.rocketmq.member import Member
+from streaming.demo.rocketmq.member import RocketMQMember
 
 FAST_S: Final = 1.0
 """From one rebalance to the next, where the Java client takes 20 s; from one route to the next, where it takes 30."""
@@ -25,10 +25,10 @@ FAST_S: Final = 1.0
 @contextmanager
 def steady(
     name_servers: Sequence[str], group: str, topics: Sequence[str], count: int = 3, strategy: str = "AVG"
-) -> Iterator[list[Member]]:
+) -> Iterator[list[RocketMQMember]]:
     """A group in which nothing is wrong."""
     members = [
-        Member(name_servers, group, _client(number), topics, strategy, rebalance_s=FAST_S, route_s=FAST_S)
+        RocketMQMember(name_servers, group, _client(number), topics, strategy, rebalance_s=FAST_S, route_s=FAST_S)
         for number in range(count)
     ]
     with _running(members):
@@ -36,7 +36,7 @@ def steady(
 
 
 @contextmanager
-def strategies_that_differ(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+def strategies_that_differ(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[RocketMQMember]]:
     """Recipe A: members deal by AVG, AVG and AVG_BY_CIRCLE; of 4 + 4 queues two are held twice, two by nobody."""
     strategies = ("AVG", "AVG", "AVG_BY_CIRCLE")
     members = [_member(name_servers, group, number, [topic], name) for number, name in enumerate(strategies)]
@@ -45,7 +45,9 @@ def strategies_that_differ(name_servers: Sequence[str], group: str, topic: str) 
 
 
 @contextmanager
-def a_name_server_that_knows_less(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+def a_name_server_that_knows_less(
+    name_servers: Sequence[str], group: str, topic: str
+) -> Iterator[list[RocketMQMember]]:
     """Recipe B: three members take their routes from the first name server, one from the second.
 
     The second must lack a broker of the topic: `EmbeddedRocketMQ(folder, name_servers=2, registers={"broker-b": [0]})`.
@@ -58,28 +60,30 @@ def a_name_server_that_knows_less(name_servers: Sequence[str], group: str, topic
 @contextmanager
 def a_heartbeat_to_one_broker_only(
     name_servers: Sequence[str], group: str, topic: str, away_from: str
-) -> Iterator[list[Member]]:
+) -> Iterator[list[RocketMQMember]]:
     """Recipe C: two sound members, and one that one broker never hears of."""
     members = [_member(name_servers, group, number, [topic]) for number in range(2)]
-    odd = Member(name_servers, group, _client(2), [topic], away_from=[away_from], rebalance_s=FAST_S)
+    odd = RocketMQMember(name_servers, group, _client(2), [topic], away_from=[away_from], rebalance_s=FAST_S)
     with _running([*members, odd]) as running:
         yield running
 
 
 @contextmanager
-def a_way_that_is_lost(name_servers: Sequence[str], group: str, topic: str, broker: str) -> Iterator[list[Member]]:
+def a_way_that_is_lost(
+    name_servers: Sequence[str], group: str, topic: str, broker: str
+) -> Iterator[list[RocketMQMember]]:
     """Recipe D: three sound members, of which the last loses its connection to a broker; `come_back` heals it.
 
     These members rebalance as slowly as Java's, so that the lists differ long before an owner is wrong.
     """
-    members = [Member(name_servers, group, _client(number), [topic]) for number in range(3)]
+    members = [RocketMQMember(name_servers, group, _client(number), [topic]) for number in range(3)]
     with _running(members):
         members[-1].keep_away(broker)
         yield members
 
 
 @contextmanager
-def one_client_id_twice(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+def one_client_id_twice(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[RocketMQMember]]:
     """Recipe E: three processes, two of which have the same client id."""
     numbers = (0, 0, 1)
     with _running([_member(name_servers, group, number, [topic]) for number in numbers]) as members:
@@ -87,10 +91,10 @@ def one_client_id_twice(name_servers: Sequence[str], group: str, topic: str) -> 
 
 
 @contextmanager
-def a_group_that_broadcasts(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+def a_group_that_broadcasts(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[RocketMQMember]]:
     """No recipe for a split brain, though every member holds every queue: BROADCASTING is made so."""
     members = [
-        Member(name_servers, group, _client(number), [topic], model="BROADCASTING", rebalance_s=FAST_S)
+        RocketMQMember(name_servers, group, _client(number), [topic], model="BROADCASTING", rebalance_s=FAST_S)
         for number in range(2)
     ]
     with _running(members):
@@ -103,12 +107,12 @@ def _client(number: int) -> str:
 
 def _member(
     name_servers: Sequence[str], group: str, number: int, topics: Sequence[str], strategy: str = "AVG"
-) -> Member:
-    return Member(name_servers, group, _client(number), topics, strategy, rebalance_s=FAST_S)
+) -> RocketMQMember:
+    return RocketMQMember(name_servers, group, _client(number), topics, strategy, rebalance_s=FAST_S)
 
 
 @contextmanager
-def _running(members: list[Member]) -> Iterator[list[Member]]:
+def _running(members: list[RocketMQMember]) -> Iterator[list[RocketMQMember]]:
     with ExitStack() as stack:
         for member in members:
             stack.enter_context(member)

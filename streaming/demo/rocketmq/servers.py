@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from streaming.demo.ports import free_port
-from streaming.demo.rocketmq.commands import Commands, Refused
+from streaming.demo.rocketmq.commands import CommandRefused, Commands
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
 from streaming.java import find_java
@@ -279,7 +279,7 @@ class EmbeddedRocketMQ:
                 commands.register(broker.address)
                 if all(commands.brokers(server).get(broker.name) == broker.address for server in known):
                     return
-            except Refused as error:
+            except CommandRefused as error:
                 if time.monotonic() > deadline:
                     message = f"Broker {broker.name} does not answer ({error}): see {broker.folder / 'server.log'}."
                     raise SetupError(message) from error

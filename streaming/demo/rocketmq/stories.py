@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from streaming.demo.rocketmq import recipes
-from streaming.demo.rocketmq.member import Member
+from streaming.demo.rocketmq.member import RocketMQMember
 
-__all__ = ["BROKERS", "FIRST_PASS_S", "QUEUES", "REGISTERS", "STORIES", "Players", "Story"]
+__all__ = ["BROKERS", "FIRST_PASS_S", "QUEUES", "REGISTERS", "STORIES", "Players", "RocketMQStory"]
 
 BROKERS: Final = ("broker-a", "broker-b", "broker-c")
 NAME_SERVERS: Final = 2
@@ -29,12 +29,12 @@ FIRST_PASS_S: Final = 200.0
 
 _AT_BOTH: Final = ("broker-a", "broker-b")
 
-Players = Callable[[Sequence[str], str, str], AbstractContextManager[list[Member]]]
+Players = Callable[[Sequence[str], str, str], AbstractContextManager[list[RocketMQMember]]]
 """The members of a group while they play: from name servers, group and topic."""
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class RocketMQStory:
     """One group and what must be said of it.
 
     Attributes:
@@ -62,31 +62,31 @@ class Story:
     lost_at: tuple[float, float] | None = None
 
 
-def _sound(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[Member]]:
+def _sound(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[RocketMQMember]]:
     return recipes.steady(name_servers[:1], group, [topic])
 
 
-def _strategies(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[Member]]:
+def _strategies(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[RocketMQMember]]:
     return recipes.strategies_that_differ(name_servers[:1], group, topic)
 
 
-def _one_broker(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[Member]]:
+def _one_broker(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[RocketMQMember]]:
     return recipes.a_heartbeat_to_one_broker_only(name_servers[:1], group, topic, "broker-b")
 
 
 @contextmanager
-def _unhurried(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[Member]]:
+def _unhurried(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[RocketMQMember]]:
     """Three members that rebalance as seldom as Java's, each 20 s."""
-    members = [Member(name_servers[:1], group, f"10.0.0.{number}@{number}", [topic]) for number in (1, 2, 3)]
+    members = [RocketMQMember(name_servers[:1], group, f"10.0.0.{number}@{number}", [topic]) for number in (1, 2, 3)]
     with members[0], members[1], members[2]:
         yield members
 
 
-def _same_id(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[Member]]:
+def _same_id(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[RocketMQMember]]:
     return recipes.one_client_id_twice(name_servers[:1], group, topic)
 
 
-def _broadcasting(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[Member]]:
+def _broadcasting(name_servers: Sequence[str], group: str, topic: str) -> AbstractContextManager[list[RocketMQMember]]:
     return recipes.a_group_that_broadcasts(name_servers[:1], group, topic)
 
 
@@ -102,10 +102,10 @@ _ONE = frozenset({"queue_owners"})
 _WHILE_FLIPPING = frozenset({"views_differ", "lag", "imbalance"})
 """Owners that flip are right for moments, in which the rest counts."""
 
-STORIES: Final[tuple[Story, ...]] = (
-    Story(0, "billing", "orders", _AT_BOTH, _sound),
-    Story(0, "price-board", "prices", _AT_BOTH, _broadcasting),
-    Story(
+STORIES: Final[tuple[RocketMQStory, ...]] = (
+    RocketMQStory(0, "billing", "orders", _AT_BOTH, _sound),
+    RocketMQStory(0, "price-board", "prices", _AT_BOTH, _broadcasting),
+    RocketMQStory(
         1,
         "invoices-two-strategies",
         "invoices",
@@ -114,7 +114,7 @@ STORIES: Final[tuple[Story, ...]] = (
         found=frozenset({"mixed_strategies", "split_brain", *_OWNERS}),
         alerts=_ONE,
     ),
-    Story(
+    RocketMQStory(
         2,
         "stock-two-routes",
         "stock",
@@ -125,7 +125,7 @@ STORIES: Final[tuple[Story, ...]] = (
         alerts=_ONE,
         possible_alerts=_WHILE_FLIPPING,
     ),
-    Story(
+    RocketMQStory(
         3,
         "clicks-one-broker",
         "clicks",
@@ -136,7 +136,7 @@ STORIES: Final[tuple[Story, ...]] = (
         alerts=_ONE,
         possible_alerts=_WHILE_FLIPPING,
     ),
-    Story(
+    RocketMQStory(
         4,
         "emails-lost-way",
         "emails",
@@ -145,7 +145,7 @@ STORIES: Final[tuple[Story, ...]] = (
         found=frozenset({"member_lists_differ"}),
         lost_at=_LOST_AT,
     ),
-    Story(
+    RocketMQStory(
         5,
         "tills-same-id",
         "tills",

@@ -18,9 +18,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
-from streaming.demo.rocketmq.commands import Commands, Refused
-from streaming.demo.rocketmq.member import Member
-from streaming.demo.rocketmq.stories import QUEUES, STORIES, Story
+from streaming.demo.rocketmq.commands import CommandRefused, Commands
+from streaming.demo.rocketmq.member import RocketMQMember
+from streaming.demo.rocketmq.stories import QUEUES, STORIES, RocketMQStory
 from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.lifecycle import stop_signals
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with stop_signals() as stop, Commands(name_servers) as commands:
             _play(commands, name_servers, chosen.folder / "journal.jsonl", chosen.seconds, stop)
-    except Refused as error:
+    except CommandRefused as error:
         sys.stderr.write(f"The cluster at {chosen.name_servers} does not do what the demo needs: {error}\n")
         return SETUP_EXIT_CODE
     return 0
@@ -84,7 +84,7 @@ def _play(
                 note("quiet")
 
 
-def _lose_way(story: Story, members: list[Member], passed: float, lost: set[str], note: Note) -> None:
+def _lose_way(story: RocketMQStory, members: list[RocketMQMember], passed: float, lost: set[str], note: Note) -> None:
     """Let the story's last member lose its way to a broker, and find it again, when it is time."""
     if story.lost_at is None:
         return

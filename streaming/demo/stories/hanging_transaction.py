@@ -16,7 +16,7 @@ import threading
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from streaming.demo.journal import Partition, by_topic
+from streaming.demo.journal import PartitionId, by_topic
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage, StageOverError, Story
 from streaming.demo.stories.transactions import FAR_AHEAD
 
@@ -77,16 +77,16 @@ class _Writer:
                 self.settled = self.settled or at_the_end
         self._consumer.close()
 
-    def _ends(self) -> dict[Partition, int]:
+    def _ends(self) -> dict[PartitionId, int]:
         places = [TopicPartition(_TOPIC, partition) for partition in range(_PARTITIONS)]
         return {(_TOPIC, p.partition): self._consumer.get_watermark_offsets(p, timeout=20)[1] for p in places}
 
-    def _begin(self, offsets: dict[Partition, int]) -> None:
+    def _begin(self, offsets: dict[PartitionId, int]) -> None:
         self._producer.begin_transaction()
         listed = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
         self._producer.send_offsets_to_transaction(listed, self._consumer.consumer_group_metadata(), 20)
 
-    def _commit(self, offsets: dict[Partition, int]) -> None:
+    def _commit(self, offsets: dict[PartitionId, int]) -> None:
         self._begin(offsets)
         try:
             self._producer.commit_transaction(20)

@@ -15,7 +15,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from streaming.demo.journal import Partition, by_topic
+from streaming.demo.journal import PartitionId, by_topic
 from streaming.demo.librdkafka_member import consumed_everything, generation_of
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage, Story
 
@@ -81,9 +81,9 @@ class _Booker:
             self.settled = self.settled or (at_the_end and not offsets and consumed_everything(consumer))
         consumer.close()
 
-    def _gather(self, consumer: Consumer) -> dict[Partition, int]:
+    def _gather(self, consumer: Consumer) -> dict[PartitionId, int]:
         """Consume for the length of a transaction; returns the next offset of each partition that had records."""
-        offsets: dict[Partition, int] = {}
+        offsets: dict[PartitionId, int] = {}
         end = time.monotonic() + _TRANSACTION_S
         while (left := end - time.monotonic()) > 0 and not self._leaving.is_set():
             message = consumer.poll(min(left, 0.5))
@@ -94,7 +94,7 @@ class _Booker:
                 offsets[topic, partition] = offset + 1
         return offsets
 
-    def _transact(self, consumer: Consumer, producer: Producer, offsets: dict[Partition, int]) -> None:
+    def _transact(self, consumer: Consumer, producer: Producer, offsets: dict[PartitionId, int]) -> None:
         producer.begin_transaction()
         producer.produce(_OUT, b"booked", partition=0)
         producer.send_offsets_to_transaction(_partitions(offsets), consumer.consumer_group_metadata(), 10)
@@ -105,7 +105,7 @@ class _Booker:
             raise
         self._stage.ledger.committed(8, _GROUP, offsets)
 
-    def _abort(self, consumer: Consumer, producer: Producer, offsets: dict[Partition, int]) -> None:
+    def _abort(self, consumer: Consumer, producer: Producer, offsets: dict[PartitionId, int]) -> None:
         ahead = {partition: offset + FAR_AHEAD for partition, offset in offsets.items()}
         producer.begin_transaction()
         producer.produce(_OUT, b"never booked", partition=0)
@@ -126,7 +126,7 @@ class _Booker:
         )
 
 
-def _partitions(offsets: dict[Partition, int]) -> list[TopicPartition]:
+def _partitions(offsets: dict[PartitionId, int]) -> list[TopicPartition]:
     return [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
 
 

@@ -36,8 +36,8 @@ from streaming.groups.causes import (
     UNKNOWN,
     TopicChange,
     cause,
+    causes_in_order,
     coordinator_moved,
-    in_order,
     of_members,
     of_topics,
     subscription_changes,
@@ -89,7 +89,7 @@ _SEEN_GONE = "gone since the last look, by a leave or an expired session: the co
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class RecordWithPast:
     """A record and what came before it.
 
     Attributes:
@@ -125,17 +125,17 @@ class Decided:
     topics: Mapping[str, TopicState]
 
 
-def classic_causes(decided: Decided) -> tuple[Cause, ...]:
+def classic_causes(decided: RecordWithPast) -> tuple[Cause, ...]:
     """The causes of a decision; () for a group that was created without members."""
     if decided.kind == "created":
         return ()
     joined = of_members(MEMBER_JOINED, decided.joined or (), "not in the previous decision")
     if decided.kind == "migration":
         found = [cause(MIGRATION, "the group was downgraded from the KIP-848 protocol")]
-        return in_order([*found, *joined, *_gone(decided)])
+        return causes_in_order([*found, *joined, *_gone(decided)])
     if decided.before is None:
         if decided.known:
-            return in_order(joined)
+            return causes_in_order(joined)
         return (cause(UNKNOWN, "the decision before it is not known"),)
     replaced = of_members(
         STATIC_REPLACEMENT,
@@ -143,7 +143,7 @@ def classic_causes(decided: Decided) -> tuple[Cause, ...]:
         "a static member came back under another member id",
     )
     if decided.kind == "static_replacement":
-        return in_order(replaced) or (cause(UNKNOWN, "the record of the same generation was written again"),)
+        return causes_in_order(replaced) or (cause(UNKNOWN, "the record of the same generation was written again"),)
     found = [*joined, *_gone(decided), *replaced, *_of_topics(decided), *_of_strategy(decided)]
     if decided.follows:
         partitions = sum(map(len, decided.follows.values()))
@@ -157,10 +157,10 @@ def classic_causes(decided: Decided) -> tuple[Cause, ...]:
             cause(UNFINISHED_GENERATIONS, f"{decided.skipped} generations in between left no record in the log")
         )
     found += coordinator_moved(decided.before.leader_epoch, decided.record.leader_epoch)
-    return in_order(found)
+    return causes_in_order(found)
 
 
-def _gone(decided: Decided) -> list[Cause]:
+def _gone(decided: RecordWithPast) -> list[Cause]:
     """Members that left by a request, where every timeout can be excluded, and the others."""
     before = decided.before
     if before is None or not decided.left:
@@ -196,7 +196,7 @@ def _gone(decided: Decided) -> list[Cause]:
     ]
 
 
-def _of_topics(decided: Decided) -> Iterable[Cause]:
+def _of_topics(decided: RecordWithPast) -> Iterable[Cause]:
     before, record = decided.before, decided.record
     assert before is not None  # noqa: S101  # the caller has handled it
     new_ids = {r.old_member_id: r.new_member_id for r in decided.replaced}
@@ -225,7 +225,7 @@ def _of_topics(decided: Decided) -> Iterable[Cause]:
 
 
 def _of_counts(
-    topics: Iterable[str], was: Mapping[str, int], now: Mapping[str, int], decided: Decided
+    topics: Iterable[str], was: Mapping[str, int], now: Mapping[str, int], decided: RecordWithPast
 ) -> Iterable[Cause]:
     changed, stale = [], []
     for topic in topics:
@@ -246,12 +246,12 @@ def _of_counts(
     )
 
 
-def _newest(decided: Decided, topic: str) -> int | None:
+def _newest(decided: RecordWithPast, topic: str) -> int | None:
     known = decided.topics.get(topic)
     return None if known is None else known.counts[-1].count
 
 
-def _of_strategy(decided: Decided) -> Iterable[Cause]:
+def _of_strategy(decided: RecordWithPast) -> Iterable[Cause]:
     before, record = decided.before, decided.record
     assert before is not None  # noqa: S101  # the caller has handled it
     if before.protocol is not None and record.protocol is not None and before.protocol != record.protocol:

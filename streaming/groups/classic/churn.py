@@ -15,14 +15,14 @@ import msgspec
 
 from assignors import AssignorError, optimal_moves
 from streaming.groups.budget import of_record
-from streaming.groups.classic.causes import Decided, classic_causes, topics_shown
+from streaming.groups.classic.causes import RecordWithPast, classic_causes, topics_shown
 from streaming.groups.classic.cost import EAGER, await_reason, open_cost, rebalance_protocol, stopped_unmoved
 from streaming.groups.classic.membership import (
     Owners,
     balance_of,
     close_members,
     generation_column,
-    group_of,
+    group_for_assignors,
     owners_of,
     subscribed_topics,
     write_members,
@@ -142,7 +142,7 @@ def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> _Chan
 
 def _with_causes(row: ChurnRow, state: GroupState, record: MembershipRecord, past: Past, change: _Change) -> ChurnRow:
     """The row with what has caused the decision and, of a rebalance, with how its members gave partitions up."""
-    decided = Decided(
+    decided = RecordWithPast(
         kind=past.kind,
         record=record,
         before=past.before,
@@ -294,6 +294,6 @@ def _least_moves(owned: Owned | None, record: MembershipRecord) -> int | None:
     if owned is None or not record.members or owners_of(record) is None:
         return None
     try:
-        return optimal_moves({member: dict(topics) for member, topics in owned.items()}, group_of(record))
+        return optimal_moves({member: dict(topics) for member, topics in owned.items()}, group_for_assignors(record))
     except AssignorError:
         return None

@@ -23,7 +23,7 @@ from streaming.groups.delayed import (
     SEEN_ONLY,
     STRATEGY_UNKNOWN,
     WAITING_MAX,
-    Newest,
+    NewestTimes,
     Stop,
     Stopped,
     arrived_before,
@@ -168,7 +168,7 @@ def _stops(
 ) -> dict[str, dict[int, Stop]] | None:
     """The partitions that a decision gives an owner again; None if one of them has no commit from before."""
     stops: dict[str, dict[int, Stop]] = {}
-    newest = Newest(state.round_opened, state.round_closed)
+    newest = NewestTimes(state.round_opened, state.round_closed)
     for topic, partition in affected:
         arrived = arrived_before(state.partitions.get(topic, {}).get(partition), newest)
         if arrived is None:
@@ -226,7 +226,7 @@ def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[
     Returns:
         What goes on waiting: decisions whose coordinator had moved after the round looked who it was.
     """
-    newest = Newest(state.round_opened, state.round_closed)
+    newest = NewestTimes(state.round_opened, state.round_closed)
     waiting: list[Stopped] = []
     for stopped in state.stopped:
         causes = stopped.row.causes or ()

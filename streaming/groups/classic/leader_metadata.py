@@ -150,7 +150,7 @@ _RACK_AWARE = frozenset({"range", "sticky", "cooperative-sticky"})
 _View = Mapping[str, RacksSeen]
 
 
-class Looked(Mapping[str, Sequence[Sequence[str]]]):
+class WatchedRacks(Mapping[str, Sequence[Sequence[str]]]):
     """Racks that record in `at` whether a strategy has read them."""
 
     def __init__(self, racks: PartitionRacks) -> None:

@@ -106,7 +106,7 @@ def leader_counts(record: MembershipRecord) -> dict[str, int]:
     return counts
 
 
-def group_of(record: MembershipRecord) -> Group:
+def group_for_assignors(record: MembershipRecord) -> Group:
     """The group as its leader saw it, with the partition counts that its assignment shows.
 
     Raises:
@@ -130,7 +130,7 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
     if not counts or not sum(counts) or undecodable(record) is not None:
         return None, None
     try:
-        return imbalance(counts), imbalance_optimal(group_of(record))
+        return imbalance(counts), imbalance_optimal(group_for_assignors(record))
     except AssignorError:
         return imbalance(counts), None
 

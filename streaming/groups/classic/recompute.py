@@ -32,9 +32,9 @@ from assignors import (
 )
 from streaming.groups.budget import of_decision
 from streaming.groups.classic.leader_metadata import (
-    Looked,
     SeenCounts,
     SeenRacks,
+    WatchedRacks,
     is_far_beyond,
     possible_counts,
     racks_of,
@@ -302,11 +302,11 @@ def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) 
 
 
 def _shown(strategy: Strategy, view: Mapping[str, RacksSeen], counts: Mapping[str, int]) -> PartitionRacks | None:
-    """The racks to pass to a strategy; `Looked` for a user's own, since it is unknown whether it uses them."""
+    """The racks to pass to a strategy; `WatchedRacks` for a user's own, since it is unknown whether it uses them."""
     if not view:
         return None
     found = racks_of(view, counts)
-    return Looked(found) if strategy.custom else found
+    return WatchedRacks(found) if strategy.custom else found
 
 
 def _may_fit_in_other_racks(
@@ -319,7 +319,7 @@ def _may_fit_in_other_racks(
 ) -> bool:
     """Whether a candidate that does not fit may fit with racks that no round has seen."""
     if strategy.custom:
-        return racks.any() and (not isinstance(shown, Looked) or shown.at)
+        return racks.any() and (not isinstance(shown, WatchedRacks) or shown.at)
     if not racks.may_be_others(strategy, members):
         return False
     # The sizes of the shares that `range` makes of a topic do not depend on racks; only who gets which partitions does.

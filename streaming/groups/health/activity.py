@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from streaming.groups.classic.membership import counts_of, owning_members
-from streaming.groups.health.columns import Found, some
+from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.health.state import Uncommitted
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
@@ -51,7 +51,7 @@ def rebalance_timeout(record: MembershipRecord) -> int:
 
 def stuck_rebalance(
     state: GroupState, record: MembershipRecord | None, observation: GroupObservation
-) -> Iterator[Found]:
+) -> Iterator[FindingAtRound]:
     """A rebalance of a classic group that takes longer than its members' timeouts allow.
 
     Each rebalance that ends leaves a record. So as long as no new one is there, rounds that show the group rebalancing
@@ -82,12 +82,12 @@ def stuck_rebalance(
             f"{observation.state}: rounds have seen no end of it for {limit // 1_000:,} s, and the "
             f"members before it ({len(record.members)}) were to {task}; their timeouts are not known"
         )
-    yield Found("stuck_rebalance", state.clock.now, detail, f"rebalance since {record.record}", shown=is_stuck)
+    yield FindingAtRound("stuck_rebalance", state.clock.now, detail, f"rebalance since {record.record}", shown=is_stuck)
     for name in (whole, phase):
-        yield Found("stuck_rebalance", elapsed, detail, name, shown=False)
+        yield FindingAtRound("stuck_rebalance", elapsed, detail, name, shown=False)
 
 
-def idle_members(record: MembershipRecord, shown: Mapping[str, TopicObservation]) -> Iterator[Found]:
+def idle_members(record: MembershipRecord, shown: Mapping[str, TopicObservation]) -> Iterator[FindingAtRound]:
     """Members of a classic group that own nothing, and whether there are too few partitions or the strategy is why.
 
     Args:
@@ -105,7 +105,7 @@ def idle_members(record: MembershipRecord, shown: Mapping[str, TopicObservation]
         yield found
 
 
-def idle_modern_members(state: GroupState, observation: GroupObservation) -> Iterator[Found]:
+def idle_modern_members(state: GroupState, observation: GroupObservation) -> Iterator[FindingAtRound]:
     """The same for a consumer group of KIP-848 that has reached its target.
 
     Args:
@@ -161,7 +161,7 @@ def note_commits(state: GroupState, observation: GroupObservation) -> None:
         noted.since, noted.elapsed = state.clock.now, elapsed
 
 
-def never_committed(state: GroupState, observation: GroupObservation) -> Iterator[Found]:
+def never_committed(state: GroupState, observation: GroupObservation) -> Iterator[FindingAtRound]:
     """Members that own partitions in which records arrive, and have not committed an offset."""
     noted = state.uncommitted
     if noted is None:
@@ -169,7 +169,7 @@ def never_committed(state: GroupState, observation: GroupObservation) -> Iterato
     if noted.arrived > MARKER and observation.elapsed_time - noted.elapsed >= _COMMIT_BY_MS:
         where = "in the log" if observation.seen is None else "known to its coordinator"
         detail = f"records arrive in the group's partitions, and no committed offset of it is {where}"
-        yield Found("never_committed", noted.since, detail)
+        yield FindingAtRound("never_committed", noted.since, detail)
 
 
 def _idle(
@@ -178,7 +178,7 @@ def _idle(
     sizes: Mapping[str, int | None],
     strategy: str | None,
     since: int,
-) -> Found | None:
+) -> FindingAtRound | None:
     if not idle:
         return None
     reach = frozenset[str]().union(*(topics_of[member] for member in idle))
@@ -190,4 +190,6 @@ def _idle(
     of = f"{partitions} {'partition' if partitions == 1 else 'partitions'} for {sharing} members"
     verb = "is" if partitions == 1 else "are"
     why = f"there {verb} {of}" if few else f"{strategy or 'the broker'} assigns {of} so"
-    return Found("idle_members", since, f"{len(idle)} of {len(topics_of)} members own nothing, {why}: {some(idle)}")
+    return FindingAtRound(
+        "idle_members", since, f"{len(idle)} of {len(topics_of)} members own nothing, {why}: {some(idle)}"
+    )

@@ -15,7 +15,7 @@ _NAMED = 3
 _LONGEST = 300
 
 
-class Found(NamedTuple):
+class FindingAtRound(NamedTuple):
     """A finding at one round.
 
     Attributes:
@@ -40,9 +40,9 @@ def some(texts: Sequence[str]) -> str:
     return ", ".join(text[:_LONGEST] for text in texts[:_NAMED]) + more
 
 
-def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> Found:
+def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> FindingAtRound:
     """One finding about several places, each with the time since which it holds there."""
-    return Found(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
+    return FindingAtRound(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from streaming.groups.health.activity import (
     rebalance_timeout,
     stuck_rebalance,
 )
-from streaming.groups.health.columns import Found, Membership, finding_of, some
+from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, some
 from streaming.groups.health.left_out import left_out
 from streaming.groups.health.storm import storm
 from streaming.groups.lag import oldest_unread
@@ -259,7 +259,7 @@ def _findings_of(
     return keep_since(state, found)
 
 
-def keep_since(state: GroupState, found: Iterable[Found]) -> tuple[Finding, ...]:
+def keep_since(state: GroupState, found: Iterable[FindingAtRound]) -> tuple[Finding, ...]:
     """The findings that are shown at a round, since the first of the rounds that found them; kept in the state."""
     kept = {}
     result = []
@@ -272,13 +272,13 @@ def keep_since(state: GroupState, found: Iterable[Found]) -> tuple[Finding, ...]
     return tuple(result)
 
 
-def _log_findings(observation: GroupObservation) -> list[Found]:
+def _log_findings(observation: GroupObservation) -> list[FindingAtRound]:
     if observation.held_since is None:
         return []
     # The page appends "since ..." to the text, so the part that this refers to comes last.
     where = f"partition {observation.log_partition} of the offsets log"
     detail = f"lag is unknown, {_holder(observation)} is open: no progress on {where}"
-    return [Found("offsets_blocked", observation.held_since, detail)]
+    return [FindingAtRound("offsets_blocked", observation.held_since, detail)]
 
 
 def _holder(observation: GroupObservation) -> str:
@@ -293,8 +293,8 @@ def _holder(observation: GroupObservation) -> str:
 
 def _membership_findings(
     state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
-) -> list[Found]:
-    found: list[Found] = []
+) -> list[FindingAtRound]:
+    found: list[FindingAtRound] = []
     now = state.clock.now
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
@@ -305,7 +305,7 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(Found("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
+        found.append(FindingAtRound("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
 
     # While the offsets log is blocked, there may be a newer generation: nothing becomes graver than it was.
     may_worsen = observation.held_since is None or "unassigned" in state.findings
@@ -340,7 +340,7 @@ def _membership_findings(
     if count and state.classic.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
         if not may_worsen or now - state.classic.transfer.time <= rebalance_timeout(record):
-            found.append(Found("partitions_pending_handover", state.classic.transfer.time, detail))
+            found.append(FindingAtRound("partitions_pending_handover", state.classic.transfer.time, detail))
         else:
             orphaned.append((state.classic.transfer.time, detail))
     if orphaned:

@@ -21,7 +21,7 @@ from collections.abc import Set
 from typing import Final
 
 from streaming.groups.context import GroupConfig
-from streaming.groups.health.columns import Found, finding_of
+from streaming.groups.health.columns import FindingAtRound, finding_of
 from streaming.groups.modern.consumer_group import ModernGroup, newest_targets
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation
@@ -30,7 +30,7 @@ _FOLLOWED: Final = 100
 """Topics of a group that are followed at a time: a member may subscribe to any number that do not exist."""
 
 
-def left_out(state: GroupState, observation: GroupObservation, config: GroupConfig) -> list[Found]:
+def left_out(state: GroupState, observation: GroupObservation, config: GroupConfig) -> list[FindingAtRound]:
     """The findings `topic_not_visible`, `stale_metadata` and `unassigned` of a consumer group with members.
 
     Args:
@@ -54,7 +54,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
     shown = {topic.topic: topic for topic in observation.topics}
     unseen_ids = assigned.keys() - {topic.topic_id for topic in observation.topics}
     counts: dict[str, int] | None = None
-    found: list[Found] = []
+    found: list[FindingAtRound] = []
     unseen: list[tuple[int, str]] = []
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
@@ -72,7 +72,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
             since = state.findings.get(kept_as, now)
             if kept_as in state.findings and (by_name or now - since >= grace):
                 unseen.append((since, topic))
-            found.append(Found("topic_not_visible", since, topic, kept_as, shown=False))
+            found.append(FindingAtRound("topic_not_visible", since, topic, kept_as, shown=False))
             continue
         topic_id = seen.topic_id
         if topic_id is None:
@@ -93,7 +93,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
             orphaned.append((since, f"{topic[:200]} ({known} to {count} partitions)"))
         elif known < count and is_current and kept_as in state.findings:
             stale.append((since, f"{topic[:200]} ({known} to {count} partitions)"))
-        found.append(Found("unassigned", since, topic, kept_as, shown=False))
+        found.append(FindingAtRound("unassigned", since, topic, kept_as, shown=False))
     if unseen:
         found.append(finding_of("topic_not_visible", "subscribed, but not visible", unseen))
     if stale:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import log
 from typing import Final
 
-from streaming.groups.health.columns import Found
+from streaming.groups.health.columns import FindingAtRound
 from streaming.groups.health.state import Rebalances
 from streaming.groups.state import GroupState
 from streaming.times import DAY_MS
@@ -64,7 +64,7 @@ def count_rebalance(state: GroupState, time: int) -> None:
     note(state.rebalances, time)
 
 
-def storm(known: Rebalances | None, now: int) -> Found | None:
+def storm(known: Rebalances | None, now: int) -> FindingAtRound | None:
     """The finding `rebalance_storm` at a round; None if there is no storm.
 
     Args:
@@ -81,7 +81,7 @@ def storm(known: Rebalances | None, now: int) -> Found | None:
     many = f"{number} or more" if number >= _MOST else f"{number}"
     a_day = _usual(known, known.recent[-1]) * DAY_MS / WINDOW_MS
     detail = f"{many} rebalances in the last {minutes} minutes; usually about {a_day:.1f} a day"
-    return Found("rebalance_storm", known.storm_since, detail)
+    return FindingAtRound("rebalance_storm", known.storm_since, detail)
 
 
 def _pass(known: Rebalances, time: int) -> None:

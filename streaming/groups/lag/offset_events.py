@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from streaming.groups.health.columns import Found, some
+from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.rows import LagRow
@@ -94,7 +94,7 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
     state.offset_events = known
 
 
-def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]) -> list[Found]:
+def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]) -> list[FindingAtRound]:
     """The findings on committed offsets at a round.
 
     Args:
@@ -102,7 +102,7 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
         time: The round's time, ms.
         lost: Number of offsets deleted before the group committed past them, by topic and partition.
     """
-    found: list[Found] = []
+    found: list[FindingAtRound] = []
     known = state.offset_events or OffsetEvents()
     recreated = {
         name: t for name, t in state.topics.items() if 0 <= time - t.recreated < _SHOWN_MS and t.recreated >= 0
@@ -111,16 +111,18 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
     if recreated:
         since = min(t.recreated if t.recreated >= 0 else time for t in recreated.values())
         detail = some([_recreated(name, of, known.left_behind.get(name, {})) for name, of in sorted(recreated.items())])
-        found.append(Found(RECREATED, since, f"deleted and created again: {detail}"))
+        found.append(FindingAtRound(RECREATED, since, f"deleted and created again: {detail}"))
     if known.rewound:
         detail = some([_rewound(name, steps) for name, steps in sorted(known.rewound.items())])
-        found.append(Found(REWOUND, time, f"committed offsets went back: {detail}"))
+        found.append(FindingAtRound(REWOUND, time, f"committed offsets went back: {detail}"))
     if lost:
         detail = some([_lost(name, of) for name, of in sorted(lost.items())])
-        found.append(Found(_DATA_LOST, time, f"deleted before the group committed past it: {detail}"))
+        found.append(FindingAtRound(_DATA_LOST, time, f"deleted before the group committed past it: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
         detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
-        found.append(Found(_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
+        found.append(
+            FindingAtRound(_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}")
+        )
     elif not (known.rewound or known.left_behind):
         state.offset_events = None
     return found

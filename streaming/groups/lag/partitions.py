@@ -213,7 +213,7 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
     state.sampled_commits = 0
 
 
-def judge(state: PartitionState, measured: Measured) -> str:
+def lag_status(state: PartitionState, measured: Measured) -> str:
     """The lag status of one partition by its newest rounds: the worst of these that applies.
 
     - `stopped`: there has been lag without a commit for at least ten rounds and longer than the group's rhythm allows.

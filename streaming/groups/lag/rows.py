@@ -270,7 +270,7 @@ class _Round:
             ):
                 self._totals.lose(topic, partition, lag.lost_below(known.committed, known.start))
             lag.sample(known, measured, self._passed, self._rounds)
-            status = lag.judge(known, measured)
+            status = lag.lag_status(known, measured)
             caught_up = measured.lag == 0 and not known.marks
             unread = oldest_unread.NOTHING if caught_up else self._unread(known, measured, partition, seen)
             if ours:

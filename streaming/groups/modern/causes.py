@@ -29,8 +29,8 @@ from streaming.groups.causes import (
     UNKNOWN,
     TopicChange,
     cause,
+    causes_in_order,
     coordinator_moved,
-    in_order,
     of_members,
     of_topics,
     subscription_changes,
@@ -100,7 +100,7 @@ def modern_causes(
     joined = of_members(MEMBER_JOINED, decision.joined or (), "not in the previous decision")
     gone = _gone(decision, before.away if before is not None else {})
     if migrated:
-        return in_order([cause(MIGRATION, "the group was upgraded to the KIP-848 protocol"), *joined, *gone])
+        return causes_in_order([cause(MIGRATION, "the group was upgraded to the KIP-848 protocol"), *joined, *gone])
     if decision.joined is None or before is None:
         return (cause(UNKNOWN, "the decision before it is not known"),)
     found = [*joined, *gone]
@@ -130,7 +130,7 @@ def modern_causes(
     if skipped:
         found.append(cause(UNFINISHED_GENERATIONS, f"{skipped} epochs in between had no target of their own"))
     found += coordinator_moved(*leader_epochs)
-    return in_order(found)
+    return causes_in_order(found)
 
 
 def _gone(decision: ModernDecision, away: Mapping[str, int]) -> list[Cause]:

@@ -18,8 +18,8 @@ from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
-from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, Newest, Stopped, arrived_before
-from streaming.groups.health.columns import Found, some
+from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, NewestTimes, Stopped, arrived_before
+from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.health.storm import count_rebalance
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern.causes import Before, before_decision, modern_causes
@@ -41,7 +41,7 @@ from streaming.groups.modern.members import (
     write_modern_members,
 )
 from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, places_of, shift
-from streaming.groups.modern.verdicts import strategy_of
+from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
@@ -242,7 +242,7 @@ def _arrived(state: GroupState) -> Arrived:
 
     def arrived(topic_id: str, partition: int) -> int | None:
         known = state.partitions.get(names().get(topic_id, ""), {}).get(partition)
-        return arrived_before(known, Newest(state.round_opened, state.round_closed))
+        return arrived_before(known, NewestTimes(state.round_opened, state.round_closed))
 
     return arrived
 
@@ -284,7 +284,7 @@ def _churn_row(
         generations_skipped=generations_between(before, decision.epoch) if before is not None else None,
         follows=None,
         protocol_type=decision.group_type,
-        strategy=strategy_of(decision.assignors),
+        strategy=assignor_of(decision.assignors),
         leader=None,
         members=len(decision.members),
         partitions=len({place for target in decision.targets.values() for place in places_of(target)}),
@@ -391,7 +391,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     return ClassicDecision(record, "rebalance", incarnation)
 
 
-def reconciling(state: GroupState) -> Found | None:
+def reconciling(state: GroupState) -> FindingAtRound | None:
     """The finding `reconciling` if members of a consumer group have not reached its newest target; None otherwise."""
     group = state.modern.group
     if group is None or group.decided is None or group.group_type != CONSUMER:
@@ -400,7 +400,7 @@ def reconciling(state: GroupState) -> Found | None:
     if not late:
         return None
     detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
-    return Found("reconciling", group.decided.record_time, detail)
+    return FindingAtRound("reconciling", group.decided.record_time, detail)
 
 
 def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:

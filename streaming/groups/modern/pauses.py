@@ -29,7 +29,7 @@ int64."""
 _Place = tuple[str, int]
 
 
-class GivenUp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class RevokedPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A partition that its owner has given up.
 
     Attributes:
@@ -54,7 +54,7 @@ class Pause(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         arrived: Records below this offset had arrived when it was given up; -1 while unknown.
     """
 
-    given: GivenUp | None
+    given: RevokedPartition | None
     taken: int = -1
     taken_record: int = -1
     since: int = -1
@@ -75,7 +75,7 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             not known what had arrived before.
     """
 
-    free: dict[str, dict[int, GivenUp]] = {}
+    free: dict[str, dict[int, RevokedPartition]] = {}
     row: ChurnRow | None = None
     waiting: dict[str, dict[int, Pause]] = {}
     untaken: int = 0
@@ -166,7 +166,9 @@ def shift(
     revoking = set(places_of(before.revoking)) if before is not None else set()
     for topic_id, number in had - has:
         told = before is not None and (topic_id, number) in revoking
-        given = GivenUp(item.record_time, item.record, before.record_time if told and before is not None else -1)
+        given = RevokedPartition(
+            item.record_time, item.record, before.record_time if told and before is not None else -1
+        )
         pauses.free.setdefault(topic_id, {})[number] = given
         pause = pauses.waiting.get(topic_id, {}).get(number)
         if pause is not None and pause.taken < 0:

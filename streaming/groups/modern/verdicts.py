@@ -79,7 +79,7 @@ class _Modern:
             decision.record_time,
             decision.incarnation,
             decision.epoch,
-            strategy_of(decision.assignors),
+            assignor_of(decision.assignors),
             self.context.source,
         )
 
@@ -88,7 +88,7 @@ class _Modern:
         return modern_what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
 
 
-def strategy_of(assignors: tuple[str, ...]) -> str | None:
+def assignor_of(assignors: tuple[str, ...]) -> str | None:
     """The server assignor that members request; None if it is the broker's default, or if it is ambiguous."""
     return assignors[0] if len(assignors) == 1 else None
 
@@ -158,7 +158,7 @@ def modern_membership(state: GroupState, observation: GroupObservation, verdict:
         state_of(group),
         verdict,
         protocol_type=observation.protocol_type,
-        strategy=strategy_of(assignors),
+        strategy=assignor_of(assignors),
         incarnation=modern.incarnation,
         generation=group.epoch if empty else modern.epoch,
         decided=group.decided.record_time if group.decided is not None else None,

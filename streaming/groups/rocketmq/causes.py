@@ -1,7 +1,7 @@
 """Why a RocketMQ group decided again: what its clients decide by now and did not at the decision before.
 
-Each cause is a difference between two `Facts`. Nobody says which of several changes moved a queue, so all of them are
-listed, with what shows them.
+Each cause is a difference between two `DecisionInputs`. Nobody says which of several changes moved a queue, so all of
+them are listed, with what shows them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 
 from streaming.groups import causes
 from streaming.groups.causes import TopicChange, cause, of_members, of_topics
-from streaming.groups.rocketmq.state import Facts, Routes
+from streaming.groups.rocketmq.state import DecisionInputs, Routes
 from streaming.groups.rows import Cause
 from streaming.records import MembershipRecord
 
 
 def rocketmq_causes(
-    before: Facts, after: Facts, was: MembershipRecord, now: MembershipRecord, known: Iterable[str]
+    before: DecisionInputs, after: DecisionInputs, was: MembershipRecord, now: MembershipRecord, known: Iterable[str]
 ) -> tuple[Cause, ...]:
     """The causes of a decision.
 
@@ -39,10 +39,10 @@ def rocketmq_causes(
         *_of_strategies(before, after, staying),
         *_of_views(before, after, staying),
     ]
-    return causes.in_order(found or [_unseen(was, now)])
+    return causes.causes_in_order(found or [_unseen(was, now)])
 
 
-def _of_members(before: Facts, after: Facts, had: set[str], have: set[str]) -> Iterable[Cause]:
+def _of_members(before: DecisionInputs, after: DecisionInputs, had: set[str], have: set[str]) -> Iterable[Cause]:
     joined, gone = sorted(have - had), sorted(had - have)
     frozen = [client for client in gone if client in before.silent or client in after.silent]
     left = [client for client in gone if client not in frozen]
@@ -90,7 +90,7 @@ def _counts(brokers: Mapping[str, int]) -> str:
     return ", ".join(f"{broker} {count}" for broker, count in sorted(brokers.items())) or "0"
 
 
-def _of_subscriptions(before: Facts, after: Facts, staying: list[str]) -> Iterable[Cause]:
+def _of_subscriptions(before: DecisionInputs, after: DecisionInputs, staying: list[str]) -> Iterable[Cause]:
     told = [client for client in staying if client in before.subscriptions and client in after.subscriptions]
     changes = causes.subscription_changes(
         {client: frozenset(before.subscriptions[client]) for client in told},
@@ -99,7 +99,7 @@ def _of_subscriptions(before: Facts, after: Facts, staying: list[str]) -> Iterab
     return of_topics(causes.SUBSCRIPTION_CHANGED, changes, "members that stayed subscribe to it now, or no longer")
 
 
-def _of_strategies(before: Facts, after: Facts, staying: list[str]) -> Iterable[Cause]:
+def _of_strategies(before: DecisionInputs, after: DecisionInputs, staying: list[str]) -> Iterable[Cause]:
     changed: dict[tuple[str, str], list[str]] = {}
     for client in staying:
         old, new = before.strategies.get(client), after.strategies.get(client)
@@ -110,7 +110,7 @@ def _of_strategies(before: Facts, after: Facts, staying: list[str]) -> Iterable[
         yield Cause(found.cause, found.evidence, found.count, found.members, None, old, new)
 
 
-def _of_views(before: Facts, after: Facts, staying: list[str]) -> Iterable[Cause]:
+def _of_views(before: DecisionInputs, after: DecisionInputs, staying: list[str]) -> Iterable[Cause]:
     if before.poorer != after.poorer:
         evidence = "name servers tell different queues" if after.poorer else "name servers tell the same queues again"
         yield cause(

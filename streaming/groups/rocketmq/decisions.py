@@ -28,7 +28,7 @@ from streaming.groups.rocketmq.membership import (
     record_of,
     topics_of,
 )
-from streaming.groups.rocketmq.state import Facts, RocketMQState, Settling, Unjudged
+from streaming.groups.rocketmq.state import DecisionInputs, RocketMQState, Settling, Unjudged
 from streaming.groups.rocketmq.verdicts import give_up
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import ROCKETMQ, ChurnRow
@@ -98,7 +98,7 @@ def _key(members: Sequence[Member]) -> tuple[object, ...]:
 def _differs(before: Sequence[Member], after: Sequence[Member], mine: RocketMQState, views: Views) -> bool:
     if _key(before) != _key(after):
         return True
-    facts = mine.facts or Facts()
+    facts = mine.facts or DecisionInputs()
     if any(
         views.runs[client].name != facts.strategies.get(client, views.runs[client].name)
         for client, member in views.told.items()
@@ -152,9 +152,9 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
     mine.unjudged = Unjudged(was, least, kind)
 
 
-def _facts(mine: RocketMQState, settled: Settling, views: Views) -> Facts:
+def _facts(mine: RocketMQState, settled: Settling, views: Views) -> DecisionInputs:
     """The facts at a decision; of members that do not answer, those at the decision before."""
-    now, before = views.facts, mine.facts or Facts()
+    now, before = views.facts, mine.facts or DecisionInputs()
     untold = [client for client in views.clients if client not in views.told]
 
     def kept(new: Mapping[str, _Told], old: Mapping[str, _Told]) -> dict[str, _Told]:
@@ -192,7 +192,7 @@ def _silent(mine: RocketMQState) -> tuple[str, ...]:
 
 
 def _moves(
-    was: Owned | None, after: Owned | None, members: Sequence[Member], facts: Facts
+    was: Owned | None, after: Owned | None, members: Sequence[Member], facts: DecisionInputs
 ) -> tuple[int | None, int | None]:
     """Queues that changed hands, and the fewest moves that could have balanced the group; None where unknown."""
     if was is None:

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from streaming.groups.health.columns import Found, some
+from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.rocketmq.decisions import SILENT
-from streaming.groups.rocketmq.owners import HELD_BY_NOBODY, OWNERS_MS, Owners, split_brain
+from streaming.groups.rocketmq.owners import HELD_BY_NOBODY, OWNERS_MS, QueueOwners, split_brain
 from streaming.groups.rocketmq.places import is_retry
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views
@@ -66,7 +66,7 @@ _CONNECTIONS: Final = 8
 """Connections of one client to one broker that are told apart: anybody can open thousands under one id."""
 
 
-def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[Found]:
+def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[FindingAtRound]:
     """The findings at a round.
 
     Args:
@@ -77,7 +77,7 @@ def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[Found
     elapsed = views.observation.elapsed_time
     watch = Watch(mine, elapsed)
     clustering = views.message_model != BROADCASTING
-    found: list[Found] = []
+    found: list[FindingAtRound] = []
     differing = [*_lists(watch, views, now), *_routes(watch, views, now)]
     if clustering:
         differing += [*_duplicates(watch, views, now), *_strategies(watch, views, now)]
@@ -87,7 +87,7 @@ def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[Found
     found += _silent_brokers(watch, views, now)
     if clustering:
         is_calm = elapsed - mine.calm_since >= CALM_MS
-        owners = Owners(watch, views, now, OWNERS_MS if is_calm else RESTLESS_MS)
+        owners = QueueOwners(watch, views, now, OWNERS_MS if is_calm else RESTLESS_MS)
         found += owners.findings()
         found += split_brain(mine, watch, owners, [one for one in differing if one.shown], now)
         found += _unlocked(watch, views, now)
@@ -97,7 +97,7 @@ def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[Found
     return found
 
 
-def _lists(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _lists(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     lasted, texts = -1, []
     for client, brokers in views.missing.items():
         longest = max(watch.see(f"{MEMBER_LISTS_DIFFER} {broker} {client}") for broker in brokers)
@@ -116,7 +116,7 @@ def _lists(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         yield found_after(MEMBER_LISTS_DIFFER, lasted, SEEN_TWICE_MS, detail, now)
 
 
-def _routes(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _routes(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     lasted, texts = -1, []
     for topic, servers in views.poorer.items():
         if not views.subscribers.get(topic):
@@ -133,7 +133,7 @@ def _routes(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         yield found_after(ROUTE_DIFFERS, lasted, ROUTE_MS, detail, now)
 
 
-def _duplicates(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _duplicates(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     lasted, texts = -1, []
     for client, brokers in views.duplicates.items():
         longest = max(_both_last(watch, views, client, broker) for broker in brokers)
@@ -160,7 +160,7 @@ def _both_last(watch: Watch, views: Views, client: str, broker: str) -> int:
     return sorted(lasting)[-2]
 
 
-def _strategies(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _strategies(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     of: dict[str, list[str]] = {}
     for client, member in sorted(views.told.items()):
         if member.strategy is not None:
@@ -171,7 +171,7 @@ def _strategies(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         yield found_after(MIXED_STRATEGIES, lasted, SEEN_TWICE_MS, detail, now)
 
 
-def _subscriptions(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _subscriptions(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     subscribed = views.facts.subscriptions
     if len(subscribed) < 2:
         return
@@ -194,7 +194,7 @@ def _subscriptions(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         yield found_after(SUBSCRIPTIONS_DIFFER, lasted, SEEN_TWICE_MS, detail, now)
 
 
-def _silent(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _silent(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     if any(broker.consume_type == POP for broker in views.masters.values() if broker.clients):
         return  # a proxy does not pass the question on to its clients
     lasted, texts = -1, []
@@ -214,7 +214,7 @@ def _silent(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         yield found_after(NOT_ANSWERING, lasted, SILENT_MS, detail, now)
 
 
-def _silent_brokers(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _silent_brokers(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     lasted, texts = -1, []
     for broker, answer in views.not_answering.items():
         longest = watch.see(f"{BROKER_NOT_ANSWERING} {broker}")
@@ -227,7 +227,7 @@ def _silent_brokers(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         yield found_after(BROKER_NOT_ANSWERING, lasted, SILENT_MS, detail, now)
 
 
-def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     lasted, texts = -1, []
     for client, member in sorted(views.told.items()):
         if not member.orderly:
@@ -245,7 +245,7 @@ def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[Found]:
         yield found_after(ORDERLY_NOT_LOCKED, lasted, OWNERS_MS, detail, now)
 
 
-def _idle(watch: Watch, views: Views, now: int) -> Iterator[Found]:
+def _idle(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     topics = views.judged_topics
     idle = [
         client

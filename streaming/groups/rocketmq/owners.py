@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from streaming.groups.health.columns import Found, some
+from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.rocketmq.allocation import BY_CONFIGURATION, Queue
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.verdicts import SETTLED_MS
@@ -31,7 +31,7 @@ _LONGEST: Final = 1_000
 _Detail = Callable[[Sequence[tuple[str, Queue]]], str]
 
 
-class Owners:
+class QueueOwners:
     """Queues that have several owners or none at this round, and since when."""
 
     def __init__(self, watch: Watch, views: Views, now: int, least: int) -> None:
@@ -76,12 +76,12 @@ class Owners:
             orphans = [queue for queue in orphans if self._unread(topic, queue)]
         self.nobody += [(topic, queue) for queue in orphans]
 
-    def findings(self) -> Iterator[Found]:
+    def findings(self) -> Iterator[FindingAtRound]:
         """The findings on queues that have been so for long enough."""
         yield from self._of(DOUBLY_HELD, self.doubly, self._doubly_detail)
         yield from self._of(HELD_BY_NOBODY, self.nobody, self._nobody_detail)
 
-    def _of(self, name: str, queues: Sequence[tuple[str, Queue]], detail: _Detail) -> Iterator[Found]:
+    def _of(self, name: str, queues: Sequence[tuple[str, Queue]], detail: _Detail) -> Iterator[FindingAtRound]:
         lasted, lasting = -1, []
         for topic, (broker, number) in queues:
             if not self._watch.has_room():
@@ -131,8 +131,8 @@ class Owners:
 
 
 def split_brain(
-    mine: RocketMQState, watch: Watch, owners: Owners, differing: Sequence[Found], now: int
-) -> Iterator[Found]:
+    mine: RocketMQState, watch: Watch, owners: QueueOwners, differing: Sequence[FindingAtRound], now: int
+) -> Iterator[FindingAtRound]:
     """The finding `split_brain`: views that differ, and owners that are wrong because of it, lasting or flipping."""
     mine.wrong = (mine.wrong << 1 | owners.is_wrong) & ((1 << _LOOKS) - 1)
     if not differing:
@@ -147,7 +147,7 @@ def split_brain(
         ]
         what = some(wrong) if wrong else "queues change owners from one rebalance to the next"
         why = "; ".join(f"{one.name} ({one.detail})" for one in differing)
-        yield Found(SPLIT_BRAIN, since, f"{what}, because members see different groups: {why}"[:_LONGEST])
+        yield FindingAtRound(SPLIT_BRAIN, since, f"{what}, because members see different groups: {why}"[:_LONGEST])
 
 
 def _text(topic: str, queue: Queue) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from streaming.groups.context import Context
 from streaming.groups.health.activity import never_committed, note_commits
-from streaming.groups.health.columns import Found, Membership
+from streaming.groups.health.columns import FindingAtRound, Membership
 from streaming.groups.health.group_health import end_health, keep_since, write_row
 from streaming.groups.health.storm import storm
 from streaming.groups.lag import offset_events
@@ -116,7 +116,7 @@ def _write_health(
     if views.message_model != BROADCASTING:
         found.extend(never_committed(state, observation))
         found.extend(
-            Found(one.name, one.since, named(one.detail))
+            FindingAtRound(one.name, one.since, named(one.detail))
             for one in offset_events.findings_of_offsets(state, state.clock.now, totals.lost)
         )
     if (raging := storm(state.rebalances, state.clock.now)) is not None:

@@ -11,7 +11,7 @@ Routes = dict[str, dict[str, int]]
 """Readable queues by topic and broker."""
 
 
-class Facts(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class DecisionInputs(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What clients decide by, as one round saw it: the causes of a decision are what differs between two of these.
 
     Attributes:
@@ -121,7 +121,7 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     """
 
     incarnation: int = -1
-    facts: Facts | None = None
+    facts: DecisionInputs | None = None
     brokers: tuple[str, ...] = ()
     settling: Settling | None = None
     unjudged: Unjudged | None = None

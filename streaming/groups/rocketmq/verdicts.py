@@ -90,7 +90,7 @@ def write_verdicts(
     if waiting is None or current is None or mine.settling is not None:
         return
     is_old = observation.elapsed_time - mine.views_since >= SETTLED_MS
-    judged = [judge(views, topic) for topic in sorted(views.topics)] or [_nothing(views)]
+    judged = [verdict_on_topic(views, topic) for topic in sorted(views.topics)] or [_nothing(views)]
     if not is_old and any(of.verdict.verdict not in {IDENTICAL, NOT_APPLICABLE} for of in judged):
         return
     mine.unjudged = None
@@ -126,7 +126,7 @@ def _nothing(views: Views) -> TopicVerdict:
     return TopicVerdict("", Verdict(NOT_APPLICABLE, reason))
 
 
-def judge(views: Views, topic: str) -> TopicVerdict:
+def verdict_on_topic(views: Views, topic: str) -> TopicVerdict:
     """Judge one topic by the views of one round, as if they had been so for long enough."""
     why_not = views.not_applicable(topic)
     if why_not is not None:

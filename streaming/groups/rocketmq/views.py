@@ -17,7 +17,7 @@ from typing import Final
 from streaming.groups.context import Allocation
 from streaming.groups.rocketmq.allocation import Queue, Runs, runs
 from streaming.groups.rocketmq.places import is_dead_letters, is_retry, place_of, split
-from streaming.groups.rocketmq.state import Facts, Routes
+from streaming.groups.rocketmq.state import DecisionInputs, Routes
 from streaming.records import (
     BROADCASTING,
     MISSING,
@@ -283,7 +283,7 @@ class Views:
         return tuple(topic for topic in sorted(self.topics) if self.not_applicable(topic) is None)
 
     @cached_property
-    def facts(self) -> Facts:
+    def facts(self) -> DecisionInputs:
         """What clients decide by."""
         subscriptions, expressions = {}, {}
         for client, member in self.told.items():
@@ -294,7 +294,7 @@ class Views:
             filters = {one.topic: one.expression for one in own if one.expression not in {"", "*"}}
             if filters:
                 expressions[client] = filters
-        return Facts(
+        return DecisionInputs(
             routes=self.routes,
             poorer=tuple(sorted({server for servers in self.poorer.values() for server in servers})),
             lists=self.lists,

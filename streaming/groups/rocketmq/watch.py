@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from streaming.groups.health.columns import Found
+from streaming.groups.health.columns import FindingAtRound
 from streaming.groups.rocketmq.state import RocketMQState, Watched
 
 _MOST_WATCHED: Final = 2_000
@@ -45,6 +45,6 @@ class Watch:
         )
 
 
-def found_after(name: str, lasted: int, least: int, detail: str, now: int) -> Found:
+def found_after(name: str, lasted: int, least: int, detail: str, now: int) -> FindingAtRound:
     """A finding that is shown once it has lasted for so long."""
-    return Found(name, now - max(0, lasted), detail, shown=lasted >= least)
+    return FindingAtRound(name, now - max(0, lasted), detail, shown=lasted >= least)

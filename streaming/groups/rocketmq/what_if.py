@@ -29,7 +29,7 @@ from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
-from streaming.groups.what_if.classic import Told, told_of, too_large, what_if_row
+from streaming.groups.what_if.classic import StrategyColumns, told_of, too_large, what_if_row
 from streaming.records import GroupObservation, Member
 
 
@@ -58,7 +58,7 @@ def rocketmq_what_if_rows(
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
     count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
     why_not = too_large(count, len(members), config) if count else "its topics have no queues that can be read"
-    told: Sequence[Told] = ()
+    told: Sequence[StrategyColumns] = ()
     if why_not is None and any(member.topics is None for member in members):
         why_not = "members do not tell what they subscribe to"
     if why_not is None:
@@ -68,7 +68,7 @@ def rocketmq_what_if_rows(
         except AssignorError as error:
             why_not = str(error)[:200]
     if why_not is not None:
-        told = [Told(judged.strategy or "", runs=True, reason=why_not, load_reason=why_not)]
+        told = [StrategyColumns(judged.strategy or "", runs=True, reason=why_not, load_reason=why_not)]
     return [what_if_row(of, judged, observation, config) for of in told]
 
 
@@ -79,7 +79,7 @@ def _told(
     members: Sequence[Member],
     routes: Mapping[str, Mapping[str, int]],
     views: Views,
-) -> list[Told]:
+) -> list[StrategyColumns]:
     had = _within(waiting.before or {}, routes)
     numbered = Numbered(members, routes, had)
     before = numbered.numbered(had)

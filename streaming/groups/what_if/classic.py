@@ -56,7 +56,7 @@ _LONGEST_REASON = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StrategyColumns:
     """Result columns for one strategy, without the decision's own."""
 
     strategy: str
@@ -155,7 +155,7 @@ def what_if_rows(
         return []
     if verdict.verdict == NOT_APPLICABLE:
         return []
-    told: list[Told]
+    told: list[StrategyColumns]
     try:
         why_not = CROWDED if crowded else _why_not(decision, verdict, config)
         counts = _counts(state, decision, verdict, config) if why_not is None else {}
@@ -169,11 +169,11 @@ def what_if_rows(
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
-        told = [Told(runs, runs=True, reason=why_not, load_reason=why_not)]
+        told = [StrategyColumns(runs, runs=True, reason=why_not, load_reason=why_not)]
     return [what_if_row(of, judged, observation, config) for of in told]
 
 
-def with_load_optimal(told: list[Told], group: Group, load: Load | str) -> list[Told]:
+def with_load_optimal(told: list[StrategyColumns], group: Group, load: Load | str) -> list[StrategyColumns]:
     """The columns with the bounds of the best that any assignment could do, where one was weighed.
 
     They come last: where they take more than a decision may cost, only they are missing.
@@ -188,7 +188,7 @@ def with_load_optimal(told: list[Told], group: Group, load: Load | str) -> list[
     return [replace(one, load_optimal=(found[0], max(found[0], best))) for one in told]
 
 
-def what_if_row(told: Told, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
+def what_if_row(told: StrategyColumns, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
     """The row of `what_if` for one strategy at one decision."""
     return WhatIfRow(
         cluster=config.cluster,
@@ -275,7 +275,7 @@ def _told(
     least: float | None,
     load: Load | str,
     config: GroupConfig,
-) -> Iterator[Told]:
+) -> Iterator[StrategyColumns]:
     record, before = decision.record, decision.before
     members = tuple(map(subscription_of, record.members))
     as_it_was = Group(members, counts)
@@ -339,12 +339,12 @@ def told_of(
     runs: bool | None,
     library: str | None,
     known_before: bool,
-) -> Told:
+) -> StrategyColumns:
     """The result columns for a strategy, from its outcome or from the reason why there is none.
 
     `load` is what the outcome was weighed by, or why that is not known.
     """
-    told = Told(
+    told = StrategyColumns(
         strategy,
         runs,
         library,

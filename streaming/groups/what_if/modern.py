@@ -17,7 +17,14 @@ from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, orders_of
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
-from streaming.groups.what_if.classic import CROWDED, Told, told_of, too_large, what_if_row, with_load_optimal
+from streaming.groups.what_if.classic import (
+    CROWDED,
+    StrategyColumns,
+    told_of,
+    too_large,
+    what_if_row,
+    with_load_optimal,
+)
 from streaming.records import GroupObservation
 
 _NOT_MEASURED = "the topics of its target are not known, or have no such partitions"
@@ -59,8 +66,8 @@ def _names(decision: ModernDecision) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
 
 
-def _untold(name: str, decision: ModernDecision, reason: str) -> Told:
-    return Told(name, _asks(name, decision), reason=reason, load_reason=reason)
+def _untold(name: str, decision: ModernDecision, reason: str) -> StrategyColumns:
+    return StrategyColumns(name, _asks(name, decision), reason=reason, load_reason=reason)
 
 
 def _asks(name: str, decision: ModernDecision) -> bool | None:
@@ -68,7 +75,7 @@ def _asks(name: str, decision: ModernDecision) -> bool | None:
     return name in decision.assignors if len(decision.assignors) == 1 else None
 
 
-def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: ServerGroup) -> list[Told]:
+def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: ServerGroup) -> list[StrategyColumns]:
     names = names_at(state, decision)
     group = group_of_target(decision, names)
     had = before_target(decision)

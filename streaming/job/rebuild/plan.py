@@ -86,14 +86,14 @@ class Topics:
     compacted: bool
 
 
-class Known(Protocol):
+class RowsToWrite(Protocol):
     """Says which rows a table does not have."""
 
     def without_known(self, rows: pa.Table) -> pa.Table:
         """Those of these rows, by `Table.identity`."""
 
 
-def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: Known) -> pa.Table:
+def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: RowsToWrite) -> pa.Table:
     """The rows that a rebuild writes: those that the table does not have, and that are not past its retention.
 
     Args:

@@ -17,7 +17,7 @@ from kafka.errors import RetriableError
 
 from streaming.config import KafkaSettings
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
-from streaming.job.source.positions import Identity
+from streaming.job.source.positions import ClusterIdentity
 from streaming.job.source.settings import SourceSettings
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches
 
@@ -44,11 +44,11 @@ class BusReader(RangeReader):
             return self._bus.partitions(topic, fresh=fresh)
         return super().partitions(topic, fresh=fresh)
 
-    def identity(self, topics: Mapping[str, str]) -> Identity:
+    def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
         """The id of the watched cluster, and of each topic the id that it has where it is."""
         here = super().identity({name: topic for name, topic in topics.items() if topic not in self._topics})
         there = self._bus.identity({name: topic for name, topic in topics.items() if topic in self._topics})
-        return Identity(here.cluster_id, {**here.topics, **there.topics})
+        return ClusterIdentity(here.cluster_id, {**here.topics, **there.topics})
 
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offsets that exist. Raises KafkaError."""
@@ -76,9 +76,9 @@ class BusReader(RangeReader):
 class BusAlone(RangeReader):
     """Reads events and rounds where the watched cluster is no Kafka: the bus's id is not the cluster's."""
 
-    def identity(self, topics: Mapping[str, str]) -> Identity:
+    def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
         """The ids of the topics; no id of a cluster."""
-        return Identity(None, super().identity(topics).topics)
+        return ClusterIdentity(None, super().identity(topics).topics)
 
 
 _READERS: dict[tuple[int, str], RangeReader] = {}

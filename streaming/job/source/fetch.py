@@ -21,7 +21,7 @@ from kafka.errors import (
 )
 
 from streaming.job.source.exceptions import UnreadableTopicError
-from streaming.job.source.positions import Identity
+from streaming.job.source.positions import ClusterIdentity
 from streaming.offsets_log import printed
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing
 
@@ -106,7 +106,7 @@ class RangeReader:
         found: set[int] = self._consumer.partitions_for_topic(topic)
         return found
 
-    def identity(self, topics: Mapping[str, str]) -> Identity:
+    def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
         """The brokers' identity from the client's metadata: a few seconds old at most.
 
         Args:
@@ -116,7 +116,7 @@ class RangeReader:
         found = {name: cluster.topic_id(topic) for name, topic in topics.items()}
         # (Brokers give a topic that does not exist an id of zeros, which is never printed.)
         ids = {name: printed(topic_id.bytes) for name, topic_id in found.items() if topic_id is not None}
-        return Identity(cluster.cluster_id, {name: text for name, text in ids.items() if text is not None})
+        return ClusterIdentity(cluster.cluster_id, {name: text for name, text in ids.items() if text is not None})
 
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offsets that exist. Raises KafkaError."""

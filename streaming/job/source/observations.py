@@ -22,7 +22,7 @@ from streaming.events import (
     ClusterTopicEvent,
     GroupEvent,
     GroupGone,
-    Rejected,
+    RejectedEvent,
     RocketMQGroupEvent,
     SeenEvent,
     SeenGroupEvent,
@@ -146,7 +146,7 @@ class ObservationAssembler:
         if plain.offset >= self._first_end:
             self._give_up(lambda current: current.end <= plain.offset)
         event = decode_event(plain.value)
-        if isinstance(event, Rejected):
+        if isinstance(event, RejectedEvent):
             self.reject(plain, event.reason)
             return
         if isinstance(event, UnknownType):

@@ -3,9 +3,9 @@
 A batch is a whole number of rounds (docs/architecture.md). The same decision is made twice: by the driver when it looks
 for new data, and again, possibly in another process after a crash, when Spark asks to read between two offsets that it
 kept. So nothing here depends on a clock, on memory, or on how earlier batches were split. The judgement of a closing
-record follows from the positions before it, the record, and a limit (`Limits`): the ends of the topics when the driver
-asks, the end of the batch when it is planned again. Both limits give the same judgement, because positions only grow:
-positions beyond the topics are beyond the batch, and those that were taken are not.
+record follows from the positions before it, the record, and a limit (`ReadLimits`): the ends of the topics when the
+driver asks, the end of the batch when it is planned again. Both limits give the same judgement, because positions only
+grow: positions beyond the topics are beyond the batch, and those that were taken are not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.events import LOG, Rejected, Round, RoundClosed, UnknownType
+from streaming.events import LOG, RejectedEvent, Round, RoundClosed, UnknownType
 from streaming.job.source.brokers import broker_columns
 from streaming.job.source.positions import Positions
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, HeldPartition
@@ -38,13 +38,13 @@ class RoundRecord:
     timestamp: int
     key: bytes | None
     value: bytes | None
-    content: Round | UnknownType | Rejected
+    content: Round | UnknownType | RejectedEvent
     more: int = 0
     last: int = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """Ends that no round may point beyond, per partition; a partition that is missing does not exist.
 
     Attributes:
@@ -159,7 +159,7 @@ class _Running:
 def plan_batch(
     start: Positions,
     records: Iterable[RoundRecord],
-    limits: Limits,
+    limits: ReadLimits,
     cluster: str,
     most: MostRead | None = None,
     source: str | None = None,
@@ -222,9 +222,9 @@ def plan_batch(
     )
 
 
-def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str, most: MostRead | None) -> _Order:
+def _judge(running: _Running, record: RoundRecord, limits: ReadLimits, cluster: str, most: MostRead | None) -> _Order:
     content = record.content
-    if isinstance(content, Rejected | UnknownType):
+    if isinstance(content, RejectedEvent | UnknownType):
         running.void.append(VoidRecord(record, content.reason, keep=True))
         return _Order.GO_ON
     if not isinstance(content, RoundClosed):
@@ -257,7 +257,7 @@ def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str,
     return _Order.GO_ON
 
 
-def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, limits: Limits) -> str | None:
+def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, limits: ReadLimits) -> str | None:
     # A round's number is the offset of its opening record. Without this check one absurd number would put every later
     # round into the past.
     if not 0 <= closed.round < record.offset:

@@ -20,9 +20,9 @@ from kafka.errors import KafkaError
 from streaming.events import LOG, ROCKETMQ, RoundClosed
 from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
-from streaming.job.source.plan import Batch, Limits, MostRead, VoidRecord, plan_batch
+from streaming.job.source.plan import Batch, MostRead, ReadLimits, VoidRecord, plan_batch
 from streaming.job.source.positions import (
-    Identity,
+    ClusterIdentity,
     Positions,
     Shorter,
     another_cluster,
@@ -56,7 +56,7 @@ class _Target:
     """The end of a run over what is available now."""
 
     rounds: int
-    limits: Limits
+    limits: ReadLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Look:
     """
 
     batch: Batch
-    limits: Limits | None
+    limits: ReadLimits | None
     full: bool
     after: int
 
@@ -102,7 +102,7 @@ class Planner:
         self._shorter_since: float | None = None
         self._outages = 0
         self._target: _Target | None = None
-        self._seen: Limits | None = None
+        self._seen: ReadLimits | None = None
         self._others: set[str] = set()
         self._log_readable = False
 
@@ -181,7 +181,9 @@ class Planner:
             return share_out(first, first, Batch(first, (), ()), gap_rows(gaps), self._settings.tasks)
         reader = self._connect(self._settings, self._settings.patience_s)
         records, gap = self._topic.between(reader, first.rounds, last.rounds)
-        batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster, source=last.follows)
+        batch = plan_batch(
+            first, records, ReadLimits(last.log, last.events), self._settings.cluster, source=last.follows
+        )
         self._tell(batch.void)
         lost = None
         if gap is not None and first.rounds:
@@ -275,7 +277,7 @@ class Planner:
             self._last_without = self._clock()  # asked again after an interval
         return self._log_readable
 
-    def _turned(self, start: Positions, here: Identity, shorter: Shorter) -> Positions:
+    def _turned(self, start: Positions, here: ClusterIdentity, shorter: Shorter) -> Positions:
         """Continue in topics that were created again, or cut back."""
         end = turn(start, here, shorter)
         for gap in gaps_of_turn(start, end, self._settings):
@@ -343,7 +345,7 @@ class Planner:
             return 0
         return reader.ends([partition])[partition]
 
-    def _limits(self, reader: RangeReader, *, fresh: bool = False, log: bool = True) -> Limits:
+    def _limits(self, reader: RangeReader, *, fresh: bool = False, log: bool = True) -> ReadLimits:
         """Ends of the topics; without `log` those of the offsets log are not asked for."""
         if self._target:
             return self._target.limits
@@ -352,7 +354,7 @@ class Planner:
         asked = [TopicPartition(self._settings.offsets_topic, p) for p in sorted(of_log)]
         asked += [TopicPartition(self._settings.events_topic, p) for p in sorted(events)]
         ends = reader.ends(asked)
-        self._seen = Limits(
+        self._seen = ReadLimits(
             {p.partition: end for p, end in ends.items() if p.topic == self._settings.offsets_topic},
             {p.partition: end for p, end in ends.items() if p.topic == self._settings.events_topic},
         )
@@ -364,12 +366,12 @@ def _topics_of(settings: SourceSettings, follows: str | None) -> dict[str, str]:
     return topics if follows in {None, LOG} else {name: topic for name, topic in topics.items() if name != "log"}
 
 
-def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: Limits) -> bool:
+def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: ReadLimits) -> bool:
     # Partitions that were added a moment ago are not in the client's metadata yet.
     return any(len(c.log) > len(limits.log) or any(int(name) not in limits.events for name in c.events) for c in closed)
 
 
-def _shorter(start: Positions, rounds_end: int, limits: Limits | None) -> Shorter:
+def _shorter(start: Positions, rounds_end: int, limits: ReadLimits | None) -> Shorter:
     rounds = rounds_end if rounds_end < start.rounds else None
     if limits is None:
         return Shorter(rounds=rounds)

@@ -110,7 +110,7 @@ class Positions:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClusterIdentity:
     """The brokers' identity.
 
     Attributes:
@@ -140,7 +140,7 @@ class Shorter:
         return bool(self.log or self.events or self.rounds is not None)
 
 
-def another_cluster(start: Positions, here: Identity, cluster: str) -> str | None:
+def another_cluster(start: Positions, here: ClusterIdentity, cluster: str) -> str | None:
     """The message that refuses another cluster than that of the offsets; None when it is the same."""
     if start.cluster_id is None or here.cluster_id is None or start.cluster_id == here.cluster_id:
         return None
@@ -150,17 +150,17 @@ def another_cluster(start: Positions, here: Identity, cluster: str) -> str | Non
     )
 
 
-def named(end: Positions, here: Identity) -> Positions:
+def named(end: Positions, here: ClusterIdentity) -> Positions:
     """The positions with the ids of their cluster and topics; an id that is not known now stays as it was."""
     return replace(end, cluster_id=end.cluster_id or here.cluster_id, topics={**end.topics, **here.topics})
 
 
-def recreated(start: Positions, here: Identity) -> frozenset[str]:
+def recreated(start: Positions, here: ClusterIdentity) -> frozenset[str]:
     """The topics that are not the ones the offsets belong to."""
     return frozenset(name for name, topic_id in start.topics.items() if here.topics.get(name, topic_id) != topic_id)
 
 
-def turn(start: Positions, here: Identity, shorter: Shorter) -> Positions:
+def turn(start: Positions, here: ClusterIdentity, shorter: Shorter) -> Positions:
     """Where the query continues: at the beginning of recreated topics, at the end of those cut back.
 
     Round numbers keep growing: `base` grows by as much as the offsets of the rounds topic fall.

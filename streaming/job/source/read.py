@@ -40,7 +40,7 @@ from streaming.records import (
 SCHEMA = pa.schema([("key", pa.string()), ("payload", pa.binary())])
 """Columns of the source, as Arrow; must equal its DDL."""
 
-Row = tuple[str, bytes]
+SourceRow = tuple[str, bytes]
 
 # An Arrow batch travels to the JVM as one message: small enough that neither side holds much of it.
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -61,7 +61,7 @@ _WAITING_BYTES = 16 * 1024 * 1024
 _WEIGHED_AT_ONCE = 4_096
 
 
-def arrow_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
+def arrow_batches(rows: Iterator[SourceRow]) -> Iterator[pa.RecordBatch]:
     """Gather rows into Arrow batches of about 8 MB."""
     keys: list[str] = []
     payloads: list[bytes] = []
@@ -77,7 +77,7 @@ def arrow_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([keys, payloads], schema=SCHEMA)
 
 
-def task_rows(task: SourceTask, settings: SourceSettings, reader: RangeReader) -> Iterator[Row]:
+def task_rows(task: SourceTask, settings: SourceSettings, reader: RangeReader) -> Iterator[SourceRow]:
     """Read a task's shares.
 
     Raises:
@@ -106,7 +106,7 @@ class _LogTask:
         self._held = 0
         self._waiting = 0
 
-    def rows(self, reader: RangeReader) -> Iterator[Row]:
+    def rows(self, reader: RangeReader) -> Iterator[SourceRow]:
         ranges = [OffsetRange(self._topic, share.partition, share.start, share.end) for share in self._shares.values()]
         for where, item in reader.read_runs(ranges):
             if isinstance(item, Gone):
@@ -122,7 +122,7 @@ class _LogTask:
             yield from self._compacted_rows(partition)
         yield from self._hand_over()
 
-    def _hand_over(self) -> Iterator[Row]:
+    def _hand_over(self) -> Iterator[SourceRow]:
         """The rows of what was folded so far; afterwards nothing is held, and every partition starts over."""
         for partition in self._shares:
             unreadable = self._gaps.pop(partition, [])
@@ -149,7 +149,7 @@ class _LogTask:
             )
         return found
 
-    def _compacted_rows(self, partition: int) -> Iterator[Row]:
+    def _compacted_rows(self, partition: int) -> Iterator[SourceRow]:
         """Rows for the groups that may have lost records."""
         for group, stretches in self._compacted[partition].groups():
             if self._watches(group) and partition_for(group, self._log_partitions) == partition:
@@ -162,7 +162,7 @@ class _LogTask:
             gap = LogGap(partition, gone.start, gone.end, gone.reason, self._topic)
             self._gaps.setdefault(partition, []).append(gap)
 
-    def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> Iterator[Row]:
+    def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> Iterator[SourceRow]:
         """Process records, and hand over whenever much is held: one batch can have millions of them."""
         if isinstance(piece, RecordColumns):
             compacted = self._compacted[where.partition]
@@ -203,7 +203,7 @@ class _LogTask:
             self._waiting = 0
         return taken == _WEIGHED_AT_ONCE
 
-    def _weighed(self, more: int) -> Iterator[Row]:
+    def _weighed(self, more: int) -> Iterator[SourceRow]:
         self._held += more
         if self._held >= _HELD_BYTES:
             yield from self._hand_over()
@@ -229,7 +229,7 @@ class _EventsTask:
             for share in task.events
         }
 
-    def rows(self, reader: RangeReader) -> Iterator[Row]:
+    def rows(self, reader: RangeReader) -> Iterator[SourceRow]:
         ranges = [
             OffsetRange(self._topic, share.partition, share.read_from, share.end) for share in self._shares.values()
         ]
@@ -250,7 +250,7 @@ class _EventsTask:
         if since < gone.end and (share.known or gone.start > share.read_from or not gone.before_log):
             self._gaps[partition].append(LogGap(partition, since, gone.end, gone.reason, self._topic))
 
-    def _take(self, where: OffsetRange, batch: FetchedBatch) -> Iterator[Row]:
+    def _take(self, where: OffsetRange, batch: FetchedBatch) -> Iterator[SourceRow]:
         assembler = self._assemblers[where.partition]
         try:
             for record in walk(batch, where.start, where.end):
@@ -261,7 +261,7 @@ class _EventsTask:
             assembler.reject(*unwalkable(batch, error))
 
 
-def _observation_rows(assembler: ObservationAssembler) -> Iterator[Row]:
+def _observation_rows(assembler: ObservationAssembler) -> Iterator[SourceRow]:
     for topic, of_topic in assembler.take_topics().items():
         yield topic_key(topic), encode_cluster_topics(of_topic)
     for group, observations in assembler.take().items():
@@ -269,7 +269,7 @@ def _observation_rows(assembler: ObservationAssembler) -> Iterator[Row]:
         yield from _group_rows(group, inputs)
 
 
-def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
+def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[SourceRow]:
     key = group_key(group)
     size = first = 0
     for number, item in enumerate(inputs):

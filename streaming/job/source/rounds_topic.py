@@ -8,7 +8,7 @@ from itertools import islice
 
 from kafka.errors import CorruptRecordError
 
-from streaming.events import Rejected, RoundClosed, RoundOpened, decode_round
+from streaming.events import RejectedEvent, RoundClosed, RoundOpened, decode_round
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.job.source.plan import RoundRecord
 from streaming.job.source.unreadable import unwalkable
@@ -172,7 +172,7 @@ class _Fetched:
         return len(self.records) >= _STEP or self._size >= _MOST_BYTES
 
     def add(self, record: RoundRecord) -> None:
-        self._junk = self._junk + 1 if isinstance(record.content, Rejected) else 0
+        self._junk = self._junk + 1 if isinstance(record.content, RejectedEvent) else 0
         if self._junk > _JUNK_KEPT:
             last = self.records[-1]
             before = replace(last.record, more=last.record.more + 1, last=record.offset)
@@ -195,7 +195,7 @@ def _walk(batch: FetchedBatch, where: OffsetRange, fetched: _Fetched) -> int:
     except CorruptRecordError as error:
         record, reason = unwalkable(batch, error)
         at = max(record.offset, where.start)
-        fetched.add(RoundRecord(at, record.timestamp, None, None, Rejected(reason)))
+        fetched.add(RoundRecord(at, record.timestamp, None, None, RejectedEvent(reason)))
     return min(batch.offset + 1, where.end)
 
 

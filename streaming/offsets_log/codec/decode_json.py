@@ -16,8 +16,8 @@ from typing import Any
 
 from streaming.offsets_log.codec.keys import GROUP_METADATA, GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
 from streaming.offsets_log.codec.membership import (
-    Assignment,
-    Subscription,
+    MemberAssignment,
+    MemberSubscription,
     decode_assignment,
     decode_subscription,
 )
@@ -80,10 +80,10 @@ def _value(value: RecordValue) -> dict[str, Any]:
     if value.key_type == GROUP_METADATA and value.fields.protocolType == _CONSUMER:
         for member, show in zip(value.fields.members, printed["members"], strict=True):
             subscription = decode_subscription(member.subscription)
-            if isinstance(subscription, Subscription):
+            if isinstance(subscription, MemberSubscription):
                 show["subscription"] = _subscription(subscription)
             assignment = decode_assignment(member.assignment)
-            if isinstance(assignment, Assignment) and assignment.version is not None:
+            if isinstance(assignment, MemberAssignment) and assignment.version is not None:
                 show["assignment"] = {
                     "assignedPartitions": _topic_partitions(assignment.partitions),
                     "userData": _base64(assignment.user_data),
@@ -91,7 +91,7 @@ def _value(value: RecordValue) -> dict[str, Any]:
     return printed
 
 
-def _subscription(value: Subscription) -> dict[str, Any]:
+def _subscription(value: MemberSubscription) -> dict[str, Any]:
     out: dict[str, Any] = {"topics": list(value.topics), "userData": _base64(value.user_data)}
     if value.version >= 1:
         out["ownedPartitions"] = _topic_partitions(value.owned)

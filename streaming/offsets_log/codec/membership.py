@@ -34,7 +34,7 @@ _LEAST_TOPIC_PARTITIONS = 2 + 4
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class MemberSubscription:
     """A member's subscription, as it joined.
 
     Attributes:
@@ -55,7 +55,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class MemberAssignment:
     """A member's assignment, as the leader made it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Assignment:
     user_data: bytes | None
 
 
-def decode_subscription(data: bytes) -> Subscription | Rejected:
+def decode_subscription(data: bytes) -> MemberSubscription | Rejected:
     """Decode a member's subscription. Never raises."""
     reader = Reader(data)
     try:
@@ -81,13 +81,13 @@ def decode_subscription(data: bytes) -> Subscription | Rejected:
         rack = reader.nullable_string("rackId") if version >= 3 else None
     except MalformedError as error:
         return Rejected(f"subscription: {error}")
-    return Subscription(version, topics, user_data, owned, generation, rack)
+    return MemberSubscription(version, topics, user_data, owned, generation, rack)
 
 
-def decode_assignment(data: bytes) -> Assignment | Rejected:
+def decode_assignment(data: bytes) -> MemberAssignment | Rejected:
     """Decode a member's assignment. Never raises."""
     if not data:
-        return Assignment(None, (), None)
+        return MemberAssignment(None, (), None)
     reader = Reader(data)
     try:
         version = _version(reader)
@@ -95,7 +95,7 @@ def decode_assignment(data: bytes) -> Assignment | Rejected:
         user_data = reader.nullable_bytes("userData")
     except MalformedError as error:
         return Rejected(f"assignment: {error}")
-    return Assignment(version, partitions, user_data)
+    return MemberAssignment(version, partitions, user_data)
 
 
 def _version(reader: Reader) -> int:
@@ -210,7 +210,7 @@ def _consumer(member: Any) -> Member:
 
 def _member(
     member: Any,
-    read: Subscription | None = None,
+    read: MemberSubscription | None = None,
     assigned: TopicPartitions | None = None,
     undecodable: str | None = None,
 ) -> Member:

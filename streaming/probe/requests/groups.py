@@ -14,7 +14,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.messages import ConsumerGroupDescribeRequest
-from streaming.probe.observe import Group
+from streaming.probe.observe import ListedGroup
 from streaming.probe.requests.refused import GROUP_FORBIDDEN, Refused, demand, refusal_of_group
 
 GROUPS_PER_REQUEST = 100
@@ -24,7 +24,7 @@ Fewer would cost round trips (each takes a millisecond or more), many more could
 """
 
 # A described group, in the class that kafka-python builds from the message's schema.
-Answer = Any
+DescribedGroup = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class GroupRequests:
         """Ask over these connections."""
         self._connections = connections
 
-    def list_groups(self, brokers: Iterable[int], deadline: Deadline) -> list[Group]:
+    def list_groups(self, brokers: Iterable[int], deadline: Deadline) -> list[ListedGroup]:
         """Ask brokers for the groups that they coordinate; a group that two of them list appears twice.
 
         Raises:
@@ -59,12 +59,12 @@ class GroupRequests:
         """
         nodes = list(brokers)
         answers = self._connections.ask([(node, ListGroupsRequest()) for node in nodes], deadline)
-        groups: list[Group] = []
+        groups: list[ListedGroup] = []
         for node, answer in zip(nodes, answers, strict=True):
             demand(answer.error_code, f"broker {node} could not list its groups")
             version = answer.API_VERSION
             groups.extend(
-                Group(
+                ListedGroup(
                     group.group_id,
                     node,
                     group.group_state if version >= 4 else None,
@@ -75,7 +75,7 @@ class GroupRequests:
             )
         return groups
 
-    def describe_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Answer | Refused]:
+    def describe_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, DescribedGroup | Refused]:
         """Ask coordinators for groups of the classic protocol.
 
         Args:
@@ -95,7 +95,9 @@ class GroupRequests:
         ]
         return self._described(work, deadline)
 
-    def describe_consumer_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Answer | Refused]:
+    def describe_consumer_groups(
+        self, groups: Mapping[str, int], deadline: Deadline
+    ) -> dict[str, DescribedGroup | Refused]:
         """Ask coordinators for groups of the consumer protocol (KIP-848); as `describe_groups`.
 
         Kafka 4 refuses to describe a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
@@ -108,7 +110,7 @@ class GroupRequests:
         ]
         return self._described(work, deadline)
 
-    def _described(self, work: Sequence[tuple[int, Any]], deadline: Deadline) -> dict[str, Answer | Refused]:
+    def _described(self, work: Sequence[tuple[int, Any]], deadline: Deadline) -> dict[str, DescribedGroup | Refused]:
         return {
             group.group_id: refusal_of_group(group, group.group_id) or group
             for answer in self._connections.ask(work, deadline)

@@ -16,7 +16,7 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTran
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from streaming.events import Retention
+from streaming.events import RetentionSettings
 from streaming.offsets_log import printed
 from streaming.probe.brokers import Host
 from streaming.probe.clients import Connections, chunks_by_node
@@ -133,7 +133,7 @@ class MetadataRequests:
                 continue
         return found
 
-    def retentions(self, topics: Sequence[str], deadline: Deadline) -> dict[str, Retention | Refused]:
+    def retentions(self, topics: Sequence[str], deadline: Deadline) -> dict[str, RetentionSettings | Refused]:
         """Ask any broker for how long topics keep their records (DescribeConfigs).
 
         Returns:
@@ -153,7 +153,7 @@ class MetadataRequests:
             ]
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
             work.append((None, request))
-        found: dict[str, Retention | Refused] = {}
+        found: dict[str, RetentionSettings | Refused] = {}
         for answer in self._connections.ask(work, deadline):
             for topic in answer.results:
                 if topic.error_code == TOPIC_FORBIDDEN:
@@ -201,10 +201,10 @@ def _minutes(broker: Any) -> int | None:
     return minutes if minutes > 0 else None
 
 
-def _retention(topic: Any) -> Retention | None:
+def _retention(topic: Any) -> RetentionSettings | None:
     values = {config.name: config.value for config in topic.configs}
     try:
-        return Retention(
+        return RetentionSettings(
             # (Any negative number means without limit; brokers accept them all for `retention.bytes`.)
             ms=max(-1, int(values["retention.ms"])),
             bytes=max(-1, int(values["retention.bytes"])),

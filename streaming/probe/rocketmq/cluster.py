@@ -25,7 +25,7 @@ from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.rocketmq import parts
-from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.probe.rocketmq.members import MemberQuestions
 from streaming.records import (
     BROADCASTING,
@@ -122,7 +122,7 @@ class RocketMQCluster:
         """Requests sent since it was last cleared, by their name."""
         return self._client.sent
 
-    def look(self, known: Iterable[str], quiet: frozenset[str], time: int, deadline: Deadline) -> Look:
+    def look(self, known: Iterable[str], quiet: frozenset[str], time: int, deadline: Deadline) -> RocketMQLook:
         """Observe all watched groups, and those that are known.
 
         Args:
@@ -168,7 +168,7 @@ class RocketMQCluster:
             for group, brokers in seen.items()
         }
         names = frozenset(broker.name for broker in told.addresses.values())
-        return Look(found, frozenset(groups - found.keys()), names, told.whole)
+        return RocketMQLook(found, frozenset(groups - found.keys()), names, told.whole)
 
     # -- servers
 

@@ -25,7 +25,7 @@ class GroupParts:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RocketMQLook:
     """What a round saw.
 
     Attributes:

@@ -11,7 +11,7 @@ import msgspec
 from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, Event, RocketMQGroupEvent, RoundClosed, encode_event
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested
-from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.times import DAY_MS
 
 _BROKER_KNOWN_MS: Final = DAY_MS
@@ -60,7 +60,7 @@ def round_of_groups(
     name_servers: tuple[str, ...],
     number: int,
     time: int,
-    look: Look,
+    look: RocketMQLook,
     memory: RocketMQMemory,
     filters: Filters,
     period_ms: int,

@@ -102,7 +102,7 @@ def time(value: int) -> int:
     return value if 0 < value <= _LAST_TIMESTAMP_MS else -1
 
 
-def subscriptions(told: Iterable[answers.Subscription], cut: set[str]) -> tuple[SubscriptionSeen, ...]:
+def subscriptions(told: Iterable[answers.SubscriptionData], cut: set[str]) -> tuple[SubscriptionSeen, ...]:
     """Subscriptions by topic; what had to be left out or shortened is named in `cut`."""
     found: dict[str, SubscriptionSeen] = {}
     for one in told:
@@ -187,7 +187,7 @@ def with_list(seen: BrokerSeen, listed: Answer, cut: set[str]) -> BrokerSeen:
     )
 
 
-def _channels(told: Sequence[answers.Connection], cut: set[str]) -> tuple[ChannelSeen, ...]:
+def _channels(told: Sequence[answers.ClientConnection], cut: set[str]) -> tuple[ChannelSeen, ...]:
     found = [
         ChannelSeen(one.clientId, name(one.clientAddr) or "?", name(one.language), version_name(one.version))
         for one in told

@@ -15,7 +15,7 @@ So two probes can both close rounds only for a moment: when one is taken for dea
 
 from __future__ import annotations
 
-from streaming.probe.standby.others import Kind, Others, Run, Seen, patience_s, seen_of
+from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run, patience_s, seen_of
 from streaming.probe.standby.tail import Tail
 from streaming.probe.standby.turn import STANDING_BY, TOOK_OVER, Identity, Turn
 
@@ -23,10 +23,10 @@ __all__ = [
     "STANDING_BY",
     "TOOK_OVER",
     "Identity",
-    "Kind",
     "Others",
+    "RecordKind",
+    "RoundsRecord",
     "Run",
-    "Seen",
     "Tail",
     "Turn",
     "patience_s",

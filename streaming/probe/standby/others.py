@@ -36,7 +36,7 @@ def patience_s(interval_s: float, least_round_s: float) -> float:
     return max(PATIENCE_INTERVALS * interval_s, least_round_s + SLACK_S)
 
 
-class Kind(enum.Enum):
+class RecordKind(enum.Enum):
     """What a record says of its probe."""
 
     OPENED = enum.auto()
@@ -45,7 +45,7 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RoundsRecord:
     """A record of the cluster in the rounds topic, as far as it concerns who makes the rounds.
 
     Attributes:
@@ -59,13 +59,13 @@ class Seen:
 
     offset: int
     time: int
-    kind: Kind
+    kind: RecordKind
     probe: str
     number: int
     supervisor: str | None = None
 
 
-def seen_of(offset: int, time: int, record: Round) -> Seen | None:
+def seen_of(offset: int, time: int, record: Round) -> RoundsRecord | None:
     """What a record says; None for one that no probe can have written.
 
     A run cannot have begun behind its own record: then, as where it is not said, the round counts as the run's first.
@@ -74,11 +74,11 @@ def seen_of(offset: int, time: int, record: Round) -> Seen | None:
     if len(record.probe) > _LONGEST_ID:
         return None
     if not isinstance(record, RoundOpened):
-        return Seen(offset, time, Kind.CLOSED, record.probe, record.round)
+        return RoundsRecord(offset, time, RecordKind.CLOSED, record.probe, record.round)
     if record.ends:
-        return Seen(offset, time, Kind.ENDED, record.probe, offset)
+        return RoundsRecord(offset, time, RecordKind.ENDED, record.probe, offset)
     number = offset if record.since is None or record.since > offset else record.since
-    return Seen(offset, time, Kind.OPENED, record.probe, number, record.supervisor)
+    return RoundsRecord(offset, time, RecordKind.OPENED, record.probe, number, record.supervisor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Others:
         self._beat_at: float | None = None
         self._closed = -1
 
-    def saw(self, seen: Seen, at: float) -> None:
+    def saw(self, seen: RoundsRecord, at: float) -> None:
         """Take a record.
 
         Args:
@@ -125,9 +125,9 @@ class Others:
         """
         if seen.probe == self._probe:
             return
-        if seen.kind is Kind.ENDED:
+        if seen.kind is RecordKind.ENDED:
             self._runs.pop(seen.probe, None)
-        elif seen.kind is Kind.CLOSED:
+        elif seen.kind is RecordKind.CLOSED:
             self._sign_at, self._closed = at, seen.offset
             run = self._runs.get(seen.probe)
             if run is not None and run.opened == seen.number:

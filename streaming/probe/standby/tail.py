@@ -13,12 +13,12 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from streaming.config import Settings
-from streaming.events import Rejected, UnknownType, decode_round
+from streaming.events import RejectedEvent, UnknownType, decode_round
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.readback import bounds, records
-from streaming.probe.standby.others import Seen, seen_of
+from streaming.probe.standby.others import RoundsRecord, seen_of
 from streaming.record_batches import take_whole_batches
 
 MOST_RECORDS: Final = 10_000
@@ -30,7 +30,7 @@ _END_MS: Final = 3_000
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class TopicEnd:
     """The end of the rounds topic.
 
     Attributes:
@@ -39,7 +39,7 @@ class Newest:
         end: Offset behind it.
     """
 
-    records: tuple[Seen, ...]
+    records: tuple[RoundsRecord, ...]
     time: int | None
     end: int
 
@@ -56,22 +56,22 @@ class Tail:
         self._place = TopicPartition(settings.probe.rounds_topic, 0)
         self._consumer: Any = None
 
-    def newest(self, span_ms: int, deadline: Deadline) -> Newest:
+    def newest(self, span_ms: int, deadline: Deadline) -> TopicEnd:
         """The records that were appended within so many ms before the newest."""
         try:
             consumer = self._opened()
             first, end = bounds(consumer, [self._place])[self._place]
             if first == end:
-                return Newest((), None, end)
+                return TopicEnd((), None, end)
             # (A batch that cannot be taken apart has no time: then the oldest records that may be read are.)
             time = max((time for _, time, _ in self._values(end - 1, end, deadline)), default=0)
             found = consumer.offsets_for_times({self._place: max(0, time - span_ms)})[self._place]
             begin = max(first, end - MOST_RECORDS, end - 1 if found is None else min(found.offset, end - 1))
-            return Newest(tuple(self._seen(begin, end, deadline)), time, end)
+            return TopicEnd(tuple(self._seen(begin, end, deadline)), time, end)
         except KafkaError as error:
             raise self._unread(error) from error
 
-    def read(self, first: int, end: int, deadline: Deadline) -> tuple[Seen, ...]:
+    def read(self, first: int, end: int, deadline: Deadline) -> tuple[RoundsRecord, ...]:
         """The cluster's records at the offsets [first, end), in order; those that are gone are left out."""
         try:
             oldest, _ = bounds(self._opened(), [self._place])[self._place]
@@ -103,10 +103,10 @@ class Tail:
             if first <= offset < end:
                 yield offset, time, value
 
-    def _seen(self, first: int, end: int, deadline: Deadline) -> Iterator[Seen]:
+    def _seen(self, first: int, end: int, deadline: Deadline) -> Iterator[RoundsRecord]:
         for offset, time, value in self._values(first, end, deadline):
             record = decode_round(value)
-            if isinstance(record, Rejected | UnknownType) or record.cluster != self._settings.cluster:
+            if isinstance(record, RejectedEvent | UnknownType) or record.cluster != self._settings.cluster:
                 continue
             seen = seen_of(offset, time, record)
             if seen is not None:

@@ -14,8 +14,8 @@ from streaming.events import LONGEST_SUPERVISOR
 from streaming.lifecycle import SUPERVISOR, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
-from streaming.probe.standby.others import Others, Run, Seen
-from streaming.probe.standby.tail import MOST_RECORDS, Newest
+from streaming.probe.standby.others import Others, RoundsRecord, Run
+from streaming.probe.standby.tail import MOST_RECORDS, TopicEnd
 from streaming.probe.writer import Opened
 from streaming.terminal import visible
 
@@ -56,7 +56,7 @@ class Identity:
     supervisor: str | None = field(default_factory=lambda: os.environ.get(SUPERVISOR, "")[:LONGEST_SUPERVISOR] or None)
 
 
-class Writer(Protocol):
+class RoundsWriter(Protocol):
     """What a turn needs of `RoundWriter`."""
 
     @property
@@ -70,13 +70,13 @@ class Writer(Protocol):
         """Write that the probe makes no further round for now."""
 
 
-class Reader(Protocol):
+class RoundsReader(Protocol):
     """What a turn needs of `Tail`."""
 
-    def newest(self, span_ms: int, deadline: Deadline, /) -> Newest:
+    def newest(self, span_ms: int, deadline: Deadline, /) -> TopicEnd:
         """The newest records."""
 
-    def read(self, first: int, end: int, deadline: Deadline, /) -> tuple[Seen, ...]:
+    def read(self, first: int, end: int, deadline: Deadline, /) -> tuple[RoundsRecord, ...]:
         """The cluster's records between two offsets."""
 
     def end(self) -> int:
@@ -98,7 +98,7 @@ class Turn:
         self,
         cluster: str,
         who: Identity,
-        reader: Reader,
+        reader: RoundsReader,
         interval_s: float,
         patience_s: float,
         clock: Callable[[], float] = time.monotonic,
@@ -128,7 +128,7 @@ class Turn:
         """Whether we have opened no round for so long that another probe may have taken over: the run is over."""
         return self._run is not None and self._clock() - self._opened_at > self._patience_s
 
-    def begin(self, writer: Writer, deadline: Deadline) -> None:
+    def begin(self, writer: RoundsWriter, deadline: Deadline) -> None:
         """Look at the newest records before the first round of a run.
 
         Raises:
@@ -143,7 +143,7 @@ class Turn:
         if holder is not None:
             raise self._another(holder)
 
-    def open(self, writer: Writer, deadline: Deadline) -> Opened:
+    def open(self, writer: RoundsWriter, deadline: Deadline) -> Opened:
         """Open a round.
 
         Raises:
@@ -180,7 +180,7 @@ class Turn:
         """The run is over: a round has failed, or the clients were closed."""
         self._run, self._watched = None, False
 
-    def end(self, writer: Writer, deadline: Deadline) -> None:
+    def end(self, writer: RoundsWriter, deadline: Deadline) -> None:
         """Say that no further round follows, so that nobody has to wait; without a run there is nothing to say."""
         if self._run is not None:
             self._mark(writer, deadline)
@@ -227,7 +227,7 @@ class Turn:
     def _nobody(self) -> Others:
         return Others(self._who.probe, self._interval_s, self._patience_s)
 
-    def _look_back(self, writer: Writer, deadline: Deadline) -> None:
+    def _look_back(self, writer: RoundsWriter, deadline: Deadline) -> None:
         newest = self._reader.newest(self._span_ms, deadline)
         if self._began_at is None:
             self._began_at = newest.end
@@ -243,7 +243,7 @@ class Turn:
             self._saw(each, now - max(0, mark.time - each.time) / 1000)
         self._next = mark.number + 1
 
-    def _forget(self, newest: Newest) -> None:
+    def _forget(self, newest: TopicEnd) -> None:
         """Know nothing but these records, and count from now."""
         self._others, self._next = self._nobody(), newest.end
         for each in newest.records:
@@ -255,14 +255,14 @@ class Turn:
                 self._saw(each, self._clock())
             self._next = end
 
-    def _saw(self, seen: Seen, at: float) -> None:
+    def _saw(self, seen: RoundsRecord, at: float) -> None:
         is_ours = seen.supervisor is not None and seen.supervisor == self._who.supervisor
         # (A probe of the same supervisor that still writes after our start lives, whatever that supervisor says.)
         if is_ours and self._began_at is not None and seen.offset < self._began_at:
             return
         self._others.saw(seen, at)
 
-    def _mark(self, writer: Writer, deadline: Deadline) -> None:
+    def _mark(self, writer: RoundsWriter, deadline: Deadline) -> None:
         self._run = None
         writer.end(deadline)
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from dashboards import Site
-from streaming.explain import read_partition, tell
+from streaming.explain import read_partition, verdict_in_words
 from streaming.serve.problems import quoted
 
 
@@ -55,4 +55,4 @@ def explained(site: Site, asked: ExplainFilter) -> dict[str, Any] | None:
         raise NoVerdictError(404, f"There is no such verdict on a group {quoted(asked.group)}.")
     if len({row["cluster"] for row in found}) > 1:
         raise NoVerdictError(400, f"Several clusters have a group {quoted(asked.group)}: add &cluster= and a name.")
-    return tell(found[0], place).json(found[0], place)
+    return verdict_in_words(found[0], place).json(found[0], place)

@@ -54,7 +54,7 @@ class NewMark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = None
 
 
-class Pace:
+class NotingRate:
     """How many marks may be written now: a bucket of tokens."""
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
@@ -73,9 +73,9 @@ class Pace:
         return True
 
 
-def marking(model: Model, pace: Pace | None = None) -> Callable[[Request], Any]:
+def marking(model: Model, pace: NotingRate | None = None) -> Callable[[Request], Any]:
     """The endpoint; a request that reaches it has shown the token (`access.py`)."""
-    pace = pace or Pace()
+    pace = pace or NotingRate()
 
     async def endpoint(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.serve.metrics.exposition import Family, Level
 from streaming.serve.metrics.others import NO_COMMIT, gauge, group_topics, topic_partitions, whole_topics
-from streaming.serve.metrics.rows import Partition, Scope, rows
+from streaming.serve.metrics.rows import MetricPartition, Scope, rows
 
 # It reports this for a partition in which the group has committed nothing.
 _NO_COMMIT = -1
@@ -49,5 +49,5 @@ def families(scope: Scope) -> list[Family]:
     ]  # fmt: skip
 
 
-def _or_minus_one(row: Partition, value: int | None) -> int | None:
+def _or_minus_one(row: MetricPartition, value: int | None) -> int | None:
     return _NO_COMMIT if row.reason == NO_COMMIT else value

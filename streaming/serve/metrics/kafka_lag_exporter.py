@@ -7,7 +7,7 @@ from math import nan
 
 from streaming.serve.metrics.exposition import Family, Level
 from streaming.serve.metrics.others import NO_COMMIT, GroupTopic, gauge, group_topics, topic_partitions
-from streaming.serve.metrics.rows import Partition, Scope
+from streaming.serve.metrics.rows import MetricPartition, Scope
 
 
 def families(scope: Scope) -> list[Family]:
@@ -88,6 +88,6 @@ def _partitions(scope: Scope, found: Sequence[GroupTopic]) -> list[Family]:
     ]  # fmt: skip
 
 
-def _or_nan(row: Partition, value: float | None) -> float | None:
+def _or_nan(row: MetricPartition, value: float | None) -> float | None:
     """NaN where the group has committed nothing, as there; nothing where a value is not known."""
     return nan if row.reason == NO_COMMIT else value

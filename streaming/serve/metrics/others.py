@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from streaming.serve.metrics.exposition import Family, Level, sample
-from streaming.serve.metrics.rows import Partition, Scope, partitions, rows
+from streaming.serve.metrics.rows import MetricPartition, Scope, partitions, rows
 
-Bounds = tuple[int | None, int | None]
+OffsetBounds = tuple[int | None, int | None]
 """Log start offset and high watermark of a partition; None where it is not known."""
 
 NO_COMMIT = "no_commit"
@@ -31,7 +31,7 @@ class GroupTopic:
     cluster: str
     group: str
     topic: str
-    partitions: list[Partition]
+    partitions: list[MetricPartition]
 
     @property
     def lag(self) -> int | None:
@@ -52,9 +52,9 @@ def group_topics(scope: Scope) -> Iterator[GroupTopic]:
         yield GroupTopic(cluster, group, topic, list(of_topic))
 
 
-def topic_partitions(found: Iterable[GroupTopic]) -> dict[tuple[str, str, int], Bounds]:
+def topic_partitions(found: Iterable[GroupTopic]) -> dict[tuple[str, str, int], OffsetBounds]:
     """Log start offset and high watermark by cluster, topic and partition: of the newest row of any group."""
-    newest: dict[tuple[str, str, int], Partition] = {}
+    newest: dict[tuple[str, str, int], MetricPartition] = {}
     for one in found:
         for row in one.partitions:
             key = (row.cluster, row.topic, row.partition)
@@ -65,8 +65,8 @@ def topic_partitions(found: Iterable[GroupTopic]) -> dict[tuple[str, str, int], 
 
 
 def whole_topics(
-    scope: Scope, found: Sequence[GroupTopic], ends: Mapping[tuple[str, str, int], Bounds]
-) -> dict[tuple[str, str], list[Bounds]]:
+    scope: Scope, found: Sequence[GroupTopic], ends: Mapping[tuple[str, str, int], OffsetBounds]
+) -> dict[tuple[str, str], list[OffsetBounds]]:
     """The bounds of every partition, by cluster and topic, of topics of which no partition can be missing.
 
     Those are the topics to which a group with members subscribes: it has a row for each partition of them, as many as
@@ -90,7 +90,7 @@ def whole_topics(
         for one in found
         if (one.cluster, one.group) in whole and all(row.subscribed is not False for row in one.partitions)
     }
-    bounds: dict[tuple[str, str], list[Bounds]] = {}
+    bounds: dict[tuple[str, str], list[OffsetBounds]] = {}
     for (cluster, topic, _), of_partition in ends.items():
         if (cluster, topic) in topics:
             bounds.setdefault((cluster, topic), []).append(of_partition)

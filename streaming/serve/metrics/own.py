@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from streaming.serve.metrics.exposition import Family, Labels, Level, sample
-from streaming.serve.metrics.rows import Partition, Scope, partitions, rows
+from streaming.serve.metrics.rows import MetricPartition, Scope, partitions, rows
 
 # Column of metric_groups.sql, name behind `evenkeel_group_`, meaning.
 _OF_GROUPS = (
@@ -199,7 +199,7 @@ def _topics(scope: Scope, *, by_partition: bool) -> Iterable[Family]:
 def _partitions(
     into: dict[str, list[str]],
     at: str,
-    found: list[Partition],
+    found: list[MetricPartition],
     bounds: list[tuple[float | None, float | None]],
 ) -> None:
     for row, (low, high) in zip(found, bounds, strict=True):

@@ -27,7 +27,7 @@ class Scope:
     labels: Labels = field(default_factory=Labels)
 
 
-class Partition(NamedTuple):
+class MetricPartition(NamedTuple):
     """A row of metric_partitions.sql; times in ms since the epoch."""
 
     cluster: str
@@ -59,12 +59,12 @@ class Partition(NamedTuple):
         )
 
 
-def partitions(scope: Scope) -> Iterator[Partition]:
+def partitions(scope: Scope) -> Iterator[MetricPartition]:
     """Partitions by cluster, group, topic and number."""
     table = scope.snapshot.partitions
-    for row in zip(*(_values(table[name]) for name in Partition._fields), strict=True):
+    for row in zip(*(_values(table[name]) for name in MetricPartition._fields), strict=True):
         if row[0] in scope.clusters:
-            yield Partition(*row)
+            yield MetricPartition(*row)
 
 
 def rows(scope: Scope, table: pa.Table) -> Iterator[dict[str, Any]]:

@@ -17,11 +17,11 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.digests import OpenAlerts, message_for, rule_incident
 from streaming.alerts.delivery.items import DELIVERED, FAILED, SKIPPED, Delivery, RetryPolicy
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message
-from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, Outcome
+from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, AttemptOutcome
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.exceptions import LostQueueError
@@ -41,10 +41,10 @@ _PAGER = "pagerduty://integrationkey@apikey"
 _DRIFT_KEY = rule_incident("c", "drift")
 
 
-def _decided(name: str, state: str = "firing", *, rule: str = "drift", severity: str = "critical") -> Decided:
+def _decided(name: str, state: str = "firing", *, rule: str = "drift", severity: str = "critical") -> TransitionRow:
     now = round(time.time() * 1000)
     group = name or None
-    return Decided(
+    return TransitionRow(
         f"{rule} {name} {state}", f"{rule} {name}", "c", rule, severity, group, None, None, (), state, None,
         now, now, 1, False, None, f"{name} {rule}", now,
     )  # fmt: skip
@@ -62,15 +62,15 @@ class _Way:
     def __post_init__(self) -> None:
         self.goes_on.set()
 
-    def send(self, message: Message) -> Outcome:
+    def send(self, message: Message) -> AttemptOutcome:
         self.goes_on.wait(60)
         self.messages.append(message)
         if self.fails:
             self.fails -= 1
-            return Outcome("no", 1)
+            return AttemptOutcome("no", 1)
         if self.reads == INCIDENTS and message.act == GOES_ON:
-            return Outcome("others still fire", 0, unsent=True)
-        return Outcome(None, 1)
+            return AttemptOutcome("others still fire", 0, unsent=True)
+        return AttemptOutcome(None, 1)
 
 
 class _Queue:
@@ -88,7 +88,7 @@ class _Queue:
         self.queue = DeliveryQueue("ops", way, retry, self._results, self._wake, digest_above)
         self.queue.remember(sent or {})
 
-    def tell(self, *looks: Iterable[Decided]) -> list[Delivery]:
+    def tell(self, *looks: Iterable[TransitionRow]) -> list[Delivery]:
         """Offer the transitions of each pass after the previous ones were delivered; returns the deliveries."""
         for number, look in enumerate(looks):
             self.queue.offer(list(look), fresh=True)
@@ -103,7 +103,7 @@ class _Queue:
         return [self._results.get() for _ in range(self._results.qsize())]
 
 
-def _tell(way: _Way, *looks: Iterable[Decided], sent: Mapping[str, str] | None = None) -> list[Delivery]:
+def _tell(way: _Way, *looks: Iterable[TransitionRow], sent: Mapping[str, str] | None = None) -> list[Delivery]:
     return _Queue(way, sent).tell(*looks)
 
 
@@ -240,7 +240,7 @@ def test_a_digest_that_is_refused_is_one_row_and_tried_again() -> None:
 def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires(data: st.DataObject) -> None:
     """Compared with a model that only knows whether each alert's newest transition is a firing."""
     reads = data.draw(st.sampled_from([PEOPLE, INCIDENTS, RECORDS]))
-    looks: list[list[Decided]] = []
+    looks: list[list[TransitionRow]] = []
     firing: Counter[str] = Counter()
     for _ in range(data.draw(st.integers(1, 6))):
         look = []
@@ -325,7 +325,7 @@ def test_a_refused_message_lets_one_other_go_first_and_not_all_that_come_later()
 
 def test_a_queue_whose_thread_has_ended_is_not_offered_anything_in_silence() -> None:
     class Broken(_Way):
-        def send(self, message: Message) -> Outcome:
+        def send(self, message: Message) -> AttemptOutcome:
             message = "no such thing"
             raise KeyError(message)
 

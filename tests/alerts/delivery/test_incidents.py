@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, message_of, trial_message
 from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE
-from streaming.alerts.delivery.targets import Target
+from streaming.alerts.delivery.targets import DeliveryTarget
 from tests.alerts.services import MailServer, Services
 
 _ALERT = "e5cca8409104fd8c0f84ff24a071abe2"
 
 
-def _decided(state: str, severity: str = "critical") -> Decided:
-    return Decided(
+def _decided(state: str, severity: str = "critical") -> TransitionRow:
+    return TransitionRow(
         f"{state}-id", _ALERT, "main", "lag", severity, "billing", None, None, (), state, "pending",
         1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, "billing is stalled", 1_700_000_021_000,
     )  # fmt: skip
@@ -25,7 +25,7 @@ def _decided(state: str, severity: str = "critical") -> Decided:
 def _life(url: str, end: str = "resolved", severity: str = "critical") -> list[Any]:
     """Bodies of the messages that a target gets for one alert that fires and ends."""
     with Services() as services:
-        target = Target("oncall", url, 10_000)
+        target = DeliveryTarget("oncall", url, 10_000)
         outcomes = [
             target.send(message_of(_decided("firing", severity))),
             target.send(message_of(_decided(end, severity), act=CLOSES)),
@@ -74,7 +74,7 @@ def test_every_service_with_incidents_is_told_the_same_key_when_they_open_and_wh
 @pytest.mark.parametrize("severity", ["info", "warning", "critical"])
 def test_the_end_of_one_alert_of_many_in_an_incident_closes_nothing(severity: str) -> None:
     with Services() as services:
-        target = Target("oncall", "pagerduty://integrationkey@apikey", 10_000)
+        target = DeliveryTarget("oncall", "pagerduty://integrationkey@apikey", 10_000)
         outcome = target.send(message_of(_decided("resolved", severity), "key of the rule", GOES_ON))
     assert services.requests == []
     assert (outcome.unsent, outcome.reason) == (True, "other alerts of its incident are still firing")
@@ -109,7 +109,7 @@ def test_the_states_of_an_alert_stay_together_where_a_service_has_threads() -> N
 
 def test_the_topic_of_zulip_is_the_same_in_every_state() -> None:
     with Services() as services:
-        target = Target("team", f"zulip://bot@org/{'a' * 32}/consumers", 10_000)
+        target = DeliveryTarget("team", f"zulip://bot@org/{'a' * 32}/consumers", 10_000)
         for state in ("firing", "resolved"):
             assert target.send(message_of(_decided(state), act=CLOSES)).reason is None
     first, last = (request.form for request in services.requests)
@@ -120,7 +120,7 @@ def test_the_topic_of_zulip_is_the_same_in_every_state() -> None:
 
 def test_mails_of_one_alert_refer_to_the_same_message() -> None:
     with MailServer() as server:
-        target = Target("mail", server.url, 10_000)
+        target = DeliveryTarget("mail", server.url, 10_000)
         for state in ("firing", "resolved"):
             assert target.send(message_of(_decided(state), act=CLOSES)).reason is None
     assert [mail["References"] for mail in server.mails] == [f"<{_ALERT}@evenkeel>"] * 2
@@ -129,7 +129,10 @@ def test_mails_of_one_alert_refer_to_the_same_message() -> None:
 
 def test_a_test_message_belongs_to_no_incident_of_an_alert() -> None:
     with Services() as services:
-        assert Target("oncall", "pagerduty://integrationkey@apikey", 10_000).send(trial_message("main")).reason is None
+        assert (
+            DeliveryTarget("oncall", "pagerduty://integrationkey@apikey", 10_000).send(trial_message("main")).reason
+            is None
+        )
     (tested,) = services.requests
     assert tested.json["event_action"] == "trigger"
     assert "dedup_key" not in tested.json

@@ -9,10 +9,10 @@ from email.header import decode_header, make_header
 
 import pytest
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.inert import inert
 from streaming.alerts.delivery.messages import message_of
-from streaming.alerts.delivery.targets import Target
+from streaming.alerts.delivery.targets import DeliveryTarget
 from tests.alerts.receiver import Receiver
 from tests.alerts.services import MailServer, Request, Services
 
@@ -40,8 +40,8 @@ _ACTIVE = re.compile(
 )
 
 
-def _decided(name: str) -> Decided:
-    return Decided(
+def _decided(name: str) -> TransitionRow:
+    return TransitionRow(
         "id", "alert", "main", "lag", "critical", name, name, 3, (("team", name),), "firing", "pending",
         1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, f"{name} is stalled", 1_700_000_021_000,
     )  # fmt: skip
@@ -50,7 +50,7 @@ def _decided(name: str) -> Decided:
 def _sent(url: str, *names: str) -> list[Request]:
     """Requests with the names (a login has none)."""
     with Services() as services:
-        target = Target("team", url, 10_000)
+        target = DeliveryTarget("team", url, 10_000)
         for name in names:
             assert target.send(message_of(_decided(name))).reason is None
     telling = [request for request in services.requests if b"stalled" in request.body]
@@ -112,7 +112,7 @@ def test_nothing_in_a_name_acts_at_the_service(service: str) -> None:
 @pytest.mark.parametrize("form", ["", "&format=html", "&format=text"])
 def test_nothing_in_a_name_acts_in_a_mail(form: str) -> None:
     with MailServer() as server:
-        target = Target("mail", server.url + form, 10_000)
+        target = DeliveryTarget("mail", server.url + form, 10_000)
         for name in _NAMES:
             assert target.send(message_of(_decided(name))).reason is None
     assert len(server.mails) == len(_NAMES)
@@ -163,7 +163,7 @@ def test_a_ping_that_a_target_asks_for_goes_on() -> None:
 
 def test_a_program_gets_the_name_itself() -> None:
     with Receiver() as receiver:
-        target = Target("hook", receiver.url, 10_000)
+        target = DeliveryTarget("hook", receiver.url, 10_000)
         for name in _NAMES:
             assert target.send(message_of(_decided(name))).reason is None
     forms, xmls = _sent("form://hook.example/x", *_NAMES), _sent("xml://hook.example/x", *_NAMES)
@@ -185,13 +185,13 @@ def test_an_inert_text_looks_the_same() -> None:
 def test_a_message_is_no_longer_than_its_service_takes() -> None:
     """A longer one would be refused again and again."""
     name = "x" * 190
-    long = Decided(
+    long = TransitionRow(
         "id", "alert", "main", "lag", "critical", name, name, 3, tuple((f"l{n}", name) for n in range(20)), "firing",
         None, 1_700_000_000_000, None, None, False, None, f"{name} is stalled", 1_700_000_021_000,
     )  # fmt: skip
     with Services() as services:
         for url in (_TOKENS["discord"], _TOKENS["pagerduty"], _TOKENS["teams"]):
-            assert Target("team", url, 10_000).send(message_of(long)).reason is None
+            assert DeliveryTarget("team", url, 10_000).send(message_of(long)).reason is None
     discord, pagerduty, _ = (request.json for request in services.requests)
     assert len(services.requests) == 3
     assert len(discord["content"]) <= 2000

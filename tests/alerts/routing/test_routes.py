@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from streaming.alerts.decisions import Decided
+from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.routing.routes import MAINTENANCE, MUTE, QUIET, Routing, RuleRoute
 from streaming.config import AlertSettings, Owner
 from streaming.exceptions import SetupError
@@ -20,8 +20,8 @@ NOW = round(datetime.fromisoformat("2026-11-25T23:00:00+00:00").timestamp() * 10
 OWNERS = (Owner(team="payments", groups=("/^pay/",)), Owner(team="search", groups=("indexer",)))
 
 
-def _alert(group: str | None = "pay-1", rule: str = "lag", severity: str = "critical", **labels: str) -> Decided:
-    return Decided(
+def _alert(group: str | None = "pay-1", rule: str = "lag", severity: str = "critical", **labels: str) -> TransitionRow:
+    return TransitionRow(
         "t", "a", "prod", rule, severity, group, None, None, tuple(sorted(labels.items())), "firing", None, 0, 0, 1,
         False, None, "", 0,
     )  # fmt: skip

@@ -23,7 +23,7 @@ from assignors.explain.steps import (
     Step,
     Undone,
 )
-from assignors.explain.words import Place, count, name, names, numbers, places
+from assignors.explain.words import PartitionId, count, name, names, numbers, places
 
 TWENTY = tuple(f"m{number:02}" for number in range(20))
 TWELVE_LISTED = "; ".join(f"m{number:02}: t {number}" for number in range(12))
@@ -264,7 +264,7 @@ def test_a_step_says(step: Step, said: str) -> None:
     assert step.text() == said
 
 
-ALONE: dict[str, tuple[Step, Place, str]] = {
+ALONE: dict[str, tuple[Step, PartitionId, str]] = {
     "a free one of a member with one": (
         Given("share", ((("t", 0), "a"), (("t", 3), "b")), (0, 1)), ("t", 3),
         "t 3 was free and goes to b: it was below its share, with 1 partition.",
@@ -327,7 +327,7 @@ ALONE: dict[str, tuple[Step, Place, str]] = {
 
 
 @pytest.mark.parametrize(("step", "place", "said"), ALONE.values(), ids=ALONE)
-def test_a_step_says_of_one_partition(step: Step, place: Place, said: str) -> None:
+def test_a_step_says_of_one_partition(step: Step, place: PartitionId, said: str) -> None:
     assert step.text(place) == said
 
 

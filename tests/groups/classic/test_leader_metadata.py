@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from assignors import Subscription, strategy_named
-from streaming.groups.classic.leader_metadata import Looked, possible_counts
+from streaming.groups.classic.leader_metadata import WatchedRacks, possible_counts
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ from streaming.groups.classic.leader_metadata import Looked, possible_counts
         lambda racks: list(racks.items()),
     ],
 )
-def test_a_strategy_that_reads_anything_of_the_racks_has_looked(read: Callable[[Looked], object]) -> None:
-    racks = Looked({"t": (("r1",), ("r2",))})
+def test_a_strategy_that_reads_anything_of_the_racks_has_looked(read: Callable[[WatchedRacks], object]) -> None:
+    racks = WatchedRacks({"t": (("r1",), ("r2",))})
     assert not racks.at
     read(racks)
     assert racks.at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.groups.lag.partitions import Measured, absorb, judge
+from streaming.groups.lag.partitions import Measured, absorb, lag_status
 from streaming.groups.lag.state import PartitionState, Rhythm, Trend
 from tests.groups.build import make_commits
 
@@ -15,7 +15,7 @@ def status(trend: Trend, *, lag: int = 50, committed: int = 100, pauses: int = 3
     """Status of a partition whose rhythm is an hour, if it has had three pauses."""
     rhythm = Rhythm([HOUR, HOUR, HOUR, 2 * HOUR, HOUR, 3 * HOUR], 3 * HOUR, pauses)
     state = PartitionState(committed=committed, rhythm=rhythm, trend=trend)
-    return judge(state, Measured(committed, committed + lag, committed + lag, 0, None))
+    return lag_status(state, Measured(committed, committed + lag, committed + lag, 0, None))
 
 
 @pytest.mark.parametrize(

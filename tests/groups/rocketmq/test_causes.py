@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.groups.rocketmq.causes import rocketmq_causes
 from streaming.groups.rocketmq.membership import record_of
-from streaming.groups.rocketmq.state import Facts
+from streaming.groups.rocketmq.state import DecisionInputs
 from streaming.groups.rows import Cause
 from streaming.records import Member, MembershipRecord
 from tests.groups.rocketmq.world import CIRCLE, A, B, C, Client, D, World, three
@@ -16,7 +16,11 @@ def decision(*clients: str) -> MembershipRecord:
 
 
 def causes(
-    before: Facts, after: Facts, was: str | tuple[str, ...], now: str | tuple[str, ...], known: tuple[str, ...] = ()
+    before: DecisionInputs,
+    after: DecisionInputs,
+    was: str | tuple[str, ...],
+    now: str | tuple[str, ...],
+    known: tuple[str, ...] = (),
 ) -> list[tuple[str, tuple[str, ...], str | None, str | None, str | None]]:
     """Cause, members, topic, before and after."""
     found = rocketmq_causes(before, after, decision(*was), decision(*now), known)
@@ -28,7 +32,7 @@ def of_members(cause: str, *members: str) -> tuple[str, tuple[str, ...], None, N
 
 
 def test_members_come_and_go_and_those_that_had_not_answered_were_frozen() -> None:
-    assert causes(Facts(silent=("b",)), Facts(silent=("c", "e")), "abcd", "aef") == [
+    assert causes(DecisionInputs(silent=("b",)), DecisionInputs(silent=("c", "e")), "abcd", "aef") == [
         of_members("member_joined", "e", "f"),
         of_members("member_gone", "d"),
         of_members("member_frozen", "b", "c"),
@@ -36,7 +40,10 @@ def test_members_come_and_go_and_those_that_had_not_answered_were_frozen() -> No
 
 
 def test_a_member_with_another_start_time_has_joined_again() -> None:
-    before, after = Facts(started={"a": 5, "b": 6, "c": 7, "d": 8}), Facts(started={"a": 5, "b": 9, "c": 8, "e": 9})
+    before, after = (
+        DecisionInputs(started={"a": 5, "b": 6, "c": 7, "d": 8}),
+        DecisionInputs(started={"a": 5, "b": 9, "c": 8, "e": 9}),
+    )
     # c is gone; of d nobody knows now; e is new.
     assert causes(before, after, "abcd", "abde") == [
         of_members("member_joined", "e"),
@@ -55,8 +62,8 @@ def test_a_member_that_tells_its_start_time_for_the_first_time_has_not_joined_ag
 
 
 def test_brokers_leave_routes_and_come_back_or_are_new() -> None:
-    before = Facts(routes={"orders": {"a": 4, "b": 4}, "payments": {"a": 1}})
-    after = Facts(routes={"orders": {"a": 4, "c": 4, "d": 4}, "payments": {"a": 1}})
+    before = DecisionInputs(routes={"orders": {"a": 4, "b": 4}, "payments": {"a": 1}})
+    after = DecisionInputs(routes={"orders": {"a": 4, "c": 4, "d": 4}, "payments": {"a": 1}})
     assert causes(before, after, "x", "x", known=("a", "b", "d")) == [
         ("broker_down", (), None, "b", None),
         ("broker_up", (), None, None, "d"),
@@ -65,8 +72,12 @@ def test_brokers_leave_routes_and_come_back_or_are_new() -> None:
 
 
 def test_queues_change_on_brokers_that_were_there_before_and_are_there_now() -> None:
-    before = Facts(routes={"grown": {"a": 4, "b": 4}, "same": {"a": 1, "b": 2}, "gone": {"a": 1}, "emptied": {"b": 2}})
-    after = Facts(routes={"grown": {"a": 4, "b": 6}, "same": {"a": 1, "b": 2, "c": 4}, "new": {"a": 1}, "emptied": {}})
+    before = DecisionInputs(
+        routes={"grown": {"a": 4, "b": 4}, "same": {"a": 1, "b": 2}, "gone": {"a": 1}, "emptied": {"b": 2}}
+    )
+    after = DecisionInputs(
+        routes={"grown": {"a": 4, "b": 6}, "same": {"a": 1, "b": 2, "c": 4}, "new": {"a": 1}, "emptied": {}}
+    )
     assert causes(before, after, "x", "x", known=("a", "b", "c")) == [
         ("partitions_changed", (), "emptied", "b 2", "0"),
         ("partitions_changed", (), "grown", "a 4, b 4", "a 4, b 6"),
@@ -75,8 +86,8 @@ def test_queues_change_on_brokers_that_were_there_before_and_are_there_now() -> 
 
 
 def test_subscriptions_of_members_that_told_them_both_times_change() -> None:
-    before = Facts(subscriptions={"a": ("t", "u"), "b": ("t",), "d": ("t",)})
-    after = Facts(subscriptions={"a": ("t", "v"), "b": ("t", "v"), "c": ("w",)})
+    before = DecisionInputs(subscriptions={"a": ("t", "u"), "b": ("t",), "d": ("t",)})
+    after = DecisionInputs(subscriptions={"a": ("t", "v"), "b": ("t", "v"), "c": ("w",)})
     # c had told nothing, d tells nothing.
     assert causes(before, after, "abcd", "abcd") == [
         ("subscription_changed", ("a",), "u", "1", "0"),
@@ -85,8 +96,8 @@ def test_subscriptions_of_members_that_told_them_both_times_change() -> None:
 
 
 def test_members_that_run_another_strategy_are_named_by_it() -> None:
-    before = Facts(strategies={"a": "AVG", "b": "AVG", "c": "CONFIG", "d": "AVG", "f": "AVG"})
-    after = Facts(strategies={"a": "CONFIG", "b": "CONFIG", "c": "AVG", "e": "AVG", "f": "AVG"})
+    before = DecisionInputs(strategies={"a": "AVG", "b": "AVG", "c": "CONFIG", "d": "AVG", "f": "AVG"})
+    after = DecisionInputs(strategies={"a": "CONFIG", "b": "CONFIG", "c": "AVG", "e": "AVG", "f": "AVG"})
     assert causes(before, after, "abcdef", "abcdef") == [
         ("strategy_changed", ("a", "b"), None, "AVG", "CONFIG"),
         ("strategy_changed", ("c",), None, "CONFIG", "AVG"),
@@ -94,7 +105,7 @@ def test_members_that_run_another_strategy_are_named_by_it() -> None:
 
 
 def test_name_servers_differ_and_agree_again() -> None:
-    differ, agree = Facts(poorer=("n1", "n2")), Facts()
+    differ, agree = DecisionInputs(poorer=("n1", "n2")), DecisionInputs()
     [found] = rocketmq_causes(agree, differ, decision("a"), decision("a"), ())
     assert (found.cause, found.before, found.after) == ("name_server_differs", "", "n1, n2")
     assert found.evidence == "name servers tell different queues"
@@ -105,23 +116,23 @@ def test_name_servers_differ_and_agree_again() -> None:
 
 def test_members_are_on_other_lists_or_twice_on_one() -> None:
     routes = {"orders": {"x": 4, "y": 4}}
-    before = Facts(routes, lists={"x": ("a", "b", "c"), "y": ("a", "b", "c"), "z": ("a",), "w": ("a",)})
-    after = Facts(routes, lists={"x": ("a", "b", "c"), "y": ("b", "c", "c", "d"), "z": (), "v": ("b",)})
+    before = DecisionInputs(routes, lists={"x": ("a", "b", "c"), "y": ("a", "b", "c"), "z": ("a",), "w": ("a",)})
+    after = DecisionInputs(routes, lists={"x": ("a", "b", "c"), "y": ("b", "c", "c", "d"), "z": (), "v": ("b",)})
     # z and w have no queue of the group; d is new, so its lists are.
     assert causes(before, after, "abc", "abcd") == [
         of_members("member_joined", "d"),
         of_members("member_lists_changed", "a", "c"),
     ]
-    grown = Facts({"orders": {"x": 4, "y": 4, "z": 4}}, lists=before.lists)
-    assert causes(grown, Facts(routes, lists={**before.lists, "z": ()}), "abc", "abc") == [
+    grown = DecisionInputs({"orders": {"x": 4, "y": 4, "z": 4}}, lists=before.lists)
+    assert causes(grown, DecisionInputs(routes, lists={**before.lists, "z": ()}), "abc", "abc") == [
         ("broker_down", (), None, "z", None)
     ]
 
 
 def test_where_nothing_is_seen_to_differ_clients_have_settled_or_it_came_and_went() -> None:
-    assert causes(Facts(), Facts(), "ab", "ab") == [("settled", (), None, None, None)]
+    assert causes(DecisionInputs(), DecisionInputs(), "ab", "ab") == [("settled", (), None, None, None)]
     # (With members that differ there is always a cause.)
-    assert [one[0] for one in causes(Facts(), Facts(), "ab", "a")] == ["member_gone"]
+    assert [one[0] for one in causes(DecisionInputs(), DecisionInputs(), "ab", "a")] == ["member_gone"]
 
 
 def caused(world: World, rounds: int = 2) -> list[Cause]:

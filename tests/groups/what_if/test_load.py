@@ -6,7 +6,7 @@ import pytest
 
 from assignors import Group, Subscription
 from streaming.groups.rows import WhatIfRow
-from streaming.groups.what_if.classic import Told, with_load_optimal
+from streaming.groups.what_if.classic import StrategyColumns, with_load_optimal
 from streaming.records import GroupObservation
 from tests.groups.build import MINUTE, START, Life, make_record, make_topic
 from tests.groups.load.test_balance import record_of, see
@@ -110,7 +110,10 @@ def test_assignors_of_the_broker_are_weighed_too() -> None:
 
 def test_the_best_that_any_assignment_could_do_is_asked_for_only_where_a_strategy_was_weighed() -> None:
     group, load = Group((Subscription("a", ("x",)), Subscription("b", ("x",))), {"x": 2}), {"x": [2.0, 1.0]}
-    weighed, unknown = Told("range", True, load_imbalance=1 / 3), Told("sticky", False, reason="why")
+    weighed, unknown = (
+        StrategyColumns("range", True, load_imbalance=1 / 3),
+        StrategyColumns("sticky", False, reason="why"),
+    )
     assert with_load_optimal([unknown], group, load) == [unknown]
     assert with_load_optimal([weighed], group, "not known") == [weighed]
     # Two members, and partitions of 2 and 1: 2 / 1.5 is the best.

@@ -11,7 +11,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
 from streaming.job.source.fetch import Gone, OffsetRange
-from streaming.job.source.positions import Identity
+from streaming.job.source.positions import ClusterIdentity
 from streaming.record_batches import FetchedBatch, Missing
 
 
@@ -107,8 +107,8 @@ class FakeReader:
                 return self.known.pop(topic)
         return self.known[topic]
 
-    def identity(self, topics: Mapping[str, str]) -> Identity:
-        return Identity(self.cluster_id, {name: self.ids[t] for name, t in topics.items() if t in self.ids})
+    def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
+        return ClusterIdentity(self.cluster_id, {name: self.ids[t] for name, t in topics.items() if t in self.ids})
 
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._ask("starts")

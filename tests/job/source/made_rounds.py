@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from streaming.events import Round, RoundClosed, RoundOpened
-from streaming.job.source.plan import Limits, RoundRecord
+from streaming.job.source.plan import ReadLimits, RoundRecord
 
 CLUSTER = "test"
-FAR = Limits(dict.fromkeys(range(50), 10**9), dict.fromkeys(range(8), 10**9))
+FAR = ReadLimits(dict.fromkeys(range(50), 10**9), dict.fromkeys(range(8), 10**9))
 """Ends far beyond the positions in any test's rounds."""
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.events import Rejected, RoundClosed
-from streaming.job.source.plan import Batch, Limits, MostRead, RoundRecord, plan_batch
+from streaming.events import RejectedEvent, RoundClosed
+from streaming.job.source.plan import Batch, MostRead, ReadLimits, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
 from streaming.records import ClosedRound
 from tests.job.source.made_rounds import CLUSTER, FAR, at, closed, opened
@@ -124,7 +124,7 @@ def test_a_batch_has_one_number_of_log_partitions() -> None:
         (closed(0, [9, 9], time=-1), "time -1, appended at 2000020, is no time"),
         (closed(0, [9, 9], groups=2**70), "a negative or impossible interval or count"),
         (closed(0, [9, 9], interval_ms=-1), "a negative or impossible interval or count"),
-        (Rejected("not one of our records"), "not one of our records"),
+        (RejectedEvent("not one of our records"), "not one of our records"),
     ],
 )
 def test_a_record_that_cannot_be_true_is_kept_with_its_reason_and_counts_for_nothing(
@@ -173,7 +173,7 @@ def test_positions_survive_the_way_through_the_checkpoint() -> None:
 
 
 @st.composite
-def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], Limits]:
+def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], ReadLimits]:
     """A rounds topic with correct rounds, and all kinds of wrong ones between them."""
     log, events, records, offset, partitions = [0, 0], 0, list[RoundRecord](), 0, 2
     for _ in range(draw(st.integers(0, 12))):
@@ -196,15 +196,15 @@ def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], Limits]:
         elif kind == "fewer":
             content = closed(number, log[:-1])
         else:
-            content = Rejected("junk")
+            content = RejectedEvent("junk")
         records.append(at(offset, content))
         offset += 1
-    ends = Limits({p: position + draw(st.integers(0, 3)) for p, position in enumerate(log)}, {0: events})
+    ends = ReadLimits({p: position + draw(st.integers(0, 3)) for p, position in enumerate(log)}, {0: events})
     return records, ends
 
 
 @given(rounds_topics(), st.lists(st.integers(1, 4), max_size=12))
-def test_rounds_and_ends_do_not_depend_on_the_cut(topic: tuple[list[RoundRecord], Limits], cuts: list[int]) -> None:
+def test_rounds_and_ends_do_not_depend_on_the_cut(topic: tuple[list[RoundRecord], ReadLimits], cuts: list[int]) -> None:
     records, limits = topic
     alone = _run(records, limits, [1] * len(records))
     cut = _run(records, limits, cuts)
@@ -217,20 +217,20 @@ def test_rounds_and_ends_do_not_depend_on_the_cut(topic: tuple[list[RoundRecord]
 
 @given(rounds_topics(), st.lists(st.integers(1, 4), max_size=12))
 def test_a_batch_planned_again_from_its_end_is_the_same(
-    topic: tuple[list[RoundRecord], Limits], cuts: list[int]
+    topic: tuple[list[RoundRecord], ReadLimits], cuts: list[int]
 ) -> None:
     records, limits = topic
     batches = _run(records, limits, cuts)
     starts = [START, *(batch.end for batch in batches)]
     for (start, end), batch in zip(pairwise(starts), batches, strict=True):
         read = [record for record in records if start.rounds <= record.offset < end.rounds]
-        again = plan_batch(start, read, Limits(end.log, end.events), CLUSTER)
+        again = plan_batch(start, read, ReadLimits(end.log, end.events), CLUSTER)
         assert again.end == batch.end
         assert again.rounds == batch.rounds
         assert reasons(again) == told(batch)
 
 
-def _run(records: list[RoundRecord], limits: Limits, cuts: list[int]) -> list[Batch]:
+def _run(records: list[RoundRecord], limits: ReadLimits, cuts: list[int]) -> list[Batch]:
     batches, start = [], START
     for rounds in [*cuts, *[1] * len(records)]:
         batch = plan_batch(start, records, limits, CLUSTER, MostRead(rounds, 10**9, 10**9))

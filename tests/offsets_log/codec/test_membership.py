@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.offsets_log import (
-    Assignment,
+    MemberAssignment,
+    MemberSubscription,
     Rejected,
-    Subscription,
     decode_assignment,
     decode_subscription,
 )
@@ -36,7 +36,7 @@ def test_subscriptions_come_back(
     rack: str | None,
 ) -> None:
     data = subscription(version, names, user_data=user_data, owned=owned, generation=generation, rack=rack)
-    assert decode_subscription(data) == Subscription(
+    assert decode_subscription(data) == MemberSubscription(
         version=version,
         topics=tuple(names),
         user_data=user_data,
@@ -52,17 +52,17 @@ def test_assignments_come_back_whatever_follows(
 ) -> None:
     data = assignment(version, assigned, user_data) + more
     expected = tuple((topic, tuple(ps)) for topic, ps in assigned)
-    assert decode_assignment(data) == Assignment(version, expected, user_data)
+    assert decode_assignment(data) == MemberAssignment(version, expected, user_data)
 
 
 def test_an_assignment_of_zero_bytes_is_an_empty_one() -> None:
-    assert decode_assignment(b"") == Assignment(None, (), None)
+    assert decode_assignment(b"") == MemberAssignment(None, (), None)
 
 
 def test_a_newer_subscription_is_read_as_version_3() -> None:
     data = subscription(3, ["t"], generation=5, rack="r")
     decoded = decode_subscription(b"\x00\x09" + data[2:] + b"more")
-    assert decoded == Subscription(9, ("t",), None, (), 5, "r")
+    assert decoded == MemberSubscription(9, ("t",), None, (), 5, "r")
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_a_broken_subscription_says_what_is_wrong(data: bytes, reason: str) -> N
 
 def test_topics_without_a_name_and_without_partitions_take_six_bytes_each() -> None:
     many = [("", [])] * 10
-    assert decode_assignment(assignment(0, many, None)) == Assignment(0, (("", ()),) * 10, None)
+    assert decode_assignment(assignment(0, many, None)) == MemberAssignment(0, (("", ()),) * 10, None)

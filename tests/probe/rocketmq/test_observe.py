@@ -7,7 +7,7 @@ from dataclasses import replace
 from streaming.config import Filters
 from streaming.events import RocketMQGroupEvent, RoundSeen, decode_event, encode_event
 from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.rocketmq.look import GroupParts, Look
+from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.probe.rocketmq.observe import RocketMQMemory, RoundOfGroups, recall, round_of_groups
 from streaming.records import OK, BrokerSeen, MemberSeen, QueuesSeen, RouteBroker, RouteSeen, TopicSeen
 
@@ -25,11 +25,13 @@ def group(*, members: int = 0, end: int = 5, there: bool = True) -> GroupParts:
     return GroupParts((broker,), tuple(MemberSeen(client, OK) for client in clients), (topic,), is_there=there)
 
 
-def look(groups: dict[str, GroupParts], *, whole: bool = True, brokers: str = "broker-a", waiting: str = "") -> Look:
-    return Look(groups, frozenset(waiting.split()), frozenset(brokers.split()), whole)
+def look(
+    groups: dict[str, GroupParts], *, whole: bool = True, brokers: str = "broker-a", waiting: str = ""
+) -> RocketMQLook:
+    return RocketMQLook(groups, frozenset(waiting.split()), frozenset(brokers.split()), whole)
 
 
-def a_round(number: int, seen: Look, memory: RocketMQMemory, filters: Filters | None = None) -> RoundOfGroups:
+def a_round(number: int, seen: RocketMQLook, memory: RocketMQMemory, filters: Filters | None = None) -> RoundOfGroups:
     time = _START + number * _INTERVAL
     return round_of_groups("prod", ("ns:9876",), number, time, seen, memory, filters or Filters(), _HEARTBEAT)
 

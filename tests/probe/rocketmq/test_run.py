@@ -11,7 +11,7 @@ from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Set
 from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.events import (
     Event,
-    Rejected,
+    RejectedEvent,
     RocketMQGroupEvent,
     RoundOpened,
     RoundSeen,
@@ -52,8 +52,8 @@ def values(bootstrap: str, topic: str) -> Iterator[bytes]:
     consumer.close()
 
 
-def events(bootstrap: str, topic: str) -> dict[int, list[Event | Rejected | UnknownType]]:
-    found: dict[int, list[Event | Rejected | UnknownType]] = {}
+def events(bootstrap: str, topic: str) -> dict[int, list[Event | RejectedEvent | UnknownType]]:
+    found: dict[int, list[Event | RejectedEvent | UnknownType]] = {}
     for value in values(bootstrap, topic):
         event = decode_event(value)
         assert isinstance(event, RocketMQGroupEvent), event

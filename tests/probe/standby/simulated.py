@@ -11,8 +11,8 @@ from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
-from streaming.probe.standby import Identity, Seen, Turn, patience_s, seen_of
-from streaming.probe.standby.tail import Newest
+from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, seen_of
+from streaming.probe.standby.tail import TopicEnd
 from streaming.probe.writer import Opened
 
 INTERVAL = 10.0
@@ -90,15 +90,15 @@ class _Reader:
         self._world = world
         self.reads = self.read_records = 0
 
-    def newest(self, span_ms: int, deadline: Deadline) -> Newest:
+    def newest(self, span_ms: int, deadline: Deadline) -> TopicEnd:
         self._world.check()
         log = self._world.log
         if not log:
-            return Newest((), None, 0)
+            return TopicEnd((), None, 0)
         begin = next(each.offset for each in log if each.time >= log[-1].time - span_ms)
-        return Newest(self.read(begin, len(log), deadline), log[-1].time, len(log))
+        return TopicEnd(self.read(begin, len(log), deadline), log[-1].time, len(log))
 
-    def read(self, first: int, end: int, _: Deadline) -> tuple[Seen, ...]:
+    def read(self, first: int, end: int, _: Deadline) -> tuple[RoundsRecord, ...]:
         self._world.check()
         self.reads += 1
         self.read_records += end - first

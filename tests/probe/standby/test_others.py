@@ -8,8 +8,8 @@ from streaming.config import Thresholds
 from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import Probe
 from streaming.probe.rocketmq import RocketMQProbe
-from streaming.probe.standby import Others, Seen, patience_s, seen_of
-from streaming.probe.standby.others import Kind
+from streaming.probe.standby import Others, RoundsRecord, patience_s, seen_of
+from streaming.probe.standby.others import RecordKind
 
 INTERVAL = 10.0
 PATIENCE = 25.0
@@ -19,16 +19,16 @@ def make_others() -> Others:
     return Others("me", INTERVAL, PATIENCE)
 
 
-def opened(offset: int, probe: str = "other", number: int | None = None) -> Seen:
-    return Seen(offset, 0, Kind.OPENED, probe, offset if number is None else number)
+def opened(offset: int, probe: str = "other", number: int | None = None) -> RoundsRecord:
+    return RoundsRecord(offset, 0, RecordKind.OPENED, probe, offset if number is None else number)
 
 
-def closed(offset: int, number: int, probe: str = "other") -> Seen:
-    return Seen(offset, 0, Kind.CLOSED, probe, number)
+def closed(offset: int, number: int, probe: str = "other") -> RoundsRecord:
+    return RoundsRecord(offset, 0, RecordKind.CLOSED, probe, number)
 
 
-def ended(offset: int, probe: str = "other") -> Seen:
-    return Seen(offset, 0, Kind.ENDED, probe, offset)
+def ended(offset: int, probe: str = "other") -> RoundsRecord:
+    return RoundsRecord(offset, 0, RecordKind.ENDED, probe, offset)
 
 
 def holder(others: Others, now: float) -> str | None:
@@ -141,7 +141,7 @@ def record(since: int | None = None, probe: str = "p", *, ends: bool = False) ->
 def test_a_round_of_a_probe_that_knows_no_runs_is_a_run_of_its_own() -> None:
     seen = seen_of(40, 5, record())
     assert seen is not None
-    assert (seen.kind, seen.number) == (Kind.OPENED, 40)
+    assert (seen.kind, seen.number) == (RecordKind.OPENED, 40)
 
 
 def test_a_run_cannot_have_begun_behind_its_own_record() -> None:
@@ -157,7 +157,7 @@ def test_nobody_believes_an_id_that_no_probe_has() -> None:
 def test_a_closing_record_and_a_mark_are_told_apart_from_openings() -> None:
     closing = RoundClosed(1, "prod", "p", 10_000, 38, 4, (1,), (1,), {}, 0, 0)
     kinds = [seen.kind for seen in (seen_of(39, 5, closing), seen_of(40, 5, record(ends=True))) if seen is not None]
-    assert kinds == [Kind.CLOSED, Kind.ENDED]
+    assert kinds == [RecordKind.CLOSED, RecordKind.ENDED]
 
 
 @pytest.mark.parametrize("interval_s", [0.2, 1.0, 2.0, 5.0, 6.7, 7.0, 10.0, 30.0, 60.0, 600.0])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streaming.serve.api import MARKS, PREFIX
-from streaming.serve.api.noting import Pace
+from streaming.serve.api.noting import NotingRate
 from streaming.tables import LakeReader
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.client import Answer
@@ -113,7 +113,7 @@ def test_a_long_body_is_not_read_to_its_end(unwritten: Served) -> None:
 
 def test_a_script_that_runs_wild_is_slowed_down_to_one_mark_a_second() -> None:
     now = 0.0
-    pace = Pace(lambda: now)
+    pace = NotingRate(lambda: now)
     assert [pace.take() for _ in range(61)] == [True] * 60 + [False]
     now = 2.5
     assert [pace.take() for _ in range(3)] == [True, True, False]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assignors import Assignment, AssignorError, Strategy, TooMuchWork, at_most, known_strategies
-from assignors.explain import Candidate, Explanation, Place, candidates, explain_line
+from assignors.explain import Candidate, Explanation, PartitionId, candidates, explain_line
 from assignors.jsonl import BadLine
 from streaming.groups import unpack_inputs
 
@@ -27,7 +27,7 @@ _KNOWN_PREFIXES = ("server-", "rocketmq:")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class VerdictInWords:
     """A verdict in words.
 
     Attributes:
@@ -46,7 +46,7 @@ class Told:
     tried: int = 0
     explanation: Explanation | None = None
 
-    def json(self, row: Mapping[str, Any], place: Place | None = None) -> dict[str, Any]:
+    def json(self, row: Mapping[str, Any], place: PartitionId | None = None) -> dict[str, Any]:
         """The line of `evenkeel assign` with the explanation beside it, so that a pipe gives the assignment again."""
         document = {
             **{name: row[name] for name in ("cluster", "group_id", "decision", "generation", "verdict", "reason")},
@@ -65,7 +65,9 @@ class Told:
         return {**(self.line or {}), "explanation": document}
 
 
-def tell(row: Mapping[str, Any], place: Place | None = None, custom: Mapping[str, Strategy] | None = None) -> Told:
+def verdict_in_words(
+    row: Mapping[str, Any], place: PartitionId | None = None, custom: Mapping[str, Strategy] | None = None
+) -> VerdictInWords:
     """Put a verdict into words.
 
     Args:
@@ -77,11 +79,11 @@ def tell(row: Mapping[str, Any], place: Place | None = None, custom: Mapping[str
     drift = tuple(_drifted(row, place))
     packed = row["inputs"]
     if packed is None:
-        return Told(None, (head, _no_inputs(row)), drift)
+        return VerdictInWords(None, (head, _no_inputs(row)), drift)
     try:
         line = json.loads(unpack_inputs(bytes(packed)))
     except ValueError as error:
-        return Told(None, (head, f"Its inputs cannot be read: {error}."), drift)
+        return VerdictInWords(None, (head, f"Its inputs cannot be read: {error}."), drift)
     strategy = line.get("strategy", "")
     if (
         strategy not in known_strategies()
@@ -92,13 +94,13 @@ def tell(row: Mapping[str, Any], place: Place | None = None, custom: Mapping[str
             f"{strategy} is a strategy of your own, whose code does not run here: `evenkeel explain` asks it, where it "
             "is configured."
         )
-        return Told(line, (head, said), drift)
+        return VerdictInWords(line, (head, said), drift)
     try:
         with at_most(_MOST_WORK, "an explanation"):
             explanation = explain_line(line, custom)
     except (BadLine, AssignorError) as error:
-        return Told(line, (head, f"It cannot be explained: {getattr(error, 'reason', error)}."), drift)
-    told = Told(line, (head, *explanation.sentences(place)), drift, explanation=explanation)
+        return VerdictInWords(line, (head, f"It cannot be explained: {getattr(error, 'reason', error)}."), drift)
+    told = VerdictInWords(line, (head, *explanation.sentences(place)), drift, explanation=explanation)
     if row["verdict"] != "drifted" or explanation.assignment is None:
         return told
     return _with_nearest(told, row, custom)
@@ -125,7 +127,7 @@ def _no_inputs(row: Mapping[str, Any]) -> str:
     return "There is nothing to recompute."
 
 
-def _drifted(row: Mapping[str, Any], place: Place | None) -> list[str]:
+def _drifted(row: Mapping[str, Any], place: PartitionId | None) -> list[str]:
     listed: Sequence[Mapping[str, Any]] = row["drifted_partitions"] or ()
     if place is not None:
         listed = [one for one in listed if (one["topic"], one["partition"]) == place]
@@ -164,7 +166,9 @@ def actual_assignment(expected: Assignment, row: Mapping[str, Any]) -> Assignmen
     }
 
 
-def _with_nearest(told: Told, row: Mapping[str, Any], custom: Mapping[str, Strategy] | None) -> Told:
+def _with_nearest(
+    told: VerdictInWords, row: Mapping[str, Any], custom: Mapping[str, Strategy] | None
+) -> VerdictInWords:
     line, explanation = told.line, told.explanation
     if line is None or explanation is None or explanation.assignment is None:
         return told
@@ -178,11 +182,11 @@ def _with_nearest(told: Told, row: Mapping[str, Any], custom: Mapping[str, Strat
             steps = explain_line(nearest.line, custom)
     except (TooMuchWork, BadLine, AssignorError):
         said = (*told.drift, "The group is too large to look for the nearest candidate here.")
-        return Told(line, told.sentences, said, explanation=explanation)
+        return VerdictInWords(line, told.sentences, said, explanation=explanation)
     parts = _where_it_parts(nearest, steps)
     last = () if parts is None else (parts,)
     drift = (*told.drift, _nearest(nearest, len(found), line["strategy"]), *last)
-    return Told(line, told.sentences, drift, nearest, len(found), explanation)
+    return VerdictInWords(line, told.sentences, drift, nearest, len(found), explanation)
 
 
 def _nearest(nearest: Candidate, tried: int, strategy: str) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from assignors import Group, Library, Subscription, assign
 from assignors.jsonl import assign_line
 from streaming.exceptions import SetupError
-from streaming.explain import PartitionError, print_explanation, read_partition, tell
+from streaming.explain import PartitionError, print_explanation, read_partition, verdict_in_words
 from streaming.groups.verdicts import ClientInputs, pack_inputs
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 
@@ -49,7 +49,7 @@ def drifted(partition: int, expected: str | None, actual: list[str], kind: str =
 
 
 def test_an_identical_verdict_is_told_with_quotas_and_blocks() -> None:
-    told = tell(row("identical", ClientInputs("range", GROUP, JAVA)))
+    told = verdict_in_words(row("identical", ClientInputs("range", GROUP, JAVA)))
     assert told.sentences == (
         "The verdict is identical: recomputed as java:3.7.1, the assignment is what its strategy gives.",
         RANGE,
@@ -61,12 +61,12 @@ def test_an_identical_verdict_is_told_with_quotas_and_blocks() -> None:
 
 
 def test_one_partition_is_told_alone() -> None:
-    told = tell(row("identical", ClientInputs("range", GROUP, JAVA)), ("orders", 3))
+    told = verdict_in_words(row("identical", ClientInputs("range", GROUP, JAVA)), ("orders", 3))
     assert told.sentences[2:] == (BLOCK_OF_B, "In the end b should own orders 3.")
 
 
 def test_drift_names_the_nearest_candidate_and_where_it_parts() -> None:
-    told = tell(
+    told = verdict_in_words(
         row("drifted", ClientInputs("range", GROUP, JAVA), [drifted(2, "a", ["b"])], "none of 4 candidates gives this")
     )
     assert told.sentences[0] == "The verdict is drifted, in 1 partition: none of 4 candidates gives this."
@@ -84,7 +84,7 @@ def test_drift_names_the_nearest_candidate_and_where_it_parts() -> None:
 def test_drift_that_another_strategy_explains_is_told_as_such() -> None:
     given = assign("roundrobin", GROUP, JAVA)
     moved = [drifted(1, "a", ["b"]), drifted(2, "a", ["a"]), drifted(4, "b", ["a"])]
-    told = tell(row("drifted", ClientInputs("range", GROUP, JAVA), [moved[0], moved[2]], "none fits"))
+    told = verdict_in_words(row("drifted", ClientInputs("range", GROUP, JAVA), [moved[0], moved[2]], "none fits"))
     assert {member: sorted(topics["orders"]) for member, topics in given.items()} == {"a": [0, 2, 4], "b": [1, 3]}
     assert told.nearest is not None
     assert told.nearest.differences == ()
@@ -93,19 +93,21 @@ def test_drift_that_another_strategy_explains_is_told_as_such() -> None:
 
 
 def test_a_violated_invariant_needs_no_strategy() -> None:
-    told = tell(row("drifted", None, [drifted(0, None, ["a", "b"], "doubly_assigned")], "it violates the invariants"))
+    told = verdict_in_words(
+        row("drifted", None, [drifted(0, None, ["a", "b"], "doubly_assigned")], "it violates the invariants")
+    )
     assert told.sentences[1].startswith("No strategy had to be asked")
     assert told.drift == ("orders 0 was given to several members at once: a, b.",)
 
 
 def test_a_strategy_of_ones_own_is_asked_only_where_it_is_configured() -> None:
     inputs = ClientInputs("pinned", GROUP, Library("custom"))
-    assert "a strategy of your own" in tell(row("identical", inputs)).sentences[1]
+    assert "a strategy of your own" in verdict_in_words(row("identical", inputs)).sentences[1]
 
 
 def test_json_is_a_line_of_assign_that_gives_the_assignment_again() -> None:
     found = row("identical", ClientInputs("range", GROUP, JAVA))
-    line = json.loads(json.dumps(tell(found).json(found)))
+    line = json.loads(json.dumps(verdict_in_words(found).json(found)))
     given = {"a": [["orders", n] for n in (0, 1, 2)], "b": [["orders", n] for n in (3, 4)]}
     assert assign_line(line) == {"assignment": given}
     assert [step["kind"] for step in line["explanation"]["steps"]] == ["order", "blocks", "result"]
