@@ -117,10 +117,11 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     assert verdicts  # one per generation
     # (Filters leave out groups here, so nobody can say that a topic has no reader.)
     seen = tables.rows("SELECT topic, partitions, groups, readers, read_by_nobody, records_max FROM topics_current")
-    assert [row for row in seen if row["groups"]] == [
-        {"topic": topic, "partitions": 3, "groups": 2, "readers": sorted([group, f"{watched.unique}-idle"]),
-         "read_by_nobody": False, "records_max": 15}
-    ]  # fmt: skip
+    (read,) = [row for row in seen if row["groups"]]
+    # (The first or a later look: each topic has a turn of its own in a heartbeat.)
+    assert read.pop("records_max") in {15, 17}
+    readers = sorted([group, f"{watched.unique}-idle"])
+    assert read == {"topic": topic, "partitions": 3, "groups": 2, "readers": readers, "read_by_nobody": False}
     assert {row["read_by_nobody"] for row in seen if not row["groups"]} <= {None}
     assert tables.count("quarantine") == 0
     assert tables.rows("SELECT kind, topic FROM gaps WHERE kind <> 'rounds'") == []
