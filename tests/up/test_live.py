@@ -119,7 +119,8 @@ def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tm
     assert all(character.isprintable() or character == "\n" for character in drawn)
 
 
-_TEXTS = st.none() | st.sampled_from(_HOSTILE) | st.text(max_size=20)
+# (By their numbers: Hypothesis prints what it draws from, and one of them is very long.)
+_TEXTS = st.none() | st.sampled_from(range(len(_HOSTILE))).map(lambda at: _HOSTILE[at]) | st.text(max_size=20)
 _NUMBERS = st.none() | st.integers() | st.floats()
 _TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
 
