@@ -179,7 +179,10 @@ class _Topic:
             reason = self._runs[unsure[0]].why_not or "the strategy is not known"
             return self._drifted(broken, reason) if self._are_certain(broken) else Verdict(UNVERIFIED, reason)
         if odd:
-            return self._drifted(broken | self._differences(odd), f"{next(iter(odd.values()))}: {some(list(odd))}")
+            wrong = self._differences(odd)
+            strangers = {queue: of for queue, of in wrong.items() if of[0] == NOT_SUBSCRIBED}
+            # A queue with two owners is that first, whichever of them holds it against all views.
+            return self._drifted(wrong | broken | strangers, f"{next(iter(odd.values()))}: {some(list(odd))}")
         if broken:
             return self._drifted(broken, self._why_split())
         return Verdict(IDENTICAL, library=self._library(), candidates=self._candidates)

@@ -54,8 +54,8 @@ def test_drifted_is_said_after_60_s_without_any_change() -> None:
         1,
         f"members hold what no broker's list and no name server's route explain: {A}",
     )
-    # (It has two owners as well; that A holds it against all views comes first.)
-    assert drifted(row) == [("broker-b", 3, "misplaced", C, (A, C))]
+    # (C should own it, and does.)
+    assert drifted(row) == [("broker-b", 3, "doubly_assigned", C, (A, C))]
 
 
 def test_a_change_of_a_view_begins_the_60_s_again() -> None:
