@@ -6,9 +6,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from tests.oracle.java_members import JavaMembers
 from tests.real_groups.followed import Followed, until
-from tests.real_groups.party import RELEASE, make_topics
+from tests.real_groups.party import make_topics
 from tests.real_groups.real_members import LibrdkafkaMembers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -77,7 +76,7 @@ def test_a_deleted_topic_of_a_regular_expression_is_found_while_the_target_has_i
     group = f"{unique}-app"
     make_topics(bootstrap, {stays: 2, goes: 1})
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    with Followed(bootstrap, unique, grace_ms=_GRACE_MS) as followed, JavaMembers(RELEASE) as members:
+    with Followed(bootstrap, unique, grace_ms=_GRACE_MS) as followed, LibrdkafkaMembers() as members:
 
         def findings() -> list[str]:
             return [one.finding for one in followed.health(group).findings]
@@ -89,9 +88,9 @@ def test_a_deleted_topic_of_a_regular_expression_is_found_while_the_target_has_i
             rows = followed.lag(group).items() if f"g:{group}" in followed.rows else ()
             return {topic for (topic, _), row in rows if row.member_id is not None}
 
+        # (A Java 4.3.1 consumer that owns a topic that is deleted while it is stopped can stay in reconciliation.)
         config = {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": "consumer"}
-        config["enable.auto.commit"] = "false"
-        members.start([f"~{unique}-.*"], config)
+        members.start([f"^{unique}-.*"], config)
         until(lambda: is_stable(admin, group))
         followed.round_until(lambda: owned() == {stays, goes} and not findings())
         members.pause()
