@@ -45,7 +45,9 @@ def agree(seen: GroupParts) -> bool:
     return len({broker.clients for broker in seen.brokers}) == 1
 
 
-def are_dealt_evenly(seen: GroupParts, topic: str, members: int, queues: int, retries: int = 2) -> bool:
+def are_dealt_evenly(
+    seen: GroupParts, topic: str, members: int, queues: int, retries: int = 2, *, agreed: bool = True
+) -> bool:
     """Whether every queue of a topic has one owner, each of so many members owns some, and its brokers list them all.
 
     Args:
@@ -54,6 +56,7 @@ def are_dealt_evenly(seen: GroupParts, topic: str, members: int, queues: int, re
         members: How many there are.
         queues: How many queues the topic has.
         retries: How many its topic of retries has.
+        agreed: All name servers tell the same routes: one may hear of a topic later than the others.
     """
     of_topic = holders(seen, topic)
     brokers = {queue.broker for member in seen.members for queue in member.queues or () if queue.topic == topic}
@@ -62,6 +65,7 @@ def are_dealt_evenly(seen: GroupParts, topic: str, members: int, queues: int, re
         all(broker.clients == ids for broker in seen.brokers if broker.name in brokers)
         # (A round asks for the topics first: one that is created meanwhile has owners and no route.)
         and all(any(route.brokers for route in one.routes) for one in seen.topics)
+        and (not agreed or all(route.brokers == one.routes[0].brokers for one in seen.topics for route in one.routes))
         and len(seen.members) == members
         and [len(of) for of in of_topic.values()] == [1] * queues
         and len({client for [client] in of_topic.values()}) == min(members, queues)

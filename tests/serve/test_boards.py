@@ -249,8 +249,8 @@ def test_evenkeel_itself_shows_rounds_tables_and_what_was_missed(boards: Served)
     assert "10 s set: 10 s" in text
     assert "No alerter has decided anything about this cluster yet." in text
     assert "It has written no history yet" in text
-    # 130 rounds in one file, and the one of the other cluster.
-    assert " rounds 131 2 " in text
+    # 130 rounds in a file, or in two if midnight was among them, and the one of the other cluster.
+    assert re.search(" rounds 131 [23] ", text)
     assert "undecodable type 2, version 3 too short 3" in text
     assert "compacted before it was read" in text
 
