@@ -52,6 +52,8 @@ def tomorrows(record: dict[str, Any]) -> list[dict[str, Any]]:
     newer |= {"v": 2, "quota": 1_000, "nested": {"a": [1, None, "x"]}, "type": record["type"]}
     if newer.get("holds"):
         newer["holds"] = [hold | {"quota": 2} for hold in newer["holds"]]
+    if record["type"] == "closed":
+        newer["size"] *= 4  # (What is added to its events here is less than that.)
     other = {"type": f"quota-of-{record['type']}", "v": 2, "cluster": record["cluster"], "round": 7, "bytes": [1]}
     return [other, newer, other]
 
