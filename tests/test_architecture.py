@@ -340,7 +340,7 @@ def test_no_class_and_no_alias_stands_for_two_things() -> None:
                     pass
                 case _:
                     continue
-            if re.match("[A-Z][a-z]", name):
+            if name[0].isupper() and not name.isupper():
                 defined.setdefault(name, []).append(name_of(path))
     several = {name: where for name, where in defined.items() if len(where) > 1}
     assert {name: where for name, where in several.items() if name not in ONE_THING} == {}

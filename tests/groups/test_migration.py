@@ -13,6 +13,7 @@ from streaming.records import GroupInput, Member
 from tests.groups.build import (
     GROUP,
     Life,
+    churn_of,
     even,
     make_commit,
     make_member,
@@ -53,9 +54,7 @@ def named(position: int) -> GroupInput:
 
 
 def churn(*inputs: GroupInput) -> list[ChurnRow]:
-    life = Life()
-    life.take(*inputs)
-    return sorted(life.rows.rebalance_churn, key=lambda row: row.decision)
+    return sorted(churn_of(*inputs), key=lambda row: row.decision)
 
 
 def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> None:

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Clock, View
-from dashboards.format import Row
+from dashboards.boards.board import View
+from dashboards.format import Clock, Row
 from streaming.terminal import age
 
 __all__ = ["attempts", "history", "lasted", "owed", "severity_of", "states", "targets"]

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Clock
 from dashboards.boards.parts.matrix import AS_EXPECTED, EXPECTED_HERE, UNJUDGED, WRONG, Matrix, MatrixRow, matrix
-from dashboards.format import Row
+from dashboards.format import Clock, Row
 
 __all__ = ["owners"]
 

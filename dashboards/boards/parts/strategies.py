@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Clock
-from dashboards.format import Row
+from dashboards.format import Clock, Row
 
 __all__ = ["better", "strategies"]
 

@@ -261,7 +261,7 @@ def _may_have_been_in_transfer(
     told: ClassicDecision, record: MembershipRecord, was: Owners, after: Owners | None
 ) -> bool:
     """Whether the previous decision may have taken its unowned partitions from an owner that was not seen."""
-    if record.protocol in EAGER or not told.after_unseen or 0 <= told.record.generation <= 1:
+    if record.protocol in EAGER or not told.after_unseen or told.record.generation == 1:
         return False
     return any(p not in was.get(topic, ()) for topic, partitions in (after or {}).items() for p in partitions)
 
