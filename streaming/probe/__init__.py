@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
 from streaming.probe.inspection import looks_of
+from streaming.probe.kafka.run import Probe
+from streaming.probe.kafka.source import Source, source_of
 from streaming.probe.preflight import Inspected, check, inspect
-from streaming.probe.run import WATCHING, Probe, main
-from streaming.probe.source import Source, source_of
+from streaming.probe.run import WATCHING, main
 from streaming.probe.standby import STANDING_BY, TOOK_OVER
 
 __all__ = [

@@ -23,8 +23,8 @@ from streaming.exceptions import EvenkeelError
 from streaming.probe.clients import Connections, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
+from streaming.probe.kafka.requests import PartitionRequests
 from streaming.probe.preflight import Inspected, More
-from streaming.probe.requests import PartitionRequests
 from streaming.probe.standby import RecordKind, Tail
 from streaming.terminal import visible
 

@@ -26,7 +26,7 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
-from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
+from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rights import topic_rights
 from streaming.probe.rocketmq.preflight import cluster_problems
 from streaming.probe.topics import creation_problem, wrong_settings

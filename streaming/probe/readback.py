@@ -15,7 +15,7 @@ from streaming.lifecycle import room_log
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.probe.observe import Memory, recall
+from streaming.probe.kafka.memory import Memory, recall
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk
 
 _LOG = room_log(__name__)

@@ -26,7 +26,9 @@ from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for, printed
 from streaming.probe.deadline import Deadline
 from streaming.probe.idle import IDLE_ROUNDS, Rest
-from streaming.probe.observe import GroupsSeen, ListedGroup, Memory, RoundHead, Topic, memory_after, round_events
+from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead, Topic
+from streaming.probe.kafka.memory import Memory, memory_after
+from streaming.probe.kafka.observe import round_events
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 from tests.benchmarks.log_records import commit_key, commit_value, group_key, group_value

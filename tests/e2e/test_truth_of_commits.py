@@ -27,7 +27,7 @@ from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
-from streaming.probe.holds import HELD_ROUNDS
+from streaming.probe.kafka.holds import HELD_ROUNDS
 from streaming.tables import TABLES, DeltaLake
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster

@@ -12,17 +12,9 @@ from streaming.events import Event, GroupEvent, GroupGone, RoundClosed
 from streaming.groups.lag.partitions import WINDOW
 from streaming.probe import Probe
 from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.observe import (
-    Description,
-    GroupsSeen,
-    ListedGroup,
-    Memory,
-    RoundHead,
-    Topic,
-    memory_after,
-    recall,
-    round_events,
-)
+from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup, RoundHead, Topic
+from streaming.probe.kafka.memory import Memory, memory_after, recall
+from streaming.probe.kafka.observe import round_events
 from tests.probe.witness import Cluster, read_round
 
 INTERVAL = 10_000

@@ -24,7 +24,7 @@ from streaming.demo.java_tools import run_java
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, RoundAbandonedError, check
-from streaming.probe.holds import HELD_ROUNDS
+from streaming.probe.kafka.holds import HELD_ROUNDS
 from tests.ports import free_port
 from tests.probe.secured import PASSWORD, Secured
 from tests.probe.witness import Cluster

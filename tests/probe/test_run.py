@@ -19,7 +19,7 @@ from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
-from streaming.probe.kafka import KafkaCluster
+from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.run import _Beat, run
 from tests.probe.witness import Cluster, MakeSettings, read
 

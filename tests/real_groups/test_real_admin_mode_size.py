@@ -15,7 +15,7 @@ from kafka import KafkaAdminClient
 from streaming.config import KafkaSettings
 from streaming.probe import RoundAbandonedError
 from streaming.probe.clients import open_admin
-from streaming.probe.requests import GROUPS_PER_REQUEST
+from streaming.probe.kafka.requests import GROUPS_PER_REQUEST
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import BothModes

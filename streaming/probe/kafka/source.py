@@ -20,8 +20,8 @@ from streaming.exceptions import SetupError
 from streaming.probe.clients import Connections, open_admin, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
+from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, TopicPlaces
 from streaming.probe.readback import remember
-from streaming.probe.requests import GroupRequests, MetadataRequests, TopicPlaces
 from streaming.probe.rights import topic_rights
 
 _TRY_MS = 2_000

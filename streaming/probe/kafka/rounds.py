@@ -21,13 +21,16 @@ from dataclasses import replace
 from streaming.config import Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
-from streaming.probe.brokers import brokers_after, is_outdated
 from streaming.probe.deadline import Deadline
-from streaming.probe.holds import advance_holds, reported_holds
-from streaming.probe.kafka import KafkaCluster, LogPositions
-from streaming.probe.observe import Memory, RoundHead, cluster_topic_events, memory_after, round_events, seen_round
+from streaming.probe.kafka.brokers import brokers_after, is_outdated
+from streaming.probe.kafka.cluster import KafkaCluster, LogPositions
+from streaming.probe.kafka.holds import advance_holds, reported_holds
+from streaming.probe.kafka.look import RoundHead
+from streaming.probe.kafka.memory import Memory, memory_after
+from streaming.probe.kafka.observe import round_events, seen_round
+from streaming.probe.kafka.topic_events import cluster_topic_events
+from streaming.probe.kafka.turns import gone, turns_after
 from streaming.probe.standby import Turn
-from streaming.probe.turns import gone, turns_after
 from streaming.probe.writer import RoundWriter
 
 

@@ -20,7 +20,8 @@ from streaming.events import (
     TopicEvent,
     UnreadTimestamp,
 )
-from streaming.probe.holds import (
+from streaming.probe.idle import IDLE_ROUNDS
+from streaming.probe.kafka.holds import (
     HELD_ROUNDS,
     BlockedPartition,
     BlockingProducer,
@@ -28,21 +29,11 @@ from streaming.probe.holds import (
     reported_holds,
     with_holders,
 )
-from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.observe import (
-    Description,
-    GroupsSeen,
-    ListedGroup,
-    Memory,
-    RoundHead,
-    Topic,
-    cluster_topic_events,
-    memory_after,
-    recall,
-    round_events,
-    topics_of_groups,
-)
-from streaming.probe.turns import AskedTopics, ClusterTopic
+from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup, RoundHead, Topic
+from streaming.probe.kafka.memory import Memory, memory_after, recall, topics_of_groups
+from streaming.probe.kafka.observe import round_events
+from streaming.probe.kafka.topic_events import cluster_topic_events
+from streaming.probe.kafka.turns import AskedTopics, ClusterTopic
 
 ALL = Filters()
 LOG = (10, 20, 30)

@@ -15,7 +15,7 @@ from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
 from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
-from streaming.probe.requests import GroupRequests, Refused
+from streaming.probe.kafka.requests import GroupRequests, Refused
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster, read_round
 

@@ -9,7 +9,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 from streaming.config import KafkaSettings, Settings
 from streaming.events import RetentionSettings
 from streaming.probe import Probe, RoundAbandonedError
-from streaming.probe.retention import TOPICS_A_ROUND, RetentionKey, Retentions
+from streaming.probe.kafka.retention import TOPICS_A_ROUND, RetentionKey, Retentions
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster, read_round
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from streaming.probe.turns import (
+from streaming.probe.kafka.turns import (
     ABSENT_ROUNDS,
     TOPICS_A_ROUND,
     AskedTopics,

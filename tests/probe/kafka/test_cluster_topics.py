@@ -17,7 +17,7 @@ from streaming.job.source.event_rounds import EventRound
 from streaming.job.source.observations import ObservationAssembler
 from streaming.job.unpack import rows_by_table
 from streaming.probe import Probe, RoundAbandonedError
-from streaming.probe.turns import ABSENT_ROUNDS
+from streaming.probe.kafka.turns import ABSENT_ROUNDS
 from streaming.records import encode_cluster_topics, topic_key
 from streaming.tables import DeltaLake
 from tests.probe.secured import Secured

@@ -12,7 +12,7 @@ from kafka.structs import OffsetAndMetadata
 from streaming.config import Settings
 from streaming.probe import Probe
 from streaming.probe.clients import chunks_by_node
-from streaming.probe.requests import GROUPS_PER_REQUEST
+from streaming.probe.kafka.requests import GROUPS_PER_REQUEST
 from tests.probe.witness import Cluster, read_round
 
 GROUPS = 1_000

@@ -1,6 +1,7 @@
-"""A Kafka cluster as the rounds see it: which requests a round sends, in which order, and what the answers mean.
+"""A Kafka cluster as the rounds see it: which requests a round sends, and in which order.
 
-(Longer than other modules: the order of one round, which is easier to check in one place than in several.)
+What the answers mean is in `answers.py`. (Longer than other modules: the order of one round, which is easier to check
+in one place than in several.)
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.config import Filters
-from streaming.events import RetentionSettings
 from streaming.lifecycle import room_log
-from streaming.offsets_log import Rejected, decode_subscription, partition_for
+from streaming.offsets_log import partition_for
 from streaming.probe.clients import Connections
-from streaming.probe.cluster_topics import ClusterTopics
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
-from streaming.probe.holds import BlockedPartition, BlockingProducer, lasting, with_holders
-from streaming.probe.observe import Description, GroupsSeen, ListedGroup, Memory, Topic, topics_of_groups
-from streaming.probe.offsets_retention import OffsetsRetention
-from streaming.probe.requests import (
+from streaming.probe.kafka.answers import classic_description, consumer_description, leaders_of, seen_groups, topic_of
+from streaming.probe.kafka.cluster_topics import ClusterTopics
+from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
+from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup, Topic
+from streaming.probe.kafka.memory import Memory, topics_of_groups
+from streaming.probe.kafka.offsets_retention import OffsetsRetention
+from streaming.probe.kafka.requests import (
     Committed,
     GroupRequests,
     Metadata,
@@ -31,27 +33,19 @@ from streaming.probe.requests import (
     Refused,
     TopicPlaces,
 )
-from streaming.probe.retention import RetentionKey, Retentions
-from streaming.probe.seen import SeenGroup, classic_membership, consumer_membership
-from streaming.probe.timestamps import Timestamps
-from streaming.probe.turns import AskedTopics, TopicTurns
+from streaming.probe.kafka.retention import RetentionKey, Retentions
+from streaming.probe.kafka.timestamps import Timestamps
+from streaming.probe.kafka.turns import AskedTopics, TopicTurns
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
 
-_EMPTY = "Empty"
 _CONSUMER = "consumer"
 
 _DEAD = "Dead"
 
 # The group types that DescribeGroups answers for; None comes from a broker that knows one type only.
 _CLASSIC_TYPES = ("classic", None)
-
-# In these states the answer has the subscriptions of all members.
-_STABLE = "Stable"
-_STATES_WITH_SUBSCRIPTIONS = (_STABLE, _EMPTY)
-
-_UNKNOWN_OFFSET = -1
 
 _HOLDERS_S = 1.0
 """Who holds the log back is worth a moment, but no round: two requests that brokers answer from memory."""
@@ -251,7 +245,7 @@ class KafkaCluster:
             topics,
             {name: found.mark for name, found in committed.items()},
             self._timestamps.tell(early, topics, time),
-            {} if self.reads_log else _seen(groups, descriptions, committed),
+            {} if self.reads_log else seen_groups(groups, descriptions, committed),
         )
 
     def ask_timestamps(self, deadline: Deadline) -> None:
@@ -377,7 +371,7 @@ class KafkaCluster:
         with_members = [
             group
             for group in groups.values()
-            if group.state != _EMPTY
+            if group.state != EMPTY
             or (not self.reads_log and group.group_type == _CONSUMER and group.group not in memory.rest.marks)
         ]
         classic = self._ask_groups.describe_groups(
@@ -389,10 +383,14 @@ class KafkaCluster:
         self._warn_of_forbidden("Describe on Group", classic | consumer)
         tells = not self.reads_log
         found = {
-            name: _classic(answer, tells=tells) for name, answer in classic.items() if not isinstance(answer, Refused)
+            name: classic_description(answer, tells=tells)
+            for name, answer in classic.items()
+            if not isinstance(answer, Refused)
         }
         found |= {
-            name: _consumer(answer, tells=tells) for name, answer in consumer.items() if not isinstance(answer, Refused)
+            name: consumer_description(answer, tells=tells)
+            for name, answer in consumer.items()
+            if not isinstance(answer, Refused)
         }
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
         # these were just listed.
@@ -411,14 +409,14 @@ class KafkaCluster:
     def _topics(self, names: set[str], deadline: Deadline) -> dict[str, Topic]:
         metadata = self._ask_topics.metadata(sorted(names), deadline)
         self._warn_of_forbidden("Describe on Topic", metadata.topics)
-        leaders = _led(metadata.topics)
+        leaders = leaders_of(metadata.topics)
         offsets = {kind: self._ask_partitions.offsets(kind, leaders, deadline) for kind in OffsetKind}
         if not all(place in found for found in offsets.values() for place in leaders):
             # Leaders move at every broker's restart: worth asking again, not worth losing the round.
             metadata = self._ask_topics.metadata(sorted(names), deadline)
             missing = {
                 place: leader
-                for place, leader in _led(metadata.topics).items()
+                for place, leader in leaders_of(metadata.topics).items()
                 if not all(place in found for found in offsets.values())
             }
             for kind in OffsetKind:
@@ -429,7 +427,7 @@ class KafkaCluster:
         return {
             name: Topic(None)
             if places is Refused.UNKNOWN
-            else _topic(name, places, metadata.racks, offsets, self._retentions.of((name, found[name].topic_id)))
+            else topic_of(name, found[name], metadata.racks, offsets, self._retentions.of((name, found[name].topic_id)))
             for name, places in metadata.topics.items()
             if places is not Refused.FORBIDDEN
         }
@@ -459,84 +457,3 @@ class KafkaCluster:
             ) not in self._warned:
                 self._warned.add(sentence)
                 _LOG.warning("The right %s.", sentence)
-
-
-def _seen(
-    groups: Mapping[str, ListedGroup], descriptions: Mapping[str, Description], committed: Mapping[str, Committed]
-) -> dict[str, SeenGroup]:
-    """What a round reports of the groups where it does not read the log."""
-    return {
-        name: SeenGroup(
-            # An empty group need not be described to know that it has no members.
-            looked=name in descriptions or group.state == _EMPTY,
-            membership=descriptions[name].membership if name in descriptions else None,
-            offsets=committed[name].offsets if name in committed else None,
-        )
-        for name, group in groups.items()
-    }
-
-
-def _classic(answer: Any, *, tells: bool) -> Description:
-    # Before they are Stable, members have no assignment, and coordinators do not tell their subscriptions.
-    membership = classic_membership(answer) if tells and answer.group_state == _STABLE else None
-    if answer.protocol_type not in (_CONSUMER, ""):
-        # Connect, schema registries: their members' metadata are not subscriptions.
-        return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True, membership=membership)
-    subscribed: set[str] = set()
-    # During a rebalance coordinators list members without their metadata, or none yet.
-    complete = answer.group_state in _STATES_WITH_SUBSCRIPTIONS
-    for member in answer.members:
-        subscription = decode_subscription(bytes(member.member_metadata)) if member.member_metadata else None
-        if subscription is None or isinstance(subscription, Rejected):
-            complete = False
-        else:
-            subscribed.update(subscription.topics)
-    return Description(answer.group_state, answer.protocol_type, frozenset(subscribed), complete, membership)
-
-
-def _consumer(answer: Any, *, tells: bool) -> Description:
-    # In this protocol the subscriptions are reported in every state. The broker resolves a regular expression: the
-    # topics it found are those of the assignments.
-    subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
-    for member in answer.members:
-        if member.subscribed_topic_regex:
-            subscribed.update(place.topic_name for place in member.assignment.topic_partitions)
-            subscribed.update(place.topic_name for place in member.target_assignment.topic_partitions)
-    membership = consumer_membership(answer) if tells else None
-    return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
-
-
-def _led(topics: Mapping[str, TopicPlaces | Refused]) -> dict[tuple[str, int], int]:
-    return {
-        (name, index): leader
-        for name, places in topics.items()
-        if isinstance(places, TopicPlaces)
-        for index, leader in enumerate(places.leaders)
-        if leader is not None
-    }
-
-
-def _topic(
-    name: str,
-    places: TopicPlaces | Refused,
-    racks: bool,
-    offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
-    retention: RetentionSettings | None,
-) -> Topic:
-    assert isinstance(places, TopicPlaces)  # noqa: S101  (the caller has handled the others)
-
-    def of(kind: OffsetKind) -> tuple[int, ...]:
-        found = offsets[kind]
-        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(places.leaders))])
-
-    end = of(OffsetKind.END)
-    return Topic(
-        len(places.leaders),
-        places.topic_id,
-        end,
-        # Requested after the end: records produced in between do not count for this round.
-        tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
-        of(OffsetKind.START),
-        places.racks if racks else None,
-        retention,
-    )

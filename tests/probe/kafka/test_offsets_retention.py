@@ -8,7 +8,7 @@ from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_af
 
 from streaming.config import Settings
 from streaming.probe import Probe, RoundAbandonedError
-from streaming.probe.offsets_retention import OffsetsRetention
+from streaming.probe.kafka.offsets_retention import OffsetsRetention
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster
 

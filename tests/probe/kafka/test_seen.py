@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from streaming.events import ClassicMemberSeen, ClassicSeen, CommitsSeen
-from streaming.probe import seen as told_by
-from streaming.probe.seen import LastReport, SeenGroup, SeenRound, tell
+from streaming.probe.kafka import seen as told_by
+from streaming.probe.kafka.seen import LastReport, SeenGroup, SeenRound, tell
 
 OFFSETS = {("x", 0): 5, ("x", 1): 7}
 

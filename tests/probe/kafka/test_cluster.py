@@ -11,10 +11,11 @@ from streaming.config import Filters
 from streaming.events import RetentionSettings
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka import KafkaCluster, OffsetsLogView
-from streaming.probe.observe import ListedGroup, Memory
-from streaming.probe.requests import Committed, Metadata, Refused, TopicPlaces
-from streaming.probe.retention import Retentions
+from streaming.probe.kafka.cluster import KafkaCluster, OffsetsLogView
+from streaming.probe.kafka.look import ListedGroup
+from streaming.probe.kafka.memory import Memory
+from streaming.probe.kafka.requests import Committed, Metadata, Refused, TopicPlaces
+from streaming.probe.kafka.retention import Retentions
 
 LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
 BEFORE = Memory({"g": frozenset({"orders"})})
@@ -60,9 +61,9 @@ class Answers:
 @pytest.fixture
 def make_cluster(monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
     def make(answers: Answers, filters: Filters | None = None) -> KafkaCluster:
-        monkeypatch.setattr("streaming.probe.kafka.Connections", lambda _: None)
+        monkeypatch.setattr("streaming.probe.kafka.cluster.Connections", lambda _: None)
         for kind in ("MetadataRequests", "GroupRequests", "PartitionRequests"):
-            monkeypatch.setattr(f"streaming.probe.kafka.{kind}", lambda _: answers)
+            monkeypatch.setattr(f"streaming.probe.kafka.cluster.{kind}", lambda _: answers)
         return KafkaCluster(object(), "__consumer_offsets", filters or Filters())
 
     return make
@@ -157,7 +158,7 @@ def test_settings_that_a_broker_cannot_tell_for_a_while_stay_known(
     make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    monkeypatch.setattr("streaming.probe.kafka.Retentions", lambda period: Retentions(period, lambda: clock[0]))
+    monkeypatch.setattr("streaming.probe.kafka.cluster.Retentions", lambda period: Retentions(period, lambda: clock[0]))
     answers = Settings()
     cluster = make_cluster(answers)
     kept = answers.told["orders"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.events import Broker, Brokers, CoordinatorMove
-from streaming.probe.brokers import (
+from streaming.probe.kafka.brokers import (
     GONE_MS,
     MOVES_MS,
     OUTDATED_ROUNDS,

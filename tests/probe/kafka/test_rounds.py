@@ -16,7 +16,7 @@ from streaming.config import Settings
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
-from streaming.probe.holds import HELD_ROUNDS
+from streaming.probe.kafka.holds import HELD_ROUNDS
 from tests.probe.witness import Cluster, MakeSettings, read, read_round
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -358,7 +358,7 @@ def test_a_round_that_fails_has_no_closing_record(
             raise RuntimeError(message)
 
         with monkeypatch.context() as patch:
-            patch.setattr("streaming.probe.rounds.round_events", fail)
+            patch.setattr("streaming.probe.kafka.rounds.round_events", fail)
             with pytest.raises(RuntimeError, match="on purpose"):
                 probe.round()
         third = probe.round()

@@ -18,11 +18,11 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.events import RetentionSettings
 from streaming.offsets_log import printed
-from streaming.probe.brokers import Host
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.requests.refused import OK, TOPIC_FORBIDDEN, Refused, refusal_of_topic
+from streaming.probe.kafka.brokers import Host
+from streaming.probe.kafka.requests.refused import OK, TOPIC_FORBIDDEN, Refused, refusal_of_topic
 
 PARTITIONS_PER_REQUEST = 20_000
 """About 1 MB of answer; few brokers lead more partitions."""

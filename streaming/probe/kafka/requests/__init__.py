@@ -29,9 +29,9 @@ are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a List
 
 from __future__ import annotations
 
-from streaming.probe.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
-from streaming.probe.requests.refused import Refused
-from streaming.probe.requests.topics import (
+from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
+from streaming.probe.kafka.requests.refused import Refused
+from streaming.probe.kafka.requests.topics import (
     FirstFrom,
     Metadata,
     MetadataRequests,

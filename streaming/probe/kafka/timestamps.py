@@ -28,8 +28,8 @@ from math import isqrt
 from typing import Final, TypeAlias
 
 from streaming.events import FIRST_TIMESTAMP_MS, UnreadTimestamp
-from streaming.probe.observe import Topic
-from streaming.probe.requests import FirstFrom
+from streaming.probe.kafka.look import Topic
+from streaming.probe.kafka.requests import FirstFrom
 
 PartitionId: TypeAlias = tuple[str, int]
 """Topic and partition."""

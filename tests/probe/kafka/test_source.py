@@ -12,7 +12,7 @@ from streaming.config import Filters, Settings
 from streaming.events import ClassicSeen, CommitsSeen, RoundSeen
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, check, source_of
-from streaming.probe.source import choose
+from streaming.probe.kafka.source import choose
 from tests.probe.secured import Secured
 from tests.probe.test_preflight import RIGHTS
 from tests.probe.witness import read_round

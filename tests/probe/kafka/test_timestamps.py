@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.events import RetentionSettings, UnreadTimestamp
-from streaming.probe.observe import Topic
-from streaming.probe.requests import FirstFrom
-from streaming.probe.timestamps import MOST_QUESTIONS, QUESTIONS_PER_PARTITION, Early, Timestamps
+from streaming.probe.kafka.look import Topic
+from streaming.probe.kafka.requests import FirstFrom
+from streaming.probe.kafka.timestamps import MOST_QUESTIONS, QUESTIONS_PER_PARTITION, Early, Timestamps
 from tests.examples import examples
 
 NOW = 1_767_225_600_000

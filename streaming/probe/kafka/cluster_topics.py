@@ -8,8 +8,8 @@ from typing import Final
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.observe import Topic
-from streaming.probe.requests import (
+from streaming.probe.kafka.look import Topic
+from streaming.probe.kafka.requests import (
     GroupRequests,
     MetadataRequests,
     OffsetKind,
@@ -17,7 +17,7 @@ from streaming.probe.requests import (
     Refused,
     TopicPlaces,
 )
-from streaming.probe.turns import AskedTopics, ClusterTopic, TopicTurns, in_turn, lists
+from streaming.probe.kafka.turns import AskedTopics, ClusterTopic, TopicTurns, in_turn, lists
 
 _LOG = room_log(__name__)
 

@@ -1,0 +1,122 @@
+"""What the brokers' answers about groups and topics mean: from kafka-python's values to those of a round. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streaming.events import RetentionSettings
+from streaming.offsets_log import Rejected, decode_subscription
+from streaming.probe.kafka.look import EMPTY, Description, ListedGroup, Topic
+from streaming.probe.kafka.requests import (
+    Committed,
+    OffsetKind,
+    Refused,
+    TopicPlaces,
+)
+from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
+
+_CONSUMER = "consumer"
+
+# In these states the answer has the subscriptions of all members.
+_STABLE = "Stable"
+_STATES_WITH_SUBSCRIPTIONS = (_STABLE, EMPTY)
+
+_UNKNOWN_OFFSET = -1
+
+
+def seen_groups(
+    groups: Mapping[str, ListedGroup], descriptions: Mapping[str, Description], committed: Mapping[str, Committed]
+) -> dict[str, SeenGroup]:
+    """What a round reports of the groups where it does not read the log."""
+    return {
+        name: SeenGroup(
+            # An empty group need not be described to know that it has no members.
+            looked=name in descriptions or group.state == EMPTY,
+            membership=descriptions[name].membership if name in descriptions else None,
+            offsets=committed[name].offsets if name in committed else None,
+        )
+        for name, group in groups.items()
+    }
+
+
+def classic_description(answer: Any, *, tells: bool) -> Description:
+    """A group of the classic protocol, from its part of a DescribeGroups response.
+
+    Args:
+        answer: kafka-python's `DescribedGroup`.
+        tells: With the members, for a round that does not read the log.
+    """
+    # Before they are Stable, members have no assignment, and coordinators do not tell their subscriptions.
+    membership = classic_membership(answer) if tells and answer.group_state == _STABLE else None
+    if answer.protocol_type not in (_CONSUMER, ""):
+        # Connect, schema registries: their members' metadata are not subscriptions.
+        return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True, membership=membership)
+    subscribed: set[str] = set()
+    # During a rebalance coordinators list members without their metadata, or none yet.
+    complete = answer.group_state in _STATES_WITH_SUBSCRIPTIONS
+    for member in answer.members:
+        subscription = decode_subscription(bytes(member.member_metadata)) if member.member_metadata else None
+        if subscription is None or isinstance(subscription, Rejected):
+            complete = False
+        else:
+            subscribed.update(subscription.topics)
+    return Description(answer.group_state, answer.protocol_type, frozenset(subscribed), complete, membership)
+
+
+def consumer_description(answer: Any, *, tells: bool) -> Description:
+    """A group of the consumer protocol (KIP-848), from its part of a ConsumerGroupDescribe response; args as above."""
+    # In this protocol the subscriptions are reported in every state. The broker resolves a regular expression: the
+    # topics it found are those of the assignments.
+    subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
+    for member in answer.members:
+        if member.subscribed_topic_regex:
+            subscribed.update(place.topic_name for place in member.assignment.topic_partitions)
+            subscribed.update(place.topic_name for place in member.target_assignment.topic_partitions)
+    membership = consumer_membership(answer) if tells else None
+    return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
+
+
+def leaders_of(topics: Mapping[str, TopicPlaces | Refused]) -> dict[tuple[str, int], int]:
+    """Node id of the leader by topic and partition; partitions without a leader are missing."""
+    return {
+        (name, index): leader
+        for name, places in topics.items()
+        if isinstance(places, TopicPlaces)
+        for index, leader in enumerate(places.leaders)
+        if leader is not None
+    }
+
+
+def topic_of(
+    name: str,
+    places: TopicPlaces,
+    racks: bool,
+    offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
+    retention: RetentionSettings | None,
+) -> Topic:
+    """One topic.
+
+    Args:
+        name: The topic.
+        places: Its partitions, as the brokers' metadata have them.
+        racks: Some broker has a rack.
+        offsets: By kind, topic and partition; -1 is told where one is missing.
+        retention: How long its records are kept, as far as it was asked for.
+    """
+
+    def of(kind: OffsetKind) -> tuple[int, ...]:
+        found = offsets[kind]
+        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(places.leaders))])
+
+    end = of(OffsetKind.END)
+    return Topic(
+        len(places.leaders),
+        places.topic_id,
+        end,
+        # Requested after the end: records produced in between do not count for this round.
+        tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
+        of(OffsetKind.START),
+        places.racks if racks else None,
+        retention,
+    )

@@ -1,0 +1,165 @@
+"""What a round leaves to the next: as it closes, and read back from its records by a new probe. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from streaming.config import Filters
+from streaming.events import (
+    Brokers,
+    ClusterTopicEvent,
+    Event,
+    GroupEvent,
+    GroupGone,
+    RoundClosed,
+    TopicEvent,
+)
+from streaming.offsets_log import partition_for
+from streaming.probe.idle import Rest, rest_after
+from streaming.probe.kafka.holds import BlockedPartition, lasting, recalled_holds
+from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
+from streaming.probe.kafka.seen import LastReport
+from streaming.probe.kafka.turns import TopicTurns
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the next round must know of a closed one.
+
+    Attributes:
+        topics: Topics of each group in that round; its keys are the groups it had.
+        holds: Per partition of the offsets log.
+        rest: How long the groups have rested.
+        unread: A hash of the timestamps of each group's oldest unread records, of groups that have any.
+        turns: The topics of the cluster.
+        told: What was last reported of groups whose log is not read.
+        source: Source of the round that this is the memory of; None before the first.
+        brokers: The brokers; None before the first, and from the round of a probe that did not report them.
+        outdated: How many rounds in a row had an older answer about them; each probe counts from 0.
+    """
+
+    topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    holds: tuple[BlockedPartition | None, ...] = ()
+    rest: Rest = field(default_factory=Rest)
+    unread: Mapping[str, int] = field(default_factory=dict)
+    turns: TopicTurns = field(default_factory=TopicTurns)
+    told: Mapping[str, LastReport] = field(default_factory=dict)
+    source: str | None = None
+    brokers: Brokers | None = None
+    outdated: int = 0
+
+
+def topics_of_groups(
+    groups: Iterable[str],
+    descriptions: Mapping[str, Description],
+    committed: Mapping[str, frozenset[str]],
+    memory: Memory,
+    filters: Filters,
+) -> dict[str, tuple[str, ...]]:
+    """Topics of each group: subscribed, committed, and remembered as long as some subscriptions are not reported.
+
+    Without the memory a rebalance would make the topics of a group that has not committed yet vanish for a while.
+
+    Returns:
+        Watched topics per group, sorted; every group is a key.
+    """
+    found = {}
+    for group in groups:
+        topics = set(committed.get(group, ()))
+        description = descriptions.get(group)
+        if description is not None:
+            topics |= description.subscribed
+            if not description.complete:
+                topics |= memory.topics.get(group, frozenset())
+        found[group] = tuple(sorted(topic for topic in topics if filters.watches_topic(topic)))
+    return found
+
+
+def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: TopicTurns | None = None) -> Memory:
+    """What the next round must know, once this one has closed.
+
+    Args:
+        head: Head of the round.
+        look: What it saw.
+        memory: What the closed round before left.
+        turns: The turns of the cluster's topics after this round; None for none.
+    """
+    unread = {group: hash(tuple(of_group.items())) for group, of_group in look.unread.items()}
+    return Memory(
+        {group: frozenset(look.topics_of_groups[group]) for group in look.groups},
+        head.holds,
+        rest_after(memory.rest, _marks(head, look, unread), head.time),
+        unread,
+        turns or TopicTurns(),
+    )
+
+
+def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict[str, int]:
+    """Hashes of groups without members; they live no longer than the process, so Python's own hashes will do."""
+    of_topics = {name: hash(topic) for name, topic in look.topics.items()}
+    holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
+    # Most of the time nothing is held; then the hash for each group's log partition (4 us) can be saved.
+    held = any(holds)
+    marks = {}
+    for name, group in look.groups.items():
+        description = look.descriptions.get(name)
+        if (description.state if description else group.state) != EMPTY:
+            continue
+        topics = tuple([(topic, of_topics.get(topic)) for topic in look.topics_of_groups[name]])
+        hold = holds[partition_for(name, len(holds))] if held else None
+        of_group = look.committed.get(name), unread.get(name)
+        marks[name] = hash((group.protocol_type, group.group_type, topics, of_group, hold))
+    return marks
+
+
+def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event] = ()) -> Memory:
+    """The memory of a closed round, from its records: what `memory_after` gave to the probe that wrote them.
+
+    How long groups have rested is not recorded: a new probe reports them all until it has seen it itself.
+
+    Args:
+        closed: The closing record.
+        events: All events of its round.
+        resting: Events of idle groups, of groups that are gone and of the cluster's topics from the rounds before
+            (`RoundClosed.resting`), the oldest first, far enough back to contain every group and topic without events
+            in the round.
+    """
+    topics: dict[str, set[str]] = {}
+    told: dict[str, int] = {}
+    for event in resting:
+        if isinstance(event, ClusterTopicEvent):
+            _recall_topic(told, event)
+        elif isinstance(event, GroupEvent):
+            topics[event.group] = set()
+        elif isinstance(event, GroupGone):
+            topics.pop(event.group, None)
+        elif isinstance(event, TopicEvent) and event.group in topics:
+            topics[event.group].add(event.topic)
+    since: dict[int, int] = {}
+    for event in events:
+        if isinstance(event, ClusterTopicEvent):
+            _recall_topic(told, event)
+        elif isinstance(event, GroupEvent):
+            topics[event.group] = set()
+            if event.held_since is not None:
+                since[event.log_partition] = event.held_since
+        elif isinstance(event, TopicEvent):
+            topics.setdefault(event.group, set()).add(event.topic)
+        elif isinstance(event, GroupGone):
+            topics.pop(event.group, None)
+    recalled = {group: frozenset(names) for group, names in topics.items()}
+    return Memory(
+        recalled,
+        recalled_holds(closed, since),
+        turns=TopicTurns(told=told),
+        source=closed.source,
+        brokers=closed.brokers,
+    )
+
+
+def _recall_topic(told: dict[str, int], event: ClusterTopicEvent) -> None:
+    if event.gone is None:
+        told[event.topic] = event.time
+    else:
+        told.pop(event.topic, None)
