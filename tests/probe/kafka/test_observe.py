@@ -1,85 +1,21 @@
-"""The events of a round, given its observations, without Kafka."""
+"""The events of a round's groups, given its observations, without Kafka."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-import pytest
-
 from streaming.config import Filters
 from streaming.events import (
-    MOST_READERS,
-    ClusterTopicEvent,
-    Event,
     GroupEvent,
     GroupGone,
-    LogHold,
-    RoundClosed,
     TopicEvent,
     UnreadTimestamp,
 )
 from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.kafka.holds import (
-    HELD_ROUNDS,
-    BlockedPartition,
-    BlockingProducer,
-    advance_holds,
-    reported_holds,
-    with_holders,
-)
-from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup, RoundHead, Topic
-from streaming.probe.kafka.memory import Memory, memory_after, recall, topics_of_groups
-from streaming.probe.kafka.observe import round_events
-from streaming.probe.kafka.topic_events import cluster_topic_events
-from streaming.probe.kafka.turns import AskedTopics, ClusterTopic
-
-ALL = Filters()
-LOG = (10, 20, 30)
-
-MakeHead = Callable[..., RoundHead]
-
-
-@pytest.fixture
-def make_head() -> MakeHead:
-    def make(
-        number: int = 7, time: int = 1_000, holds: tuple[BlockedPartition | None, ...] = (None, None, None)
-    ) -> RoundHead:
-        return RoundHead("prod", "kafka-id", number, time, LOG, holds)
-
-    return make
-
-
-def classic(group: str, state: str = "Stable") -> ListedGroup:
-    return ListedGroup(group, 1, state, "consumer", "classic")
-
-
-def look_at(topics: dict[str, Topic], **groups: tuple[str, ...]) -> GroupsSeen:
-    return GroupsSeen({name: classic(name) for name in groups}, groups, {}, topics)
-
-
-def events_of(head: RoundHead, look: GroupsSeen, memory: Memory, filters: Filters = ALL) -> list[tuple[str, Event]]:
-    return round_events(head, look, memory, memory_after(head, look, memory), filters, period_ms=600_000)
-
-
-def test_a_group_has_the_topics_it_subscribes_to_and_those_it_committed_for() -> None:
-    described = {"g": Description("Stable", "consumer", frozenset({"orders"}), complete=True)}
-    found = topics_of_groups(["g"], described, {"g": frozenset({"old"})}, Memory({"g": frozenset({"older"})}), ALL)
-    assert found == {"g": ("old", "orders")}
-
-
-def test_a_rebalance_does_not_make_topics_vanish() -> None:
-    described = {"g": Description("PreparingRebalance", "consumer", frozenset(), complete=False)}
-    found = topics_of_groups(["g"], described, {}, Memory({"g": frozenset({"orders"})}), ALL)
-    assert found == {"g": ("orders",)}
-
-
-def test_ignored_topics_are_not_reported() -> None:
-    found = topics_of_groups(
-        ["g"], {}, {"g": frozenset({"a", "b", "audit-1"})}, Memory(), Filters(ignore_topics=("/^audit/", "b"))
-    )
-    assert found == {"g": ("a",)}
+from streaming.probe.kafka.look import Description, GroupsSeen, Topic
+from streaming.probe.kafka.memory import Memory, memory_after
+from tests.probe.kafka.build import MakeHead, classic, events_of, look_at
 
 
 def test_a_group_comes_before_its_topics_and_says_how_many_follow(make_head: MakeHead) -> None:
@@ -143,71 +79,6 @@ def test_a_group_is_gone_once(make_head: MakeHead) -> None:
     assert events_of(make_head(8), look_at({}), memory) == []
 
 
-def test_an_offset_that_stands_still_below_the_end_is_held_after_more_than_three_rounds(make_head: MakeHead) -> None:
-    holds: tuple[BlockedPartition | None, ...] = ()
-    said = []
-    for number in range(1, HELD_ROUNDS + 3):
-        holds = advance_holds(holds, (10, 15, 30), (10, 20, 30), number * 100)
-        [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
-        assert isinstance(event, GroupEvent)
-        said.append(event.held_since)
-    assert said == [None, None, None, 100, 100]
-
-
-def test_transactions_back_to_back_are_no_hold() -> None:
-    holds: tuple[BlockedPartition | None, ...] = ()
-    for number in range(10):
-        holds = advance_holds(holds, (number,), (number + 5,), number)
-    assert holds == (BlockedPartition(9, 9, 1),)
-
-
-def test_a_hold_ends_when_the_log_is_readable_to_its_end() -> None:
-    assert advance_holds((BlockedPartition(10, 100, 9),), (20,), (20,), 500) == (None,)
-
-
-def test_commits_between_the_two_questions_are_no_hold() -> None:
-    assert advance_holds((), (25,), (20,), 500) == (None,)
-
-
-def test_a_log_that_got_more_partitions_is_followed() -> None:
-    assert advance_holds((BlockedPartition(1, 5, 1),), (1, 7), (2, 7), 9) == (BlockedPartition(1, 5, 2), None)
-
-
-def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) -> None:
-    head = make_head(holds=(None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None))
-    look = look_at({"a": Topic(1, None, (5,), (4,), (0,))}, g=("a",), h=())
-    events = [event for _, event in events_of(head, look, Memory())]
-    closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3)
-    recalled = recall(closed, events)
-    assert recalled.topics == memory_after(head, look, Memory()).topics == {"g": {"a"}, "h": set()}
-    assert recalled.holds == (None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None)
-
-
-def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head: MakeHead) -> None:
-    young, old = BlockedPartition(10, 900, 1), BlockedPartition(20, 300, HELD_ROUNDS + 1)
-    holds = with_holders((young, old, None), {1: BlockingProducer(4001, "payments-3")})
-    [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
-    assert isinstance(event, GroupEvent)
-    assert (event.held_since, event.held_by_producer, event.held_by) == (300, 4001, "payments-3")
-    told = reported_holds(holds, [1, 1, 2])
-    assert told == (LogHold(1, 300, 2, 4001, "payments-3"),)
-    # It is known from then on, also to a restarted probe.
-    assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == BlockedPartition(
-        20, 300, 5, BlockingProducer(4001, "payments-3")
-    )
-    closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (11, 25, 30), {}, 0, 0, holds=told)
-    assert recall(closed, []).holds == (
-        BlockedPartition(10, 1_000, 1),
-        BlockedPartition(20, 300, 4, BlockingProducer(4001, "payments-3")),
-        None,
-    )
-
-
-def test_a_restarted_probe_counts_a_young_hold_from_the_last_round() -> None:
-    closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, (10,), (12,), {}, 0, 0)
-    assert recall(closed, []).holds == (BlockedPartition(10, 1_000, 1),)
-
-
 def test_timestamps_of_unread_records_are_told_when_they_are_news_and_once_in_a_period(make_head: MakeHead) -> None:
     topics = {"a": Topic(1, "id-a", (5,), (5,), (0,))}
     first = {"g": {"a": (UnreadTimestamp(0, 2, 1_000, -1, own=True),)}}
@@ -241,48 +112,3 @@ def test_an_idle_group_is_reported_anew_when_its_timestamps_are_found(make_head:
         memory = memory_after(head, look, memory)
     # When it is found, and when the group is idle again.
     assert reported == [30, 30 + IDLE_ROUNDS]
-
-
-def told_of(
-    make_head: MakeHead, look: GroupsSeen, memory: Memory | None = None, hidden: str | None = None
-) -> ClusterTopicEvent:
-    asked = AskedTopics({"a": ClusterTopic(end=(1,), start=(0,), leaders=(1,))}, hidden=hidden)
-    ((key, event),) = cluster_topic_events(make_head(0, 0), asked, {}, look, memory or Memory())
-    assert key == event.topic == "a"
-    return event
-
-
-def test_a_topic_of_the_cluster_names_the_first_of_its_readers(make_head: MakeHead) -> None:
-    look = look_at({}, **{f"g{number:02}": ("a",) for number in range(MOST_READERS + 5)}, other=("b",))
-    event = told_of(make_head, look)
-    assert (event.groups, event.readers) == (MOST_READERS + 5, tuple(f"g{number:02}" for number in range(MOST_READERS)))
-
-
-def test_readers_may_be_hidden_where_the_topics_of_a_group_are_not_known(make_head: MakeHead) -> None:
-    look = replace(look_at({}, g=("b",)), groups={"g": classic("g", "Empty")})
-    known = replace(look, committed={"g": 1})
-    assert told_of(make_head, known).hidden is None
-    assert told_of(make_head, known, hidden="filtered").hidden == "filtered"
-    assert told_of(make_head, look).hidden == "undescribed"
-    share = replace(classic("g"), group_type="share")
-    assert told_of(make_head, replace(known, groups={"g": share})).hidden == "share_groups"
-
-
-@pytest.mark.parametrize(
-    ("state", "complete", "remembered", "hidden"),
-    [
-        ("Stable", True, False, None),
-        ("Stable", False, True, "undescribed"),
-        ("PreparingRebalance", False, True, None),
-        ("PreparingRebalance", False, False, "undescribed"),
-    ],
-)
-def test_a_rebalance_hides_readers_only_of_a_group_that_was_not_there_before(
-    make_head: MakeHead, state: str, complete: bool, remembered: bool, hidden: str | None
-) -> None:
-    description = Description(state, "consumer", frozenset({"b"}), complete)
-    look = replace(
-        look_at({}, g=("b",)), groups={"g": classic("g", state)}, descriptions={"g": description}, committed={"g": 1}
-    )
-    memory = Memory({"g": frozenset({"b"})} if remembered else {})
-    assert told_of(make_head, look, memory).hidden == hidden
