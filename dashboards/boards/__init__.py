@@ -1,13 +1,4 @@
-"""The page that `evenkeel serve` shows: one module, one template and its queries per board.
+"""The boards of the page: one module, one template and its queries each.
 
-`every.py` lists the boards. Beside them stands what they share: addresses, assets, markup, the site itself. What
-several boards show is in `parts/`.
+`every.py` lists them. What several boards show is in `parts/`, what all of them stand on in `dashboards/page/`.
 """
-
-from __future__ import annotations
-
-from dashboards.boards.address import segments
-from dashboards.boards.assets import Asset, assets
-from dashboards.boards.site import RenderedPage, Site
-
-__all__ = ["Asset", "RenderedPage", "Site", "assets", "segments"]

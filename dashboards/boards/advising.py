@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import chips, cluster_chips
 from dashboards.format import Row
+from dashboards.page.board import Board, View
 
 __all__ = ["BOARD", "saving"]
 

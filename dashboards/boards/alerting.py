@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.parts.alert_rows import attempts, history, owed, severity_of, states, targets
 from dashboards.boards.parts.chips import chips, cluster_chips
 from dashboards.boards.parts.notes import muted_rows, mutes
 from dashboards.boards.parts.past import ranges, within
-from dashboards.boards.rules import RuleText
 from dashboards.format import Row
+from dashboards.page.board import Board, NotThereError, View
+from dashboards.page.rules import RuleText
 from dashboards.spans import RANGES
 
 __all__ = ["ALERTS", "RULE"]

@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import HEALTH, Board, View
 from dashboards.boards.parts.status import silent
 from dashboards.format import Row
+from dashboards.page.board import HEALTH, Board, View
 from streaming.terminal import age
 
 __all__ = ["BOARD", "missing"]

@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import cluster_chips, owner_chips
 from dashboards.boards.parts.past import ranges, within
 from dashboards.format import Row
+from dashboards.page.board import Board, View
 from dashboards.spans import RANGES, Range
 
 __all__ = ["BOARD", "CostSource", "by_group", "source_of", "sums"]

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboards import format as words
-from dashboards.boards.address import WrongAddressError
-from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.group import members_of, topic_link
 from dashboards.boards.parts.decisions import decision_rows, unassigned
 from dashboards.boards.parts.owners import owners
 from dashboards.boards.parts.strategies import strategies
 from dashboards.format import Row
+from dashboards.page.address import WrongAddressError
+from dashboards.page.board import Board, NotThereError, View
 from streaming.explain import verdict_in_words
 
 __all__ = ["BOARD", "as_decided"]

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import chips, cluster_chips, owner_chips
 from dashboards.boards.parts.past import ranges, within
 from dashboards.charts.measures import count_plot, step_of
 from dashboards.format import Row
+from dashboards.page.board import Board, View
 from dashboards.spans import RANGES
 
 __all__ = ["BOARD", "drifted_groups", "libraries", "mismatches", "reasons"]

@@ -22,7 +22,7 @@ from dashboards.boards import (
     topic,
     topics,
 )
-from dashboards.boards.board import Board
+from dashboards.page.board import Board
 
 __all__ = ["BOARDS"]
 

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.alerts import firing
-from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.overview import behind
 from dashboards.boards.parts.broker_lists import broker_lists
 from dashboards.boards.parts.decisions import decision_rows
+from dashboards.boards.parts.firing import firing
 from dashboards.boards.parts.owners import owners
 from dashboards.boards.parts.past import in_memory, ranges
 from dashboards.boards.parts.strategies import strategies
@@ -19,6 +18,7 @@ from dashboards.boards.parts.timeline import decided, timeline
 from dashboards.charts.plots import Heard, history_plot, lag_plot
 from dashboards.format import Row
 from dashboards.lake import since
+from dashboards.page.board import Board, NotThereError, View
 from dashboards.spans import LIVE, RANGES, Range
 
 __all__ = ["BOARD", "found_group", "members_of", "topic_link"]

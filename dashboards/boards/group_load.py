@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.group import found_group
 from dashboards.boards.load import could_be, headroom, hot, judged, whole_hours
 from dashboards.boards.parts.past import in_memory, ranges
@@ -15,6 +14,7 @@ from dashboards.charts.measures import held, measure_plot
 from dashboards.charts.plots import Heard
 from dashboards.charts.steps import floor
 from dashboards.format import Row
+from dashboards.page.board import Board, NotThereError, View
 from dashboards.spans import LIVE, RANGES, Range
 
 __all__ = ["BOARD", "by_member", "by_partition", "by_topic", "history_series"]

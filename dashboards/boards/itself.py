@@ -10,11 +10,11 @@ from statistics import median
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.archive import Signs
-from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import cluster_chips
 from dashboards.boards.parts.status import silent
 from dashboards.format import Row
+from dashboards.page.archive import Signs
+from dashboards.page.board import Board, View
 from streaming.catalog import Contents
 from streaming.tables import WrittenFile
 from streaming.terminal import age

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from dashboards.boards.board import Board, View
 from dashboards.boards.group import found_group
 from dashboards.boards.parts.past import in_memory, ranges
 from dashboards.charts.heat import LEVELS, HeatRow, lines_of_hours, lines_of_rows, map_plot, valued
 from dashboards.charts.steps import Steps, floor, hours_of, minutes_of
 from dashboards.format import Row
+from dashboards.page.board import Board, View
 from dashboards.spans import RANGES, Range
 
 __all__ = ["BOARD"]

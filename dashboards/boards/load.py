@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import chips, cluster_chips, owner_chips
 from dashboards.boards.parts.past import ranges
 from dashboards.format import Row
+from dashboards.page.board import Board, View
 from dashboards.spans import LIVE, RANGES, Range
 
 __all__ = ["BOARD", "HOT", "could_be", "headroom", "hot", "judged", "whole_hours"]

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.alerts import firing
-from dashboards.boards.board import HEALTH, Board, View
 from dashboards.boards.parts.decisions import decision_rows
+from dashboards.boards.parts.firing import firing
 from dashboards.format import Row
+from dashboards.page.board import HEALTH, Board, View
 
 __all__ = ["BOARD", "pattern_of"]
 

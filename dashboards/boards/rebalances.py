@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import Board, View
 from dashboards.boards.parts.chips import cluster_chips, owner_chips
 from dashboards.boards.parts.decisions import decision_rows
 from dashboards.boards.parts.past import ranges
 from dashboards.boards.parts.timeline import SpanDecisions, decided, of_owner, of_verdict, timeline
 from dashboards.format import Row
+from dashboards.page.board import Board, View
 from dashboards.spans import RANGES
 
 __all__ = ["BOARD"]

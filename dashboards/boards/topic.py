@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import HEALTH, Board, NotThereError, View
 from dashboards.boards.itself import size
 from dashboards.boards.parts.past import ranges, whole_minutes
 from dashboards.boards.topics import produced_why, reading_of, unread_why
 from dashboards.charts.measures import measure_plot
 from dashboards.format import Row
+from dashboards.page.board import HEALTH, Board, NotThereError, View
 from dashboards.spans import RANGES, Range
 
 __all__ = ["BOARD"]

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import WrongAddressError
-from dashboards.boards.board import Board, View
 from dashboards.boards.itself import size
 from dashboards.boards.parts.chips import chips, cluster_chips
 from dashboards.format import Row
+from dashboards.page.address import WrongAddressError
+from dashboards.page.board import Board, View
 
 __all__ = ["BOARD", "NOBODY", "READ", "UNKNOWN", "produced_why", "reading_of", "unread_why"]
 

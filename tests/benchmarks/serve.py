@@ -23,7 +23,7 @@ from statistics import median
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-from dashboards.boards.assets import assets
+from dashboards.page.assets import assets
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 from tests.ports import free_port

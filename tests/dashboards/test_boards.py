@@ -15,8 +15,8 @@ from dashboards.boards.cost import source_of, sums
 from dashboards.boards.decision import as_decided
 from dashboards.boards.itself import alerter, delay, maintained, pace, size
 from dashboards.boards.parts.alert_rows import lasted
-from dashboards.boards.rules import rules_of
 from dashboards.format import DASH, Clock, reasons
+from dashboards.page.rules import rules_of
 from dashboards.spans import Range
 from streaming.exceptions import SetupError
 from streaming.tables import WrittenFile

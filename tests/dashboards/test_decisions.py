@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.boards.address import Address
-from dashboards.boards.archive import Archive
-from dashboards.boards.board import View
 from dashboards.boards.parts.decisions import decision_rows
 from dashboards.format import DASH
 from dashboards.lake import PageLake
+from dashboards.page.address import Address
+from dashboards.page.archive import Archive
+from dashboards.page.board import View
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DECISION = {

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboards.boards.markup import plain, said
 from dashboards.format import (
     DASH,
     Clock,
@@ -19,6 +18,7 @@ from dashboards.format import (
     seconds,
     visible,
 )
+from dashboards.page.markup import plain, said
 from dashboards.query import queries
 
 NOW = datetime(2026, 11, 21, 14, 30, tzinfo=UTC)

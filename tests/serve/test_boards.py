@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboards.boards.parts import past
-from dashboards.boards.rules import RulesFile
 from dashboards.format import DASH
+from dashboards.page.rules import RulesFile
 from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import View
 from dashboards.format import Clock, Row
+from dashboards.page.board import View
 from streaming.terminal import age
 
 __all__ = ["attempts", "history", "lasted", "owed", "severity_of", "states", "targets"]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dashboards.boards.board import View
+from dashboards.page.board import View
 
 __all__ = ["chips", "cluster_chips", "owner_chips"]
 

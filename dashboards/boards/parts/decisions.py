@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.board import View
 from dashboards.format import Row
+from dashboards.page.board import View
 
 __all__ = ["decision_rows", "unassigned"]
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from dashboards.boards.board import View
 from dashboards.boards.parts.past import whole_minutes
 from dashboards.format import Row
+from dashboards.page.board import View
 from streaming.notes import Mute, muting
 from streaming.terminal import age
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-from dashboards.boards.board import View
 from dashboards.format import Row
+from dashboards.page.board import View
 from dashboards.spans import Range
 
 __all__ = ["decisions_within", "in_memory", "left_out", "ranges", "whole_minutes", "within"]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from dashboards.boards.board import View
 from dashboards.format import visible
 from dashboards.lake import PageLake
+from dashboards.page.board import View
 from streaming.terminal import age
 
 __all__ = ["silent", "status"]

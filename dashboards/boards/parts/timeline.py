@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from dashboards.boards.board import View
 from dashboards.boards.parts.past import decisions_within, left_out, within
 from dashboards.charts.plots import rebalance_plot, step_plot
 from dashboards.charts.steps import steps_of
 from dashboards.format import Row
+from dashboards.page.board import View
 from dashboards.spans import Range
 
 __all__ = ["SpanDecisions", "decided", "of_owner", "of_verdict", "timeline"]

@@ -14,8 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dashboards import format as words
-from dashboards.boards.board import HEALTH
 from dashboards.charts.tables import table_of
+from dashboards.page.board import HEALTH
 from streaming.terminal import age
 
 __all__ = ["plain", "render", "said"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dashboards.boards.board import View
 from dashboards.boards.parts.notes import muted_rows
+from dashboards.page.board import View
 
 __all__ = ["firing"]
 

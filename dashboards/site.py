@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.address import Address, WrongAddressError
-from dashboards.boards.archive import Archive
-from dashboards.boards.assets import asset
-from dashboards.boards.board import Board, NotThereError, View
 from dashboards.boards.every import BOARDS
 from dashboards.boards.itself import MOST_ROUNDS, alerter
-from dashboards.boards.markup import render
 from dashboards.boards.parts.notes import marks
 from dashboards.boards.parts.status import silent, status
-from dashboards.boards.rules import RulesFile
 from dashboards.lake import PageLake
+from dashboards.page.address import Address, WrongAddressError
+from dashboards.page.archive import Archive
+from dashboards.page.assets import asset
+from dashboards.page.board import Board, NotThereError, View
+from dashboards.page.markup import render
+from dashboards.page.rules import RulesFile
 from streaming.config import Owner
 from streaming.exceptions import EvenkeelError
 

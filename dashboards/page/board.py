@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from dashboards.boards.address import Address
-from dashboards.boards.archive import Archive
-from dashboards.boards.rules import RulesFile
 from dashboards.format import Clock, Row
 from dashboards.lake import PageLake, since
+from dashboards.page.address import Address
+from dashboards.page.archive import Archive
+from dashboards.page.rules import RulesFile
 from dashboards.spans import LIVE
 from streaming.config import Owner, owner_of
 
