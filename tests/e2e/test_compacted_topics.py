@@ -106,7 +106,7 @@ def _lag_facts(row: LagRow) -> tuple[object, ...]:
 
 @settings(deadline=None, max_examples=8)
 @given(st.data())
-def test_whoever_starts_late_sees_the_same_present_and_claims_nothing_else_of_the_past(data: st.DataObject) -> None:
+def test_a_job_that_starts_late_sees_the_same_present_and_claims_nothing_else_of_the_past(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
     topics.compact_log(data.draw(cleanings(topics)), tombstones=data.draw(st.booleans()))
     if data.draw(st.booleans()):
@@ -119,7 +119,7 @@ def test_whoever_starts_late_sees_the_same_present_and_claims_nothing_else_of_th
 
 @settings(deadline=None, max_examples=8)
 @given(st.data())
-def test_whoever_comes_back_sees_the_same_present_and_claims_nothing_else_of_the_past(data: st.DataObject) -> None:
+def test_a_job_that_comes_back_sees_the_same_present_and_claims_nothing_else_of_the_past(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
     resumed = job_on(topics, data.draw(st.integers(1, 60)))
     resumed.run(data.draw(st.integers(1, ROUNDS - 1)))

@@ -38,11 +38,11 @@ def test_the_cleaner_has_left_a_part_of_the_log(started: LateStart) -> None:
     assert 0 < started.after < started.before / 3
 
 
-def test_whoever_comes_back_after_the_log_was_compacted_sees_the_same_present(started: LateStart) -> None:
+def test_a_job_that_comes_back_after_the_log_was_compacted_sees_the_same_present(started: LateStart) -> None:
     assert present(started.resumed) == present(started.truth)
 
 
-def test_whoever_starts_late_sees_the_same_present(started: LateStart) -> None:
+def test_a_job_that_starts_late_sees_the_same_present(started: LateStart) -> None:
     assert present(started.late) == present(started.truth)
 
 

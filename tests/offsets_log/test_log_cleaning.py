@@ -65,7 +65,7 @@ def test_a_second_stretch_is_told_beside_the_first() -> None:
     assert found(stretches) == {"a": [Compacted(0, 2), Compacted(3, 5)]}
 
 
-def test_where_a_stretch_ends_is_told_for_whoever_reads_a_part_of_it() -> None:
+def test_a_part_of_a_stretch_has_the_end_of_the_stretch() -> None:
     records = ((10, A), (11, B), (12, OTHER_OF_A), (13, A), (14, C))
     whole = CompactedStretches()
     whole.missing(5, 9)

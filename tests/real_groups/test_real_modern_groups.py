@@ -295,7 +295,7 @@ def test_a_streams_group_has_the_lag_and_tasks_of_the_broker_and_no_verdict(
 @pytest.mark.soak
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("protocols", [("consumer",), ("classic", "consumer")])
-def test_whoever_joins_and_leaves_owners_are_the_broker_s_and_nothing_drifts(
+def test_while_members_join_and_leave_owners_are_the_broker_s_and_nothing_drifts(
     bootstrap: str, unique: str, java: JavaMembers, protocols: tuple[str, ...]
 ) -> None:
     chance = random.Random(unique)

@@ -101,7 +101,7 @@ def topic_of(
         name: The topic.
         places: Its partitions, as the brokers' metadata have them.
         racks: Some broker has a rack.
-        offsets: By kind, topic and partition; -1 is told where one is missing.
+        offsets: By kind, topic and partition; -1 where one is missing.
         retention: How long its records are kept, as far as it was asked for.
     """
 

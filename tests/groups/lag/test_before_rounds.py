@@ -69,7 +69,7 @@ def test_of_timestamps_of_producers_the_largest_up_to_a_record_bounds_it_from_ab
     assert bounds(life) == (None, BACK + MINUTE - 1, "timestamps", "before_rounds")
 
 
-def test_a_record_that_was_found_has_its_own_timestamp_whoever_gave_it() -> None:
+def test_a_record_that_was_found_has_its_own_timestamp_no_matter_who_gave_it() -> None:
     for kept, method in ((APPENDED, "append_time"), (CREATED, "timestamps"), (None, "timestamps")):
         life = behind()
         see(life, 20, UnreadTimestamp(40, BACK, -1, True), retention=kept)

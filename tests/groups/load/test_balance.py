@@ -45,7 +45,7 @@ def test_a_hot_member_has_two_busy_partitions_that_another_assignment_would_part
     assert told(life) == (18 / 10 - 1, 0.0, 0.0, [])
 
 
-def test_a_hot_partition_is_more_than_a_fair_share_whoever_has_it() -> None:
+def test_a_hot_partition_is_more_than_a_fair_share_no_matter_who_has_it() -> None:
     life = after_a_window({"x": [16, 2, 2]}, {"x": (0,)}, {"x": (1, 2)})
     assert told(life) == (pytest.approx(0.6), pytest.approx(0.6), pytest.approx(0.6), [(0, 16.0)])
     assert life.rows.group_health[-1].hot_partitions == (HotPartition("x", 0, 16.0),)

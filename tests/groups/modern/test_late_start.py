@@ -119,7 +119,7 @@ def assert_nothing_is_made_up(group: Coordinator, rows: Rows) -> None:
 
 @settings(deadline=None, max_examples=examples(60))
 @given(lives(), st.data())
-def test_whoever_starts_late_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
+def test_a_job_that_starts_late_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
     end = len(settled(group).log)
     rounds = {*data.draw(st.lists(st.integers(1, end), max_size=4)), end}
     cuts = sorted({0, *data.draw(st.lists(st.integers(0, end - 1), max_size=3))})
@@ -148,7 +148,7 @@ def test_a_group_keeps_the_incarnation_that_the_tables_know(group: Coordinator) 
 
 @settings(deadline=None, max_examples=examples(60))
 @given(lives(), st.data())
-def test_whoever_comes_back_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
+def test_a_job_that_comes_back_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
     end = len(settled(group).log)
     rounds = {*data.draw(st.lists(st.integers(1, end), max_size=4)), end}
     down = data.draw(st.integers(1, end - 1))

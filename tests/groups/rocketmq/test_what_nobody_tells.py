@@ -27,7 +27,7 @@ def test_members_are_not_gone_while_no_broker_answers() -> None:
     assert kinds(world) == []
 
 
-def test_a_member_that_an_answering_broker_has_taken_off_its_list_is_gone_whoever_else_is_silent() -> None:
+def test_a_member_that_an_answering_broker_has_taken_off_its_list_is_gone_no_matter_who_else_is_silent() -> None:
     world = three()
     world.leave(C)
     world.lists["broker-b"] = None
