@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from streaming.alerts.commands import check_settings, main, open_targets, print_preview, send_test
-from streaming.alerts.conditions import Conditions
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.feed import Chunk, Feed, FeedRound
-from streaming.alerts.firing import FIRING, PENDING, FiringState, Transition, passed_ms, step
 from streaming.alerts.first_start import accept
+from streaming.alerts.judging.conditions import Conditions
+from streaming.alerts.judging.feed import Chunk, Feed, FeedRound
+from streaming.alerts.judging.firing import FIRING, PENDING, FiringState, Transition, passed_ms, step
+from streaming.alerts.judging.standing import COLUMNS as STANDING_COLUMNS
+from streaming.alerts.judging.standing import Standing
 from streaming.alerts.rules.expressions import connect_for_many_rows
 from streaming.alerts.rules.rules import LOSES_DATA, TIME_BEHIND, Rule, load_rules
 from streaming.alerts.run import Alerter
-from streaming.alerts.standing import COLUMNS as STANDING_COLUMNS
-from streaming.alerts.standing import Standing
 
 __all__ = [
     "FIRING",

@@ -8,7 +8,7 @@ two alerters that decide at the same time cannot both succeed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,8 +16,9 @@ from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.delivery.wording import NOTHING, Circumstances
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.firing import CLOSED, PENDING, Active, AlertKey, Subject, Transition
 from streaming.alerts.first_start import FirstStart, FirstStartIds
+from streaming.alerts.judging.evaluation import Remembered
+from streaming.alerts.judging.firing import CLOSED, PENDING, Active, Subject, Transition
 from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import EVENTS
 from streaming.tables import (
@@ -33,21 +34,6 @@ from streaming.tables import (
     table_named,
 )
 from streaming.times import DAY_MS
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """Earlier decisions, as the tables have them.
-
-    Attributes:
-        round: The round up to which everything is decided; None when nothing ever was.
-        active: Alerts that are pending or firing.
-        versions: By table of events, the version up to which it was judged.
-    """
-
-    round: int | None
-    active: Mapping[AlertKey, Active]
-    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

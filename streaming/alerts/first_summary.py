@@ -10,7 +10,7 @@ from typing import Final
 from apprise import NotifyType
 
 from streaming.alerts.delivery.messages import Message
-from streaming.alerts.firing import FIRING, Active, AlertKey
+from streaming.alerts.judging.firing import FIRING, Active, AlertKey
 from streaming.alerts.rules.rules import SEVERITIES, Rule
 from streaming.times import DAY_MS
 

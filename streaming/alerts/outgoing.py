@@ -18,10 +18,10 @@ from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.resending import Sender
 from streaming.alerts.delivery.wording import Wording
-from streaming.alerts.firing import Active, AlertKey
 from streaming.alerts.first_start import FirstStart
 from streaming.alerts.first_summary import KIND as SUMMARY
 from streaming.alerts.first_summary import key_of, reminder_of, summary_of
+from streaming.alerts.judging.firing import Active, AlertKey
 from streaming.alerts.reports import KIND as REPORT
 from streaming.alerts.reports import due, report_of
 from streaming.alerts.routing.routes import Routing

@@ -11,7 +11,7 @@ from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.alertmanager import AlertmanagerTarget
 from streaming.alerts.delivery.messages import Message, message_of
 from streaming.alerts.delivery.targets import DeliveryTarget
-from streaming.alerts.firing import FIRING
+from streaming.alerts.judging.firing import FIRING
 from streaming.alerts.outgoing import wording_of
 from streaming.alerts.routing.routes import Routing
 from streaming.alerts.rules.rules import Rule

@@ -16,7 +16,7 @@ from apprise import NotifyType
 from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import Message
 from streaming.alerts.delivery.wording import Wording
-from streaming.alerts.firing import FIRING
+from streaming.alerts.judging.firing import FIRING
 from streaming.alerts.routing.hours import latest
 from streaming.alerts.rules.rules import SEVERITIES
 from streaming.config import Report

@@ -8,7 +8,7 @@ from pathlib import Path
 from streaming.alerts.decisions import Decisions, _row
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import DELIVERED, Delivery
-from streaming.alerts.firing import FiringState, Observed, RuleRow, Subject, step
+from streaming.alerts.judging.firing import FiringState, Observed, RuleRow, Subject, step
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules, time_of
 

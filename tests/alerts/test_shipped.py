@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streaming.alerts.conditions import Conditions
-from streaming.alerts.feed import Chunk, FeedRound
+from streaming.alerts.judging.conditions import Conditions
+from streaming.alerts.judging.feed import Chunk, FeedRound
 from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES
 from streaming.tables import table_named

@@ -23,7 +23,7 @@ import requests
 
 from streaming.alerts.delivery.messages import Message
 from streaming.alerts.delivery.outcome import RECORDS, AttemptOutcome
-from streaming.alerts.firing import FIRING
+from streaming.alerts.judging.firing import FIRING
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
 

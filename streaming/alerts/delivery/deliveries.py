@@ -9,7 +9,7 @@ from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.items import DELIVERED, FAILED, HELD, Delivery, SentAlert
-from streaming.alerts.firing import FIRING
+from streaming.alerts.judging.firing import FIRING
 from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
 

@@ -16,7 +16,7 @@ from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message, digest_of, message_of
 from streaming.alerts.delivery.outcome import INCIDENTS, RECORDS
 from streaming.alerts.delivery.wording import PLAIN, Wording
-from streaming.alerts.firing import FIRING
+from streaming.alerts.judging.firing import FIRING
 from streaming.alerts.rules.rules import SEVERITIES
 
 

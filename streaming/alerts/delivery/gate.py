@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.firing import FIRING
+from streaming.alerts.judging.firing import FIRING
 from streaming.alerts.routing.routes import FIRST_START, HoldReason, Routing
 from streaming.notes import Mute
 

@@ -36,7 +36,7 @@ from streaming.alerts.delivery.outcome import AttemptOutcome
 from streaming.alerts.delivery.resending import Resender, Resending, Sender
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
-from streaming.alerts.firing import FIRING
+from streaming.alerts.judging.firing import FIRING
 from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)

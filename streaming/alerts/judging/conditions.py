@@ -15,8 +15,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from streaming.alerts.feed import Chunk, FeedRound
-from streaming.alerts.firing import AlertKey, Observed, RuleRow, Subject
+from streaming.alerts.judging.feed import Chunk, FeedRound
+from streaming.alerts.judging.firing import AlertKey, Observed, RuleRow, Subject
+from streaming.alerts.judging.standing import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST
+from streaming.alerts.judging.upkeep import Largest
 from streaming.alerts.rules.expressions import connect, fetched
 from streaming.alerts.rules.rules import (
     CLOCK_COLUMNS,
@@ -31,8 +33,6 @@ from streaming.alerts.rules.rules import (
     Rule,
 )
 from streaming.alerts.rules.templates import fill
-from streaming.alerts.standing import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST
-from streaming.alerts.upkeep import Largest
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""

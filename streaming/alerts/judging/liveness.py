@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.feed import FeedRound
+from streaming.alerts.judging.feed import FeedRound
 from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, table_named
 
 # Files tried for the newest round when all are new to us: nearly always the newest one has it.

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.firing import passed_ms
-from streaming.alerts.new_rows import WaitingRows, newest_first
+from streaming.alerts.judging.firing import passed_ms
+from streaming.alerts.judging.new_rows import WaitingRows, newest_first
+from streaming.alerts.judging.standing import COLUMNS, Standing
 from streaming.alerts.rules.expressions import fetched
-from streaming.alerts.standing import COLUMNS, Standing
 from streaming.tables import DataFile, in_memory, table_named
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.

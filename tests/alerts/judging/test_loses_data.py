@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streaming.alerts.conditions import Conditions
-from streaming.alerts.feed import Chunk, FeedRound
+from streaming.alerts.judging.conditions import Conditions
+from streaming.alerts.judging.feed import Chunk, FeedRound
+from streaming.alerts.judging.standing import AT, LOSES_AT_LEAST, LOSES_AT_MOST, Standing
 from streaming.alerts.rules.rules import RulesError, load_rules
-from streaming.alerts.standing import AT, LOSES_AT_LEAST, LOSES_AT_MOST, Standing
 from streaming.config import SHIPPED_RULES
 from streaming.tables import table_named
 from tests.alerts.build import INTERVAL, START, rules, time_of

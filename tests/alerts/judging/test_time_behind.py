@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from streaming.alerts import Alerter
-from streaming.alerts.feed import FeedRound
+from streaming.alerts.judging.feed import FeedRound
+from streaming.alerts.judging.standing import AT, AT_LEAST, AT_MOST, COLUMNS, Standing
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.standing import AT, AT_LEAST, AT_MOST, COLUMNS, Standing
 from streaming.config import Settings
 from streaming.tables import table_named
 from tests.alerts.build import INTERVAL, START, Writer, rules, time_of

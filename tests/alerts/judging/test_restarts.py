@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.decisions import Remembered
-from streaming.alerts.evaluation import Evaluation
-from streaming.alerts.feed import Chunk, FeedRound
-from streaming.alerts.firing import (
+from streaming.alerts.judging.evaluation import Evaluation, Remembered
+from streaming.alerts.judging.feed import Chunk, FeedRound
+from streaming.alerts.judging.firing import (
     CLOSED,
     PENDING,
     Active,

@@ -8,17 +8,41 @@ there to the decided one again, silently, and has the same state as if it had ne
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.conditions import ByClock, Conditions
-from streaming.alerts.decisions import Remembered
-from streaming.alerts.feed import Chunk, Feed, FeedRound
-from streaming.alerts.firing import FIRING, PENDING, Active, AlertKey, FiringState, Observed, RuleRow, Transition, step
-from streaming.alerts.new_rows import EventFeed
+from streaming.alerts.judging.conditions import ByClock, Conditions
+from streaming.alerts.judging.feed import Chunk, Feed, FeedRound
+from streaming.alerts.judging.firing import (
+    FIRING,
+    PENDING,
+    Active,
+    AlertKey,
+    FiringState,
+    Observed,
+    RuleRow,
+    Transition,
+    step,
+)
+from streaming.alerts.judging.new_rows import EventFeed
 from streaming.alerts.rules.rules import SILENT_S, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Earlier decisions, as the tables have them.
+
+    Attributes:
+        round: The round up to which everything is decided; None when nothing ever was.
+        active: Alerts that are pending or firing.
+        versions: By table of events, the version up to which it was judged.
+    """
+
+    round: int | None
+    active: Mapping[AlertKey, Active]
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 class Evaluation:

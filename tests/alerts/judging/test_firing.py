@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.firing import FiringState, Observed, RuleRow, Subject, Transition, step
+from streaming.alerts.judging.firing import FiringState, Observed, RuleRow, Subject, Transition, step
 from streaming.alerts.rules.rules import Rule
 from tests.alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
 

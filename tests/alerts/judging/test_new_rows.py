@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.alerts.new_rows import WaitingRows
+from streaming.alerts.judging.new_rows import WaitingRows
 from streaming.tables import LakeUnreadableError, table_named
 from tests.alerts.build import Writer
 
