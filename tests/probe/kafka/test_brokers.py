@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 
-from streaming.config import KafkaSettings, ProbeSettings, Settings
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
@@ -51,6 +51,7 @@ def pair_settings(pair: Pair, unique: str) -> Settings:
         probe=ProbeSettings(
             interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds", cluster_topics=False
         ),
+        filters=Filters(groups=(f"/^{unique}/",)),
     )
 
 
