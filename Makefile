@@ -19,7 +19,8 @@ help:
 	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests;"
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
 	@echo "              WORKERS=8 sets the number of processes (default 4)"
-	@echo "make test-all the same with ten times as much random input, then make soak and make mutants; takes a night"
+	@echo "make test-all the same in a random order, with ten times as much random input, then make soak and make mutants;"
+	@echo "              takes a night. (make test ORDER=--random-order-seed=N repeats an order that it printed.)"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (an hour or two); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     the codec with a million mutated records and a million random ones of eight releases, and"
@@ -43,7 +44,7 @@ test: setup
 	@$(PYTHON) conf/setup.py browser
 	@$(PYTHON) conf/setup.py store
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
-	$(BIN)/pytest $(IN_PARALLEL) -m "not soak" --durations=25; tests=$$?; \
+	$(BIN)/pytest $(IN_PARALLEL) $(ORDER) -m "not soak" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
 	if [ $$linted -ne 0 ]; then echo "make lint failed, see above"; fi; \
 	if [ $$tests -ne 0 ]; then echo "tests failed, see above"; fi; \
@@ -51,7 +52,7 @@ test: setup
 
 # One after the other: the long tests measure long runs, and two at once would disturb each other.
 test-all:
-	@CASES=20000 $(MAKE) --no-print-directory test
+	@CASES=20000 $(MAKE) --no-print-directory test ORDER=--random-order
 	@$(MAKE) --no-print-directory soak
 	@$(MAKE) --no-print-directory mutants
 
