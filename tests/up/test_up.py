@@ -311,13 +311,13 @@ def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
 
 
 def test_with_another_program_on_the_servers_port_the_rest_goes_on_and_nothing_outlives_a_kill(
-    life: _Life, installed: Installed, elsewhere: Path
+    life: _Life, installed: Installed, elsewhere: Path, tmp_path: Path
 ) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier connection may still be closing
         taken.bind(("127.0.0.1", life.page))
         taken.listen()
-        again = _Up(installed, elsewhere, life.up.lake.parent, life.port, life.page)
+        again = _Up(installed, elsewhere, tmp_path, life.port, life.page)
         try:
             again.until(lambda: "server cannot run: The server cannot listen on" in again.output, "the port was free")
             again.until(lambda: again.of("java", "SparkSubmit"), "there is no JVM")
