@@ -266,7 +266,10 @@ class EmbeddedBroker:
             time.sleep(_POLL_S)
 
     def _answers(self) -> bool:
-        """Whether the broker has joined its cluster: before that it accepts connections but refuses requests."""
+        """Whether the broker has joined its cluster: before that it accepts connections but refuses requests.
+
+        Not whether any broker answers: another one may have taken the port since it was found free.
+        """
         try:
             socket.create_connection((_HOST, self._port), 1).close()
             admin = KafkaAdminClient(
@@ -275,11 +278,17 @@ class EmbeddedBroker:
         except (OSError, KafkaError):
             return False
         try:
-            return bool(admin.describe_cluster()["brokers"])
+            found = admin.describe_cluster()
+            return bool(found["brokers"]) and found["cluster_id"] == self._own_cluster_id()
         except KafkaError:
             return False
         finally:
             admin.close()
+
+    def _own_cluster_id(self) -> str:
+        """The cluster's id, as its folder was formatted with it."""
+        lines = (self.folder / "data" / "meta.properties").read_text("utf-8").splitlines()
+        return next(line.removeprefix("cluster.id=") for line in lines if line.startswith("cluster.id="))
 
 
 def _escaped(value: str) -> str:

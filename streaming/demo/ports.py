@@ -12,6 +12,10 @@ _HOST = "127.0.0.1"
 _PORTS = (20_000, 32_000)
 """Below the ranges that Linux (32768 and up) and macOS (49152 and up) use for outgoing connections."""
 
+# Not the module's own functions: libraries of tests seed them alike in several processes, which would then draw the
+# same ports at the same time.
+_RANDOM = random.SystemRandom()
+
 
 def free_port(neighbours: int = 0) -> int:
     """A free port that no outgoing connection can take while its server restarts.
@@ -20,7 +24,7 @@ def free_port(neighbours: int = 0) -> int:
         neighbours: How many ports right below it must be free as well.
     """
     while True:
-        port = random.randint(*_PORTS)  # noqa: S311  (no secret)
+        port = _RANDOM.randint(*_PORTS)
         try:
             for needed in range(port - neighbours, port + 1):
                 check_port_is_free(needed)
