@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
@@ -28,8 +29,15 @@ pytestmark = pytest.mark.turn(2)
 
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """A broker that may be killed. The first test finds it without groups."""
+    """A broker that may be killed."""
     with EmbeddedBroker(tmp_path_factory.mktemp("own") / "broker") as broker:
+        yield broker
+
+
+@pytest.fixture
+def new_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """A broker that never had a group."""
+    with EmbeddedBroker(tmp_path / "broker") as broker:
         yield broker
 
 
@@ -54,15 +62,15 @@ def rounds_of(settings: Settings) -> list[RoundOpened | RoundClosed]:
 
 
 @pytest.mark.kafka
-def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(own_broker: EmbeddedBroker, unique: str) -> None:
-    settings = own_settings(own_broker, unique)
-    admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
+def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(new_broker: EmbeddedBroker, unique: str) -> None:
+    settings = own_settings(new_broker, unique)
+    admin = KafkaAdminClient(bootstrap_servers=new_broker.bootstrap)
     with Probe(settings) as probe:
         with pytest.raises(NoOffsetsLogError, match="has no topic __consumer_offsets yet"):
             probe.round()
         assert "__consumer_offsets" not in admin.list_topics()
         assert rounds_of(settings) == []
-        cluster = Cluster(own_broker.bootstrap, unique, admin)
+        cluster = Cluster(new_broker.bootstrap, unique, admin)
         group = cluster.commit("group", cluster.topic(), [1])
         closed = probe.round()
     admin.close()

@@ -229,11 +229,18 @@ def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(boot
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """A broker that may be killed, and that compacts at once."""
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker that compacts at once."""
     overrides = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
     with EmbeddedBroker(tmp_path_factory.mktemp("own"), overrides=overrides) as running:
         yield running
+
+
+@pytest.fixture
+def own(own_broker: EmbeddedBroker) -> EmbeddedBroker:
+    """A broker that runs, and that a test may kill."""
+    own_broker.start()
+    return own_broker
 
 
 def test_a_compacted_log_is_read_without_the_records_that_are_gone(own: EmbeddedBroker) -> None:
