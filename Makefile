@@ -7,6 +7,9 @@ BIN := .venv/bin
 WORKERS ?= 4
 IN_PARALLEL := -n $(WORKERS) --dist loadgroup
 
+# Options of pytest-random-order; only from the command line, because an environment may have an ORDER of its own.
+ORDER :=
+
 # The tests start some three hundred Python processes: each would compile our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -19,8 +22,8 @@ help:
 	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests;"
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
 	@echo "              WORKERS=8 sets the number of processes (default 4)"
-	@echo "make test-all the same in a random order, with ten times as much random input, then make soak and make mutants;"
-	@echo "              takes a night. (make test ORDER=--random-order-seed=N repeats an order that it printed.)"
+	@echo "make test-all the same in random order, with ten times as much random input, then make soak and make mutants;"
+	@echo "              takes a night. It prints a seed: make test ORDER=--random-order-seed=N repeats that order"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (an hour or two); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     the codec with a million mutated records and a million random ones of eight releases, and"

@@ -1,6 +1,6 @@
 """The page: an SQL file per panel (`queries/`), a module and a template per board (`boards/`, `templates/boards/`).
 
-`site.py` renders them, on what `page/` has for all. `lake.py` holds the rows that the queries read,
+`site.py` renders them, with what `page/` has for every board. `lake.py` holds the rows that the queries read,
 `format.py` has numbers, times and names as people read them.
 `streaming/serve/` answers the requests; its metrics and API read the same view of the lake.
 """

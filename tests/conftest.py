@@ -30,7 +30,7 @@ _skipped: list[str] = []
 _group_stack = ExitStack()
 
 
-@pytest.hookimpl(trylast=True)  # also where their order is random
+@pytest.hookimpl(trylast=True)  # after pytest-random-order has shuffled them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let the longest groups begin first if several processes share the tests."""
     if not hasattr(config, "workerinput"):

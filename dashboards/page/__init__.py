@@ -1,4 +1,4 @@
-"""What boards stand on: addresses and links, questions about the past, templates, assets, and what a board is.
+"""What every board is built on: addresses and links, questions about the past, templates, assets, and what a board is.
 
 Nothing here knows a single board; `dashboards/site.py` puts boards and page together.
 """

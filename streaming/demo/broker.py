@@ -266,9 +266,9 @@ class EmbeddedBroker:
             time.sleep(_POLL_S)
 
     def _answers(self) -> bool:
-        """Whether the broker has joined its cluster: before that it accepts connections but refuses requests.
+        """Whether this broker has joined its cluster: before that it accepts connections but refuses requests.
 
-        Not whether any broker answers: another one may have taken the port since it was found free.
+        The id of the cluster is compared, because another broker may have taken the port since it was found free.
         """
         try:
             socket.create_connection((_HOST, self._port), 1).close()
