@@ -105,6 +105,8 @@ class MadeLake:
         self._decided: dict[str, tuple[int, int]] = {}
         """Time and generation of the newest decision, by group."""
         self.end = end or datetime.now(UTC)
+        self.first_end = self.end
+        """The end that it was made with; `end` moves on with each `next_round`."""
         self.last = _FIRST_ROUND + rounds - 1
         tables: dict[str, list[list[Any]]] = {}
         for ago in range(rounds - 1, -1, -1):

@@ -13,11 +13,7 @@ from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import (
-    ACLOperation,
-    ACLResourcePatternType,
-    ResourceType,
-)
+from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
 from streaming.demo.java_tools import run_java
@@ -43,9 +39,6 @@ RIGHTS = (
     (ACLOperation.WRITE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
 )
 
-# (A pattern, unlike a name, needs the right for all groups.) Other tests leave groups on the same broker.
-BILLING = Filters(groups=("/^billing$/",))
-
 
 @pytest.fixture
 def secured(secured_broker: Secured) -> Iterator[Secured]:
@@ -63,15 +56,13 @@ def problems_become(settings: Settings, wanted: Callable[[list[str]], bool]) -> 
 
 
 @pytest.mark.kafka
-def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured, unique: str) -> None:
+def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) -> None:
     lines = re.findall(r"^    kafka-acls (.*)$", SECURITY.read_text("utf-8"), re.MULTILINE)
     assert len(lines) == 4
     for line in lines:
         arguments = shlex.split(line.replace("HOST:9092", secured.broker.bootstrap))
         run_java(["org.apache.kafka.tools.AclCommand", *arguments])
-    # (Topics of its own: a probe remembers the groups of the round before, which were another test's.)
-    topics = {"rounds_topic": f"evenkeel.{unique}-rounds", "events_topic": f"evenkeel.{unique}-events"}
-    settings = secured.settings(BILLING, **topics)
+    settings = secured.settings()
     assert problems_become(settings, lambda problems: not problems) == []
 
     with Probe(settings) as probe:
@@ -103,9 +94,7 @@ def test_with_a_bus_rights_to_read_are_enough_on_the_watched_cluster(
 ) -> None:
     secured.grant(*RIGHTS[:3])
     topics = {"rounds_topic": f"{unique}.rounds", "events_topic": f"{unique}.events"}
-    settings = secured.settings(BILLING, **topics).model_copy(
-        update={"bus": KafkaSettings(bootstrap_servers=bootstrap)}
-    )
+    settings = secured.settings(**topics).model_copy(update={"bus": KafkaSettings(bootstrap_servers=bootstrap)})
     assert problems_become(settings, lambda problems: not problems) == []
     with Probe(settings) as probe:
         assert probe.round().groups == 1
@@ -187,8 +176,7 @@ def test_rights_on_the_watched_names_only_are_enough(secured: Secured) -> None:
 @pytest.mark.kafka
 def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured: Secured) -> None:
     secured.grant(*RIGHTS)
-    topics = {"rounds_topic": "evenkeel.hidden-rounds", "events_topic": "evenkeel.hidden-events"}
-    settings = secured.settings(BILLING, **topics)
+    settings = secured.settings(rounds_topic="evenkeel.hidden-rounds", events_topic="evenkeel.hidden-events")
     problems_become(settings, lambda problems: not problems)
     with Probe(settings) as probe:
         assert probe.round().written == 2
@@ -261,17 +249,28 @@ def test_a_password_file_that_is_not_there_is_named(bootstrap: str, tmp_path: Pa
     assert str(tmp_path / "password") in str(problem)
 
 
-@pytest.mark.kafka
-def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secured: Secured) -> None:
-    secured.grant(*RIGHTS)
-    settings = secured.settings()
-    assert problems_become(settings, lambda problems: not problems) == []
-    consumer = LibrdkafkaConsumer({"bootstrap.servers": secured.broker.bootstrap, "group.id": "settling"})
-    producer = LibrdkafkaProducer({"bootstrap.servers": secured.broker.bootstrap, "transactional.id": "settler"})
+@pytest.fixture
+def settling(secured: Secured) -> Iterator[None]:
+    """A group whose commit is in an open transaction; it leaves nothing that other tests would see."""
+    servers = {"bootstrap.servers": secured.broker.bootstrap}
+    consumer = LibrdkafkaConsumer(servers | {"group.id": "settling"})
+    producer = LibrdkafkaProducer(servers | {"transactional.id": "settler"})
     producer.init_transactions(60)
     producer.begin_transaction()
     offsets = [LibrdkafkaPartition("orders", 0, 1)]
     producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 60)
+    yield
+    producer.abort_transaction(60)
+    consumer.close()
+    secured.admin.delete_groups(["settling"])
+
+
+@pytest.mark.kafka
+@pytest.mark.usefixtures("settling")
+def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secured: Secured) -> None:
+    secured.grant(*RIGHTS)
+    settings = secured.settings(rounds_topic="evenkeel.held-rounds", events_topic="evenkeel.held-events")
+    assert problems_become(settings, lambda problems: not problems) == []
     with Probe(settings) as probe:
         closed = [probe.round() for _ in range(HELD_ROUNDS + 1)][-1]
         assert closed.holds is not None
@@ -284,5 +283,3 @@ def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secure
         while hold.transactional_id is None and time.monotonic() < deadline:
             [hold] = probe.round().holds or ()
     assert hold.transactional_id == "settler"
-    producer.abort_transaction(60)
-    consumer.close()
