@@ -6,7 +6,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+
+import pytest
 
 from streaming.demo.broker import EmbeddedBroker
 
@@ -34,16 +35,16 @@ class Pair:
 
 
 @contextmanager
-def pair_of_brokers(first_folder: Path, second_folder: Path, shared: Mapping[str, str]) -> Iterator[Pair]:
-    """Start both; their node ids are 1 and 2.
+def pair_of_brokers(folders: pytest.TempPathFactory, shared: Mapping[str, str]) -> Iterator[Pair]:
+    """Start both; their node ids are 1 and 2, and each has all of the offsets log.
 
     Args:
-        first_folder: Folder of the first.
-        second_folder: Folder of the second.
+        folders: Where their folders are made.
         shared: Settings of both.
     """
-    first = Node(first_folder, heap="384m", overrides={**shared, "broker.rack": "a"})
-    second = Node(second_folder, heap="384m")
+    shared = {"offsets.topic.replication.factor": "2", **shared}
+    first = Node(folders.mktemp("first"), heap="384m", overrides={**shared, "broker.rack": "a"})
+    second = Node(folders.mktemp("second"), heap="384m")
     second._overrides |= {
         **shared,
         "broker.rack": "b",

@@ -12,19 +12,20 @@ _HOST = "127.0.0.1"
 _PORTS = (20_000, 32_000)
 """Below the ranges that Linux (32768 and up) and macOS (49152 and up) use for outgoing connections."""
 
-# Not the module's own functions: libraries of tests seed them alike in several processes, which would then draw the
-# same ports at the same time.
+# The system's random numbers, because test libraries (pytest-random-order, Hypothesis) seed Python's shared ones, and
+# with the same seed in every process: all of them would draw the same ports at the same time.
 _RANDOM = random.SystemRandom()
 
 
-def free_port(neighbours: int = 0) -> int:
+def free_port(neighbours: int = 0, within: tuple[int, int] = _PORTS) -> int:
     """A free port that no outgoing connection can take while its server restarts.
 
     Args:
         neighbours: How many ports right below it must be free as well.
+        within: The first and the last port to choose from.
     """
     while True:
-        port = _RANDOM.randint(*_PORTS)
+        port = _RANDOM.randint(*within)
         try:
             for needed in range(port - neighbours, port + 1):
                 check_port_is_free(needed)

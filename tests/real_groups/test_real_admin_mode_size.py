@@ -32,11 +32,10 @@ PREFERRED = 0  # election type on the wire (KIP-460)
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     shared = {
         "offsets.topic.num.partitions": "8",
-        "offsets.topic.replication.factor": "2",
         "default.replication.factor": "2",
         "group.initial.rebalance.delay.ms": "0",  # members join one after the other
     }
-    with pair_of_brokers(tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second"), shared) as running:
+    with pair_of_brokers(tmp_path_factory, shared) as running:
         yield running
 
 

@@ -30,11 +30,10 @@ GROUPS = int(os.environ.get("CAUSE_GROUPS", "28"))
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     shared = {
         "offsets.topic.num.partitions": str(LOG_PARTITIONS),
-        "offsets.topic.replication.factor": "2",
         "default.replication.factor": "2",
         "group.initial.rebalance.delay.ms": "0",
     }
-    with pair_of_brokers(tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second"), shared) as running:
+    with pair_of_brokers(tmp_path_factory, shared) as running:
         yield running
 
 

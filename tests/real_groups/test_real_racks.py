@@ -58,8 +58,8 @@ _OPEN = ("librdkafka reads freed memory", "the result depends on the order in wh
 
 @pytest.fixture
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    shared = {"offsets.topic.num.partitions": "4", "offsets.topic.replication.factor": "2"}
-    with pair_of_brokers(tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second"), shared) as running:
+    shared = {"offsets.topic.num.partitions": "4"}
+    with pair_of_brokers(tmp_path_factory, shared) as running:
         yield running
 
 

@@ -211,10 +211,9 @@ def test_a_leader_that_did_not_know_what_a_round_had_shown_was_stale(
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     shared = {
         "offsets.topic.num.partitions": "4",
-        "offsets.topic.replication.factor": "2",
         "group.initial.rebalance.delay.ms": "0",
     }
-    with pair_of_brokers(tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second"), shared) as running:
+    with pair_of_brokers(tmp_path_factory, shared) as running:
         yield running
 
 
