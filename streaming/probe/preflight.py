@@ -13,12 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka.admin import ACLOperation
-from kafka.errors import (
-    AuthorizationError,
-    KafkaError,
-    SaslAuthenticationFailedError,
-    UnsupportedSaslMechanismError,
-)
+from kafka.errors import AuthorizationError, KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 from streaming.config import KafkaSettings, Settings
 from streaming.events import ADMIN, LOG

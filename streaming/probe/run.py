@@ -21,11 +21,7 @@ from tenacity.nap import sleep_using_event
 from streaming.config import Settings, load_settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
-from streaming.probe.exceptions import (
-    AnotherProbeError,
-    RoundAbandonedError,
-    StopRequestedError,
-)
+from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.run import Probe
 from streaming.probe.preflight import check
 from streaming.probe.rocketmq import RocketMQProbe

@@ -4,20 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboards.format import (
-    DASH,
-    Clock,
-    calm,
-    cause,
-    cut,
-    key_of,
-    number,
-    passing,
-    ratio,
-    reasons,
-    seconds,
-    visible,
-)
+from dashboards.format import DASH, Clock, calm, cause, cut, key_of, number, passing, ratio, reasons, seconds, visible
 from dashboards.page.markup import plain, said
 from dashboards.query import queries
 

@@ -8,12 +8,7 @@ from typing import Any
 from streaming.events import RetentionSettings
 from streaming.offsets_log import Rejected, decode_subscription
 from streaming.probe.kafka.look import EMPTY, Description, ListedGroup, Topic
-from streaming.probe.kafka.requests import (
-    Committed,
-    OffsetKind,
-    Refused,
-    TopicPlaces,
-)
+from streaming.probe.kafka.requests import Committed, OffsetKind, Refused, TopicPlaces
 from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
 
 _CONSUMER = "consumer"

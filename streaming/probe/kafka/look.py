@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from streaming.events import (
-    RetentionSettings,
-    UnreadTimestamp,
-)
+from streaming.events import RetentionSettings, UnreadTimestamp
 from streaming.probe.kafka.holds import BlockedPartition
 from streaming.probe.kafka.seen import SeenGroup, SeenMembership
 

@@ -6,15 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.config import Filters
-from streaming.events import (
-    Brokers,
-    ClusterTopicEvent,
-    Event,
-    GroupEvent,
-    GroupGone,
-    RoundClosed,
-    TopicEvent,
-)
+from streaming.events import Brokers, ClusterTopicEvent, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.idle import Rest, rest_after
 from streaming.probe.kafka.holds import BlockedPartition, lasting, recalled_holds

@@ -11,11 +11,7 @@ from streaming.config import KafkaSettings, Settings
 from streaming.events import LOG, RoundClosed
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_admin
-from streaming.probe.exceptions import (
-    NoOffsetsLogError,
-    RoundAbandonedError,
-    error_text,
-)
+from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, error_text
 from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.rounds import one_round

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from streaming.events import (
-    EVENTS_VERSION,
-    LONGEST_READER,
-    MOST_READERS,
-    ClusterTopicEvent,
-)
+from streaming.events import EVENTS_VERSION, LONGEST_READER, MOST_READERS, ClusterTopicEvent
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.turns import AskedTopics

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streaming.config import Filters
-from streaming.events import (
-    Event,
-)
+from streaming.events import Event
 from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead, Topic
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.observe import round_events

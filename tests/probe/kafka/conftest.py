@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.probe.kafka.holds import (
-    BlockedPartition,
-)
+from streaming.probe.kafka.holds import BlockedPartition
 from streaming.probe.kafka.look import RoundHead
 from tests.probe.kafka.build import LOG, MakeHead
 

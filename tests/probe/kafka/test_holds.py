@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.events import (
-    GroupEvent,
-    LogHold,
-    RoundClosed,
-)
+from streaming.events import GroupEvent, LogHold, RoundClosed
 from streaming.probe.kafka.holds import (
     HELD_ROUNDS,
     BlockedPartition,

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from streaming.config import Filters
-from streaming.events import (
-    RoundClosed,
-)
-from streaming.probe.kafka.holds import (
-    HELD_ROUNDS,
-    BlockedPartition,
-)
+from streaming.events import RoundClosed
+from streaming.probe.kafka.holds import HELD_ROUNDS, BlockedPartition
 from streaming.probe.kafka.look import Description, Topic
 from streaming.probe.kafka.memory import Memory, memory_after, recall, topics_of_groups
 from tests.probe.kafka.build import ALL, LOG, MakeHead, events_of, look_at

@@ -6,12 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from streaming.config import Filters
-from streaming.events import (
-    GroupEvent,
-    GroupGone,
-    TopicEvent,
-    UnreadTimestamp,
-)
+from streaming.events import GroupEvent, GroupGone, TopicEvent, UnreadTimestamp
 from streaming.probe.idle import IDLE_ROUNDS
 from streaming.probe.kafka.look import Description, GroupsSeen, Topic
 from streaming.probe.kafka.memory import Memory, memory_after

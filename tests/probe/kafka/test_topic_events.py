@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from streaming.events import (
-    MOST_READERS,
-    ClusterTopicEvent,
-)
+from streaming.events import MOST_READERS, ClusterTopicEvent
 from streaming.probe.kafka.look import Description, GroupsSeen
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.topic_events import cluster_topic_events
