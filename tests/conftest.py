@@ -6,6 +6,7 @@ Imports here slow down each run of a single test, so no Spark, no Kafka, no Delt
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import re
 import sys
@@ -162,6 +163,21 @@ def unique(request: pytest.FixtureRequest) -> str:
     """A unique prefix for topics and groups, which shows the test's name in the broker's log."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
     return f"{name[:60]}-{uuid.uuid4().hex[:6]}"
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What a test logs, without what Kafka clients log in threads of their own.
+
+    A client that belongs to the whole run, or that another test forgot to close, may lose its broker at any time.
+    """
+    caplog.handler.addFilter(_is_of_no_client_thread)
+    yield caplog
+    caplog.handler.removeFilter(_is_of_no_client_thread)
+
+
+def _is_of_no_client_thread(record: logging.LogRecord) -> bool:
+    return not (record.threadName or "").startswith("kafka-io-")
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from py4j.protocol import Py4JError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
 from streaming.config import Settings, checkpoint_of
@@ -160,7 +160,9 @@ def run(
                 # (Only we write the tables of an object store: Delta's own writer would not notice other commits.)
                 catalog=schema if registered and not on_object_store(settings.lake) else None,
             )
-        except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
+        except Py4JJavaError:  # (Java's own exception: the JVM lives)
+            raise
+        except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
             broken = broken_by_spark(place, str(error))
             raise broken or QueryEndedError(_GONE) from error
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)

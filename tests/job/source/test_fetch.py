@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
@@ -17,27 +17,10 @@ from streaming.job.source.columnar_records import lanes
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.offsets_log import RecordColumns
-from streaming.record_batches import FetchedBatch, FetchedRun, Record, take_whole_batches, walk, whole_batches
+from streaming.record_batches import FetchedBatch, FetchedRun, Record, walk, whole_batches
+from tests.job.source.readers import consumer, reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
-
-
-def consumer(bootstrap: str, **changes: object) -> KafkaConsumer:
-    given: dict[str, object] = {
-        "bootstrap_servers": bootstrap,
-        "group_id": None,
-        "isolation_level": "read_committed",
-        "auto_offset_reset": "none",
-        "check_crcs": False,
-        "allow_auto_create_topics": False,
-        "fetch_max_wait_ms": 20,
-        "reconnect_backoff_max_ms": 500,
-    }
-    return KafkaConsumer(**(given | changes))
-
-
-def reader(bootstrap: str, patience_s: float = 60.0, settle_s: float = 0.0, **changes: object) -> RangeReader:
-    return RangeReader(take_whole_batches(consumer(bootstrap, **changes)), patience_s=patience_s, settle_s=settle_s)
 
 
 def records(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]]:

@@ -12,7 +12,7 @@ from kafka.admin import NewTopic
 from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source.fetch import OffsetRange
 from streaming.record_batches import FetchedBatch, walk
-from tests.job.source.test_fetch import reader
+from tests.job.source.readers import reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
