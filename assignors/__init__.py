@@ -27,7 +27,7 @@ from assignors.assignment import (
 )
 from assignors.clients.hidden_inputs import topics_without_metadata
 from assignors.clients.possible_leaders import recognise
-from assignors.clients.sticky import claimed_partitions, unrecorded
+from assignors.clients.sticky import claimed_partitions, with_hidden_inputs
 from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
 from assignors.exceptions import (
     AssignorError,
@@ -126,7 +126,7 @@ __all__ = [
     "to_pairs",
     "topics_without_metadata",
     "unassigned",
-    "unrecorded",
     "violations",
     "what_if",
+    "with_hidden_inputs",
 ]

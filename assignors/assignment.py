@@ -148,11 +148,11 @@ class PackedPartitions(Sequence[_Pair]):
             start += length
 
     @overload
-    def __getitem__(self, place: int) -> _Pair: ...
+    def __getitem__(self, index: int) -> _Pair: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[_Pair, ...]: ...
-    def __getitem__(self, place: int | slice) -> _Pair | tuple[_Pair, ...]:
-        return tuple(self)[place]
+    def __getitem__(self, index: slice) -> tuple[_Pair, ...]: ...
+    def __getitem__(self, index: int | slice) -> _Pair | tuple[_Pair, ...]:
+        return tuple(self)[index]
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PackedPartitions):

@@ -31,10 +31,10 @@ def in_blocks(
     """
     result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in member_ids}
     alike: dict[Hashable, dict[str, None]] = {}
-    place: dict[str, int] = {}
+    position_of: dict[str, int] = {}
     for topic, kind in topics:
         alike.setdefault(kind, {})[topic] = None
-        place[topic] = len(place)
+        position_of[topic] = len(position_of)
     several: set[str] = set()
     for names in alike.values():
         for member_id, block in blocks_of(next(iter(names))):
@@ -46,7 +46,7 @@ def in_blocks(
     if len(alike) > 1:
         for member_id in several:
             row = result[member_id]
-            result[member_id] = {topic: row[topic] for topic in sorted(row, key=place.__getitem__)}
+            result[member_id] = {topic: row[topic] for topic in sorted(row, key=position_of.__getitem__)}
     return result
 
 
@@ -65,7 +65,7 @@ def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str,
     """
     places = places_by_topic(topics_listed(members), dict.fromkeys if once else tuple)
     lists = {id(of_topic): of_topic for of_topic in places.values()}
-    takers = {shared: [members[place] for place in of_topic] for shared, of_topic in lists.items()}
+    takers = {shared: [members[position] for position in of_topic] for shared, of_topic in lists.items()}
     return {topic: takers[id(of_topic)] for topic, of_topic in places.items()}
 
 
@@ -79,11 +79,11 @@ def places_by_topic(
         names: Names of a member's topics. A name that occurs twice puts the member into the topic's list twice.
     """
     kinds: dict[int, list[int]] = {}
-    for place, topics in enumerate(listed):
+    for position, topics in enumerate(listed):
         alike = kinds.get(id(topics))
         if alike is None:
             alike = kinds[id(topics)] = []
-        alike.append(place)
+        alike.append(position)
     kinds_of: dict[str, list[int]] = {}
     for kind, places in kinds.items():
         for name in names(listed[places[0]]):

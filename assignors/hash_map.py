@@ -76,7 +76,7 @@ def in_hash_order_or_none(keys: Iterable[str]) -> list[str] | None:
             break
         size *= 2
     mask = size - 1
-    return [inserted[place] for place in sorted(range(len(codes)), key=lambda place: codes[place] & mask)]
+    return [inserted[position] for position in sorted(range(len(codes)), key=lambda position: codes[position] & mask)]
 
 
 def string_hashes(texts: Sequence[str]) -> list[int]:

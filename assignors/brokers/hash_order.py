@@ -130,19 +130,19 @@ def _every_order(buckets: Sequence[Sequence[str]]) -> Iterator[Sequence[Sequence
     anyone can fill a group with members whose ids share buckets.)
     """
     now = list(buckets)
-    turning = [place for place, bucket in enumerate(buckets) if len(bucket) > 1]
-    left = {place: permutations(buckets[place]) for place in turning}
-    for place in turning:
-        now[place] = next(left[place])
+    turning = [number for number, bucket in enumerate(buckets) if len(bucket) > 1]
+    left = {number: permutations(buckets[number]) for number in turning}
+    for number in turning:
+        now[number] = next(left[number])
     while True:
         yield now
-        for place in reversed(turning):
-            following = next(left[place], None)
+        for number in reversed(turning):
+            following = next(left[number], None)
             if following is not None:
-                now[place] = following
+                now[number] = following
                 break
-            left[place] = permutations(buckets[place])
-            now[place] = next(left[place])
+            left[number] = permutations(buckets[number])
+            now[number] = next(left[number])
         else:
             return
 

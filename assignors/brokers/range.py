@@ -24,13 +24,13 @@ def cut_ranges(group: ServerGroup) -> Assignment:
     def blocks(topic_id: str) -> Blocks:
         of_topic = takers[topic_id]
         cut = _blocks(counts[topic_id], len(of_topic))
-        return [(in_order[place].member_id, block) for place, block in zip(of_topic, cut, strict=False)]
+        return [(in_order[position].member_id, block) for position, block in zip(of_topic, cut, strict=False)]
 
     topics = [(topic_id, (counts[topic_id], id(takers[topic_id]))) for topic_id in sorted(takers)]
     if (log := notes()) is not None:
         log.append(Ordered("java", [member.member_id for member in in_order]))
         for alike in group_by_kind(topics):
-            ids = [in_order[place].member_id for place in takers[alike[0]]]
+            ids = [in_order[position].member_id for position in takers[alike[0]]]
             log.append(Cut(alike, counts[alike[0]], ids, blocks(alike[0])))
     return in_blocks((member.member_id for member in group.members), topics, blocks)
 

@@ -213,8 +213,8 @@ def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> 
         if balancer.balanced:
             break
         if (log := notes()) is not None:
-            place = (topic, partition, current.member_ids[taker])
-            log.append(OnServer("moved", "balance", [place], source=current.member_ids[giver]))
+            taken = (topic, partition, current.member_ids[taker])
+            log.append(OnServer("moved", "balance", [taken], source=current.member_ids[giver]))
         current.give(topic, partition, taker)
         moved = True
     return moved

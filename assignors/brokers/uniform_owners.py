@@ -125,7 +125,7 @@ class _Had:
 def _had(
     group: ServerGroup, members: Sequence[ServerMember], wanted: Sequence[tuple[Uuid, ...]], topics: Sequence[str]
 ) -> _Had:
-    place = {topic: position for position, topic in enumerate(topics)}
+    position_of = {topic: position for position, topic in enumerate(topics)}
     # Topic rows of a target, computed once for all members with the same subscription and the same topics in the
     # target.
     known: dict[tuple[int, tuple[str, ...]], _TopicsOfTarget] = {}
@@ -142,7 +142,7 @@ def _had(
         key = id(subscribed), topic_ids
         of_target = known.get(key)
         if of_target is None:
-            of_target = known[key] = _topics_of_target(group, topic_ids, subscribed, place)
+            of_target = known[key] = _topics_of_target(group, topic_ids, subscribed, position_of)
         rows.append(of_target.rows)
         lists += listed
         if of_target.all_stay and all(listed):
@@ -176,9 +176,9 @@ class _TopicsOfTarget:
 
 
 def _topics_of_target(
-    group: ServerGroup, topic_ids: tuple[str, ...], subscribed: tuple[Uuid, ...], place: Mapping[str, int]
+    group: ServerGroup, topic_ids: tuple[str, ...], subscribed: tuple[Uuid, ...], position_of: Mapping[str, int]
 ) -> _TopicsOfTarget:
-    mine = {uuid.text: place[uuid.text] for uuid in subscribed}
+    mine = {uuid.text: position_of[uuid.text] for uuid in subscribed}
     texts = tuple(group.uuids[topic_id].text for topic_id in topic_ids)
     rows = np.array([mine.get(text, NOBODY) for text in texts], dtype=np.int64)
     return _TopicsOfTarget(texts, rows, all_stay=texts == topic_ids and int(rows.min()) >= 0)

@@ -226,8 +226,8 @@ class _Dealing:
 
     def _note(self, kind: str, why: str, topic: Uuid, partition: int, number: int, source: int | None = None) -> None:
         if (log := notes()) is not None:
-            place = (topic.text, partition, self.member_ids[number])
-            log.append(OnServer(kind, why, [place], source=None if source is None else self.member_ids[source]))
+            assigned = (topic.text, partition, self.member_ids[number])
+            log.append(OnServer(kind, why, [assigned], source=None if source is None else self.member_ids[source]))
 
     def _first(self, numbers: Iterable[int]) -> int:
         return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from assignors.assignment import Assignment, to_pairs
 from assignors.blocks import takers_by_topic
 from assignors.clients.racks import racks_by_topic
-from assignors.clients.sticky import listed
+from assignors.clients.sticky import lists_of_java
 from assignors.hash_map import in_hash_order
 from assignors.model import Group
 from assignors.order import sorted_utf16
@@ -40,7 +40,7 @@ def as_listed(
         racks: The racks passed to it.
     """
     if strategy in _LISTED_BY_DECISION and library.name == JAVA:
-        return listed(group, library.release, racks, cooperative=strategy == "cooperative-sticky")
+        return lists_of_java(group, library.release, racks, cooperative=strategy == "cooperative-sticky")
     if strategy == "range" and library.name == JAVA:
         order = _range_order(group, library, racks)
         assignment = {

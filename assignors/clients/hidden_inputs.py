@@ -43,7 +43,7 @@ def topics_without_metadata(library: Library, subscribed: Iterable[str]) -> froz
     return frozenset(subscribed)
 
 
-def unrecorded(strategy: str, group: Group, library: Library) -> Iterator[tuple[Group, str | None]]:
+def with_hidden_inputs(strategy: str, group: Group, library: Library) -> Iterator[tuple[Group, str | None]]:
     """Yield other groups that a leader of this library may have seen, consistent with the record.
 
     A Java leader may remember a generation above all of the members', for instance if the group was deleted and created

@@ -107,9 +107,9 @@ class _Hand:
         """
         # (Room never grows again, so a member without room is dropped for good.)
         in_rack: dict[str | None, deque[int]] = {}
-        for place, member in enumerate(self._members):
+        for position, member in enumerate(self._members):
             if member.rack or rackless:
-                in_rack.setdefault(member.rack or None, deque()).append(place)
+                in_rack.setdefault(member.rack or None, deque()).append(position)
         queues: dict[tuple[frozenset[str], ...], list[deque[int]]] = {}
         for partition, of_topics in enumerate(zip(*replicas, strict=True)):
             found = queues.get(of_topics)
@@ -141,17 +141,17 @@ class _Hand:
         everything: Sequence[int] = range(len(replicas))
         # (Partitions passed over are taken, so each list is walked once.)
         walked: dict[str | None, int] = {}
-        for place, member in enumerate(self._members):
+        for position, member in enumerate(self._members):
             rack = member.rack or None
             fits = everything if rack is None else in_rack[rack]
-            walked[rack] = self._take(place, fits, walked.get(rack, 0))
+            walked[rack] = self._take(position, fits, walked.get(rack, 0))
 
     def deal_rest(self) -> None:
         """Give the free partitions to the members in turn, up to their room."""
         start = 0
         everything = range(len(self._free))
-        for place in range(len(self._members)):
-            start = self._take(place, everything, start)
+        for position in range(len(self._members)):
+            start = self._take(position, everything, start)
 
     def blocks(self) -> Blocks:
         """Each member's partitions, sorted."""
@@ -161,26 +161,26 @@ class _Hand:
             if given
         ]
 
-    def _take(self, place: int, listed: Sequence[int], start: int) -> int:
+    def _take(self, position: int, listed: Sequence[int], start: int) -> int:
         """Give a member free partitions of a list from `start` on, up to its room; returns where it stopped."""
-        room = self._room(place)
+        room = self._room(position)
         taken: list[int] = []
         while start < len(listed) and len(taken) < room:
             if self._free[listed[start]]:
                 taken.append(listed[start])
             start += 1
         if taken:
-            self._give(place, taken)
+            self._give(position, taken)
         return start
 
-    def _room(self, place: int) -> int:
-        return self._quota + (self._larger > 0) - len(self._given[place])
+    def _room(self, position: int) -> int:
+        return self._quota + (self._larger > 0) - len(self._given[position])
 
-    def _give(self, place: int, partitions: Sequence[int]) -> None:
-        given = self._given[place]
+    def _give(self, position: int, partitions: Sequence[int]) -> None:
+        given = self._given[position]
         given += partitions
         if self._logs:
-            self.log += [(self._members[place].member_id, partition) for partition in partitions]
+            self.log += [(self._members[position].member_id, partition) for partition in partitions]
         for partition in partitions:
             self._free[partition] = False
         if len(given) > self._quota:

@@ -96,9 +96,9 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
         reason = "too many partitions to sort as sarama does"
         raise CannotTell(reason)
     order = by_member_id(group.members)
-    place = {member.member_id: position for position, member in enumerate(order)}
+    position_of = {member.member_id: position for position, member in enumerate(order)}
     takers = takers_by_topic(order, once=True)
-    positions = {id(of_topic): [place[member.member_id] for member in of_topic] for of_topic in takers.values()}
+    positions = {id(of_topic): [position_of[member.member_id] for member in of_topic] for of_topic in takers.values()}
     dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
     spend(2 * sum(group.partitions_per_topic[topic] for topic in _topics(group)))
     in_order = sorted(
@@ -143,9 +143,9 @@ def _refuse_different_subscriptions(group: Group) -> None:
 
 def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) -> Assignment:
     """Deal each topic's partitions in turn to its subscribers, continuing where the previous topic ended."""
-    place = {member.member_id: position for position, member in enumerate(order)}
+    position_of = {member.member_id: position for position, member in enumerate(order)}
     takers = takers_by_topic(order, once=True)
-    positions = {id(of_topic): [place[member.member_id] for member in of_topic] for of_topic in takers.values()}
+    positions = {id(of_topic): [position_of[member.member_id] for member in of_topic] for of_topic in takers.values()}
     counts = group.partitions_per_topic
     firsts: dict[str, int] = {}
     turn = 0

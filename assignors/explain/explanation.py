@@ -52,33 +52,33 @@ class Explanation:
     assignment: Assignment | None
     reason: str | None = None
 
-    def sentences(self, place: PartitionId | None = None) -> list[str]:
+    def sentences(self, partition: PartitionId | None = None) -> list[str]:
         """The words, in order.
 
         Args:
-            place: Only what concerns this partition: the rule, then the steps that name it.
+            partition: Only what concerns this partition: the rule, then the steps that name it.
         """
-        if place is None:
+        if partition is None:
             told = [step.text() for step in self.steps]
         else:
-            told = [step.text(place) for step in self.steps if place in set(step.about())]
-            told.append(self._owner(place))
+            told = [step.text(partition) for step in self.steps if partition in set(step.about())]
+            told.append(self._owner(partition))
         return [self.rule, *([self._untold()] if self.reason is not None else []), *told]
 
-    def json(self, place: PartitionId | None = None) -> dict[str, Any]:
+    def json(self, partition: PartitionId | None = None) -> dict[str, Any]:
         """The explanation for a pipe: `sentences`, and the steps with their facts."""
-        listed = self.steps if place is None else [step for step in self.steps if place in set(step.about())]
+        listed = self.steps if partition is None else [step for step in self.steps if partition in set(step.about())]
         return {
             "strategy": self.strategy,
             "by": self.by,
             "reason": self.reason,
-            "sentences": self.sentences(place),
-            "steps": [{"kind": step.kind, "text": step.text(place), **step.facts()} for step in listed],
+            "sentences": self.sentences(partition),
+            "steps": [{"kind": step.kind, "text": step.text(partition), **step.facts()} for step in listed],
         }
 
-    def step_of(self, place: PartitionId) -> int | None:
+    def step_of(self, partition: PartitionId) -> int | None:
         """Index of the last step that decided who gets a partition; None where none names it."""
-        found = [index for index, step in enumerate(self.steps) if place in set(step.about())]
+        found = [index for index, step in enumerate(self.steps) if partition in set(step.about())]
         return found[-1] if found else None
 
     def _untold(self) -> str:
@@ -86,13 +86,15 @@ class Explanation:
             return f"It cannot be computed: {self.reason}."
         return f"The steps are not told: {self.reason}."
 
-    def _owner(self, place: PartitionId) -> str:
-        owners = [member for member, topics in (self.assignment or {}).items() if place[1] in topics.get(place[0], ())]
+    def _owner(self, partition: PartitionId) -> str:
+        owners = [
+            member for member, topics in (self.assignment or {}).items() if partition[1] in topics.get(partition[0], ())
+        ]
         if self.assignment is None:
-            return f"Who should own {place[0]} {place[1]} is not known."
+            return f"Who should own {partition[0]} {partition[1]} is not known."
         if not owners:
-            return f"In the end nobody owns {place[0]} {place[1]}."
-        return f"In the end {', '.join(owners)} should own {place[0]} {place[1]}."
+            return f"In the end nobody owns {partition[0]} {partition[1]}."
+        return f"In the end {', '.join(owners)} should own {partition[0]} {partition[1]}."
 
 
 def explain_line(line: object, custom: Mapping[str, Strategy] | None = None) -> Explanation:

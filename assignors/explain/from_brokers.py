@@ -63,7 +63,7 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
     given_up: dict[tuple[str, str], list[PartitionId]] = {}
     later: list[steps.Step] = []
 
-    def place_of(one: tuple[str, int, str]) -> PartitionId:
+    def partition_of(one: tuple[str, int, str]) -> PartitionId:
         return named.get(one[0], one[0]), one[1]
 
     # One step for all topics, although some releases decide topic by topic what members keep: it reads more easily.
@@ -73,19 +73,19 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
                 shares.append(steps.Shares(note.partitions, len(note.members)))
             if not isinstance(note, trace.OnServer):
                 continue
-            pairs = [(place_of(one), one[2]) for one in note.places]
+            pairs = [(partition_of(one), one[2]) for one in note.places]
             if note.kind == "kept":
-                for place, member in pairs:
-                    kept.setdefault(member, []).append(place)
+                for partition, member in pairs:
+                    kept.setdefault(member, []).append(partition)
             elif note.kind == "over":
-                for place, member in pairs:
-                    given_up.setdefault((member, note.why), []).append(place)
+                for partition, member in pairs:
+                    given_up.setdefault((member, note.why), []).append(partition)
             elif note.kind == "given":
                 later.append(steps.Given(note.why, tuple(pairs), (0,) * len(pairs)))
             elif note.source is not None:
-                place, target = pairs[0]
-                later.append(steps.Moved(place, note.source, target, 0, 0, note.why))
-    everything = [place for mine in kept.values() for place in dict.fromkeys(mine)]
+                partition, target = pairs[0]
+                later.append(steps.Moved(partition, note.source, target, 0, 0, note.why))
+    everything = [partition for mine in kept.values() for partition in dict.fromkeys(mine)]
     if len(set(everything)) < len(everything):
         reason = "two members had the same partition in their previous targets"
         raise CannotExplainError(reason)
@@ -137,13 +137,19 @@ def _key(note: object) -> tuple[str, str]:
 
 
 def _had(facts: Facts, member: str) -> int:
-    return sum(1 for place in facts.claims[member] if facts.exists(place) and place[0] in facts.topics[member])
+    return sum(
+        1 for partition in facts.claims[member] if facts.exists(partition) and partition[0] in facts.topics[member]
+    )
 
 
 def _no_longer_subscribed(facts: Facts) -> list[steps.Step]:
     result: list[steps.Step] = []
     for member, claimed in facts.claims.items():
-        lost = sorted(place for place in claimed if place[0] in facts.counts and place[0] not in facts.topics[member])
+        lost = sorted(
+            partition
+            for partition in claimed
+            if partition[0] in facts.counts and partition[0] not in facts.topics[member]
+        )
         if lost:
             result.append(steps.GivenUp(member, tuple(lost), "subscription"))
     return result

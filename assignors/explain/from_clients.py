@@ -80,7 +80,7 @@ def sticky_steps(notes: Sequence[object], facts: Facts) -> list[steps.Step]:
     Raises:
         CannotExplainError: The computation does not tell its steps.
     """
-    begins = [place for place, note in enumerate(notes) if isinstance(note, trace.Began)]
+    begins = [at for at, note in enumerate(notes) if isinstance(note, trace.Began)]
     if not begins:
         return []
     untold = next((note for note in notes if isinstance(note, trace.Untold)), None)
@@ -147,12 +147,12 @@ class _Sticky:
                 return [steps.GivenBack(tuple(((topic, n), member) for member, topic, n in note.places))]
         return ()
 
-    def _place(self, partition: int) -> PartitionId:
-        row, number = self._indexed.place(int(partition))
+    def _partition_id(self, partition: int) -> PartitionId:
+        row, number = self._indexed.topic_and_number(int(partition))
         return self._indexed.topics[row], number
 
     def _places(self, ids: Iterable[int]) -> list[PartitionId]:
-        return [self._place(partition) for partition in ids]
+        return [self._partition_id(partition) for partition in ids]
 
     def _believed(self, note: trace.Believed) -> Iterable[steps.Step]:
         self._owned = [self._places(ids) for ids in note.owned]
@@ -171,14 +171,14 @@ class _Sticky:
         highest = max([self._indexed.remembered, *generations.values()], default=-1)
         times: dict[PartitionId, int] = {}
         for mine in claimed:
-            for place in set(mine):
-                times[place] = times.get(place, 0) + 1
+            for partition_id in set(mine):
+                times[partition_id] = times.get(partition_id, 0) + 1
         for member, mine, owned in zip(self._ids, claimed, self._owned, strict=True):
             reasons: dict[tuple[str, str | None, int], list[PartitionId]] = {}
-            for place in dict.fromkeys(mine):
-                if place not in set(owned) or place in self._multi:
-                    reason = self._why_not(place, member, note.by, believers, generations, highest, times)
-                    reasons.setdefault(reason, []).append(place)
+            for partition_id in dict.fromkeys(mine):
+                if partition_id not in set(owned) or partition_id in self._multi:
+                    reason = self._why_not(partition_id, member, note.by, believers, generations, highest, times)
+                    reasons.setdefault(reason, []).append(partition_id)
             for (why, other, theirs), listed in reasons.items():
                 # (What is claimed and not in the facts, such as bytes read in another way, is not said.)
                 if set(listed) <= self._facts.claims[member]:
@@ -186,7 +186,7 @@ class _Sticky:
 
     def _why_not(
         self,
-        place: PartitionId,
+        partition_id: PartitionId,
         member: str,
         by: str,
         believers: dict[PartitionId, str],
@@ -194,17 +194,17 @@ class _Sticky:
         highest: int,
         times: dict[PartitionId, int],
     ) -> tuple[str, str | None, int]:
-        if place[0] not in self._indexed.index:
+        if partition_id[0] not in self._indexed.index:
             return "gone", None, -1
-        if not self._facts.exists(place):
+        if not self._facts.exists(partition_id):
             return "beyond", None, -1
         mine = generations[member]
         if by == "highest" and mine < highest:
             return "old", None, highest
-        other = believers.get(place)
+        other = believers.get(partition_id)
         if other is not None and other != member and generations.get(other, -1) > mine:
             return "newer", other, generations[other]
-        if times[place] > 1 and (other is None or place in self._multi):
+        if times[partition_id] > 1 and (other is None or partition_id in self._multi):
             return "twice", None, -1
         return "other", None, -1
 
@@ -218,27 +218,29 @@ class _Sticky:
             if self._shared and not all(map(self._facts.exists, kept)):
                 reason = "a member keeps a partition that does not exist any more, and the leader counts it"
                 raise CannotExplainError(reason)
-            for place in kept:
-                if self._shared and place in self._keepers:
+            for partition_id in kept:
+                if self._shared and partition_id in self._keepers:
                     reason = "two members claim the same partition, and the leader lets both keep it"
                     raise CannotExplainError(reason)
-                self._keepers.add(place)
+                self._keepers.add(partition_id)
                 self._sizes[member] += 1
             stays = set(kept)
             reasons: dict[str, list[PartitionId]] = {}
-            for place in dict.fromkeys(owned):
-                if place not in stays and place not in self._multi:
-                    reasons.setdefault(self._why_given_up(member, place, in_racks=note.in_racks), []).append(place)
+            for partition_id in dict.fromkeys(owned):
+                if partition_id not in stays and partition_id not in self._multi:
+                    reasons.setdefault(self._why_given_up(member, partition_id, in_racks=note.in_racks), []).append(
+                        partition_id
+                    )
             had = len(set(owned) - self._multi)
             if kept:
                 yield steps.Kept(member, tuple(kept), had)
             given_up += [steps.GivenUp(member, tuple(lost), why) for why, lost in reasons.items()]
         yield from given_up
 
-    def _why_given_up(self, member: str, place: PartitionId, *, in_racks: bool) -> str:
-        if place[0] not in self._facts.topics[member]:
+    def _why_given_up(self, member: str, partition_id: PartitionId, *, in_racks: bool) -> str:
+        if partition_id[0] not in self._facts.topics[member]:
             return "subscription"
-        if in_racks and self._facts.racks.get(member) is not None and not self._facts.in_rack(member, place):
+        if in_racks and self._facts.racks.get(member) is not None and not self._facts.in_rack(member, partition_id):
             return "rack"
         return "share"
 
@@ -247,21 +249,21 @@ class _Sticky:
         given, sizes = [], []
         for note in pending:
             for partition, taker in zip(note.partitions, note.takers, strict=True):
-                place, member = self._place(partition), self._ids[taker]
-                given.append((place, member))
+                partition_id, member = self._partition_id(partition), self._ids[taker]
+                given.append((partition_id, member))
                 sizes.append(self._sizes[member])
                 self._sizes[member] += 1
         self._moves = 0
         return steps.Given(why, tuple(given), tuple(sizes))
 
     def _moved(self, note: trace.Moved) -> steps.Step:
-        moved, source, target = self._place(note.partition), self._ids[note.source], self._ids[note.target]
+        moved, source, target = self._partition_id(note.partition), self._ids[note.source], self._ids[note.target]
         meant, why = self._meant, note.why
         instead = None
         if why is None and meant is not None:
             why = meant.why
             if meant.partition != note.partition or meant.target != note.target:
-                instead = self._place(meant.partition)
+                instead = self._partition_id(meant.partition)
                 # (Only the partition that was meant was the previous owner's.)
                 why = why if meant.target == note.target else "balance"
         unsubscribed = moved[0] not in self._facts.topics[target]
@@ -275,7 +277,7 @@ class _Sticky:
     def _held_back(self, note: trace.HeldBack) -> steps.Step:
         held = []
         for partition, taker in zip(note.partitions, note.members, strict=True):
-            place, member = self._place(partition), self._ids[taker]
-            owners = tuple(one for one in self._facts.claimants(place) if one != member)
-            held.append((place, member, owners))
+            partition_id, member = self._partition_id(partition), self._ids[taker]
+            owners = tuple(one for one in self._facts.claimants(partition_id) if one != member)
+            held.append((partition_id, member, owners))
         return steps.HeldBack(tuple(held))

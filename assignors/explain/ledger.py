@@ -52,18 +52,18 @@ class Facts:
         """Members that subscribe to a topic."""
         return [member for member, topics in self.topics.items() if topic in topics]
 
-    def exists(self, place: PartitionId) -> bool:
+    def exists(self, partition: PartitionId) -> bool:
         """Whether a topic has this partition."""
-        return 0 <= place[1] < self.counts.get(place[0], 0)
+        return 0 <= partition[1] < self.counts.get(partition[0], 0)
 
-    def in_rack(self, member: str, place: PartitionId) -> bool:
+    def in_rack(self, member: str, partition: PartitionId) -> bool:
         """Whether a partition has a replica in the member's rack."""
-        of_topic = (self.replicas or {}).get(place[0], ())
-        return 0 <= place[1] < len(of_topic) and self.racks.get(member) in set(of_topic[place[1]])
+        of_topic = (self.replicas or {}).get(partition[0], ())
+        return 0 <= partition[1] < len(of_topic) and self.racks.get(member) in set(of_topic[partition[1]])
 
-    def claimants(self, place: PartitionId) -> list[str]:
+    def claimants(self, partition: PartitionId) -> list[str]:
         """Members that say they have a partition."""
-        return [member for member, claimed in self.claims.items() if place in claimed]
+        return [member for member, claimed in self.claims.items() if partition in claimed]
 
     def could_have(self, member: str) -> int:
         """Number of partitions of a member's topics."""
@@ -104,17 +104,17 @@ class Ledger:
             found = self._takers[topic] = self.facts.subscribers(topic)
         return found
 
-    def give(self, member: str, place: PartitionId) -> None:
+    def give(self, member: str, partition: PartitionId) -> None:
         """Enter a partition of a member that does not have it."""
         require(member in self.owned, f"{member!r} is no member")
-        require(place not in self.owned[member], f"{member!r} gets {place} twice")
-        self.owned[member][place] = None
+        require(partition not in self.owned[member], f"{member!r} gets {partition} twice")
+        self.owned[member][partition] = None
         self._sizes[member] += 1
 
-    def take(self, member: str, place: PartitionId) -> None:
+    def take(self, member: str, partition: PartitionId) -> None:
         """Take a partition from a member that has it."""
-        require(member in self.owned and place in self.owned[member], f"{member!r} does not have {place}")
-        del self.owned[member][place]
+        require(member in self.owned and partition in self.owned[member], f"{member!r} does not have {partition}")
+        del self.owned[member][partition]
         self._sizes[member] -= 1
 
     def remember(self) -> None:

@@ -16,7 +16,7 @@ from assignors.assignment import Assignment
 from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.ledger import Facts, Ledger, WrongStepError, require
 from assignors.explain.steps import Result, Step
-from assignors.explain.words import PartitionId, count, grouped, name, names, places, shares
+from assignors.explain.words import PartitionId, count, grouped, name, names, partition_names, shares
 from assignors.order import utf16
 from assignors.rocketmq import AllocateStrategy, MessageQueue, allocate_all, sorted_clients, sorted_queues
 from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig
@@ -69,21 +69,21 @@ class Pool(Step):
     nodes: int = 0
     texts: tuple[str, ...] = ()
 
-    def _text(self, place: PartitionId | None) -> str:
-        if place is not None:
-            owners = [client for queue, client in self.given if queue == place]
+    def _text(self, partition: PartitionId | None) -> str:
+        if partition is not None:
+            owners = [client for queue, client in self.given if queue == partition]
             if not owners:
-                return f"{name(place[0])} {place[1]} goes to nobody."
+                return f"{name(partition[0])} {partition[1]} goes to nobody."
             if self.rule == "CONFIG":
-                return f"{name(place[0])} {place[1]} is in the configured list, so it goes to {names(owners)}."
+                return f"{name(partition[0])} {partition[1]} is in the configured list, so it goes to {names(owners)}."
             if self.rule == "CONSISTENT_HASH":
-                own = _hash(self.texts[self.queues.index(place)])
+                own = _hash(self.texts[self.queues.index(partition)])
                 return (
-                    f"{name(place[0])} {place[1]} has the hash {own} on the ring of 2^32; the next node after it "
-                    f"belongs to {name(owners[0])}."
+                    f"{name(partition[0])} {partition[1]} has the hash {own} on the ring of 2^32; the next node "
+                    f"after it belongs to {name(owners[0])}."
                 )
             return (
-                f"{name(place[0])} {place[1]} is number {self.queues.index(place) + 1} of "
+                f"{name(partition[0])} {partition[1]} is number {self.queues.index(partition) + 1} of "
                 f"{count(len(self.queues), 'queue')}, and {name(owners[0])} number "
                 f"{self.clients.index(owners[0]) + 1} of {count(len(self.clients), 'client')}: its share."
             )
@@ -93,7 +93,9 @@ class Pool(Step):
         make = ""
         if self.rule in ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM"):
             make = f" make {shares(quota, larger)}"
-        listed = "; ".join(f"{name(client)}: {places(mine)}" for client, mine in list(lists.items())[:_MOST_LINES])
+        listed = "; ".join(
+            f"{name(client)}: {partition_names(mine)}" for client, mine in list(lists.items())[:_MOST_LINES]
+        )
         left = len(lists) - _MOST_LINES
         more = "" if left <= 0 else f"; and {count(left, 'more client')}"
         what = f" {self.what}" if self.what else ""
@@ -179,8 +181,8 @@ class Fails(Step):
     clients: tuple[str, ...]
     reason: str
 
-    def _text(self, place: PartitionId | None) -> str:
-        del place
+    def _text(self, partition: PartitionId | None) -> str:
+        del partition
         return f"The call of {names(self.clients)} throws ({self.reason}): such a client keeps the queues that it has."
 
     def _enter(self, ledger: Ledger) -> None:
@@ -209,7 +211,7 @@ def explain_rocketmq(
             continue
         by_topic: dict[str, list[int]] = {}
         for queue in mine or ():
-            by_topic.setdefault(place_of(queue)[0], []).append(queue.queue)
+            by_topic.setdefault(partition_of(queue)[0], []).append(queue.queue)
         assignment[client] = dict(by_topic)
     sizes = {client: sum(map(len, topics.values())) for client, topics in assignment.items()}
     result = Result(sizes, sum(sizes.values()))
@@ -238,7 +240,7 @@ def explain_rocketmq(
     return rule, (*steps, result), assignment, None
 
 
-def place_of(queue: MessageQueue) -> PartitionId:
+def partition_of(queue: MessageQueue) -> PartitionId:
     """A queue as explanations name it."""
     return f"{queue.topic} on {queue.broker}", queue.queue
 
@@ -292,11 +294,11 @@ def _pool(
     elif not isinstance(strategy, Averagely | ByCircle):
         return None
     allocate = strategy.prepare(tuple(queues), clients)
-    given = tuple((place_of(queue), client) for client in clients for queue in allocate(client) or ())
+    given = tuple((partition_of(queue), client) for client in clients for queue in allocate(client) or ())
     return Pool(
         strategy.name,
         what,
-        tuple(map(place_of, listed)),
+        tuple(map(partition_of, listed)),
         tuple(clients),
         given,
         in_order,

@@ -41,7 +41,7 @@ def numbers(listed: Iterable[int]) -> str:
     return ", ".join(shown) if left <= 0 else f"{', '.join(shown)} and {count(left, 'more range')}"
 
 
-def places(listed: Iterable[PartitionId]) -> str:
+def partition_names(listed: Iterable[PartitionId]) -> str:
     """Partitions, topic by topic: orders 0-4, 7; payments 2."""
     by_topic: dict[str, list[int]] = {}
     for topic, number in listed:
@@ -66,6 +66,6 @@ def shares(quota: int, larger: int) -> str:
 def grouped(pairs: Iterable[tuple[PartitionId, str]]) -> dict[str, list[PartitionId]]:
     """Partitions by member, in the order in which the members first occur."""
     result: dict[str, list[PartitionId]] = {}
-    for place, member in pairs:
-        result.setdefault(member, []).append(place)
+    for partition, member in pairs:
+        result.setdefault(member, []).append(partition)
     return result

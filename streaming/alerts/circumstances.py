@@ -35,38 +35,39 @@ _MOST_CAUSES: Final = 4
 _EVIDENCE_LENGTH: Final = 80
 
 _NEWEST: Final = """
-SELECT a.place, max(c.decision) AS decision, arg_max(c.record_time, c.decision) AS record_time,
+SELECT a.position, max(c.decision) AS decision, arg_max(c.record_time, c.decision) AS record_time,
   arg_max(c.causes, c.decision) AS causes
 FROM (
-  SELECT unnest(range(len($groups))) AS place, unnest($groups::VARCHAR[]) AS group_id,
+  SELECT unnest(range(len($groups))) AS position, unnest($groups::VARCHAR[]) AS group_id,
     unnest($untils::BIGINT[]) AS until
 ) AS a
 JOIN churn AS c ON c.group_id = a.group_id AND c.cluster = $cluster AND epoch_ms(c.record_time) <= a.until
-GROUP BY a.place
+GROUP BY a.position
 """
 
 _MOVED: Final = """
-SELECT a.place, count(DISTINCT c.group_id) AS moved
-FROM (SELECT unnest(range(len($untils))) AS place, unnest($untils::BIGINT[]) AS until) AS a
+SELECT a.position, count(DISTINCT c.group_id) AS moved
+FROM (SELECT unnest(range(len($untils))) AS position, unnest($untils::BIGINT[]) AS until) AS a
 JOIN churn AS c ON c.cluster = $cluster AND epoch_ms(c.record_time) BETWEEN a.until - $within AND a.until
   AND list_has_any([one.cause for one in c.causes], ['coordinator_moved', 'broker_down', 'broker_up'])
-GROUP BY a.place
+GROUP BY a.position
 """
 
 # A broker that is back is in no newer round's `brokers_gone`.
 _DOWN: Final = """
 WITH heard AS (
-  SELECT a.place, a.until, r.round, r.brokers_gone, max(r.round) OVER (PARTITION BY a.place) AS newest
-  FROM (SELECT unnest(range(len($untils))) AS place, unnest($untils::BIGINT[]) AS until) AS a
+  SELECT a.position, a.until, r.round, r.brokers_gone, max(r.round) OVER (PARTITION BY a.position) AS newest
+  FROM (SELECT unnest(range(len($untils))) AS position, unnest($untils::BIGINT[]) AS until) AS a
   JOIN rounds AS r ON r.cluster = $cluster AND epoch_ms(r.round_time) BETWEEN a.until - $within AND a.until
 ), seen AS (
-  SELECT place, until, round, newest, unnest(brokers_gone) AS gone FROM heard
+  SELECT position, until, round, newest, unnest(brokers_gone) AS gone FROM heard
 )
-SELECT place, gone.broker, arg_max(gone.host, round), max(epoch_ms(gone.since)) AS since, max(round) < any_value(newest)
+SELECT position, gone.broker, arg_max(gone.host, round), max(epoch_ms(gone.since)) AS since,
+  max(round) < any_value(newest)
 FROM seen
-GROUP BY place, gone.broker
+GROUP BY position, gone.broker
 HAVING since >= any_value(until) - $within
-ORDER BY place, since DESC, gone.broker
+ORDER BY position, since DESC, gone.broker
 """
 
 
@@ -93,16 +94,16 @@ class Happened:
         down = self._brokers(times)
         found = {
             one.transition_id: Circumstances(
-                newest.get(place), tuple(down.get(place, ())), moved.get(place, 0), _of(one, marks)
+                newest.get(position), tuple(down.get(position, ())), moved.get(position, 0), _of(one, marks)
             )
-            for place, one in enumerate(firing)
+            for position, one in enumerate(firing)
         }
         return [replace(one, circumstances=found[one.transition_id]) if one.state == FIRING else one for one in decided]
 
     def _rebalances(
         self, groups: Sequence[str], untils: Sequence[int]
     ) -> tuple[Mapping[int, DecisionBefore], Mapping[int, int]]:
-        """The newest rebalance of each group up to a time (ms), and how many coordinators moved; both by place."""
+        """The newest rebalance of each group up to a time (ms), and how many coordinators moved; both by position."""
         opened = self._opened("rebalance_churn")
         if opened is None:
             return {}, {}
@@ -118,14 +119,14 @@ class Happened:
             rows = connection.execute(_NEWEST, asked | {"groups": [*groups]}).fetchall()
             moved = connection.execute(_MOVED, asked | {"within": _BROKERS_WITHIN_MS}).fetchall()
         newest = {
-            place: DecisionBefore(decision, round(time.timestamp() * 1000), _causes(causes))
-            for place, decision, time, causes in rows
+            position: DecisionBefore(decision, round(time.timestamp() * 1000), _causes(causes))
+            for position, decision, time, causes in rows
             if decision is not None and time is not None
         }
         return newest, dict(moved)
 
     def _brokers(self, untils: Sequence[int]) -> Mapping[int, Sequence[BrokerDown]]:
-        """Brokers that went down before a time (ms), the newest first, by its place."""
+        """Brokers that went down before a time (ms), the newest first, by its position."""
         opened = self._opened("rounds")
         if opened is None:
             return {}
@@ -140,8 +141,8 @@ class Happened:
         found: defaultdict[int, list[BrokerDown]] = defaultdict(list)
         with self._asked(opened, "rounds", "rounds", wanted) as connection:
             asked = {"cluster": self._cluster, "untils": [*untils], "within": _BROKERS_WITHIN_MS}
-            for place, broker, host, since, is_back in connection.execute(_DOWN, asked).fetchall():
-                found[place].append(BrokerDown(broker, host, since, is_back))
+            for position, broker, host, since, is_back in connection.execute(_DOWN, asked).fetchall():
+                found[position].append(BrokerDown(broker, host, since, is_back))
         return found
 
     def _opened(self, name: str) -> DeltaTable | None:

@@ -46,7 +46,7 @@ class VerdictInWords:
     tried: int = 0
     explanation: Explanation | None = None
 
-    def json(self, row: Mapping[str, Any], place: PartitionId | None = None) -> dict[str, Any]:
+    def json(self, row: Mapping[str, Any], partition: PartitionId | None = None) -> dict[str, Any]:
         """The line of `evenkeel assign` with the explanation beside it, so that a pipe gives the assignment again."""
         document = {
             **{name: row[name] for name in ("cluster", "group_id", "decision", "generation", "verdict", "reason")},
@@ -60,23 +60,23 @@ class VerdictInWords:
                 "differences": len(self.nearest.differences),
                 "tried": self.tried,
             },
-            "steps": () if self.explanation is None else self.explanation.json(place)["steps"],
+            "steps": () if self.explanation is None else self.explanation.json(partition)["steps"],
         }
         return {**(self.line or {}), "explanation": document}
 
 
 def verdict_in_words(
-    row: Mapping[str, Any], place: PartitionId | None = None, custom: Mapping[str, Strategy] | None = None
+    row: Mapping[str, Any], partition: PartitionId | None = None, custom: Mapping[str, Strategy] | None = None
 ) -> VerdictInWords:
     """Put a verdict into words.
 
     Args:
         row: A row of `drift`: verdict, reason, strategy, matching_library, drifted_count, drifted_partitions, inputs.
-        place: Only this partition.
+        partition: Only this partition.
         custom: Users' own strategies by name; without them such a strategy is not asked.
     """
     head = _verdict(row)
-    drift = tuple(_drifted(row, place))
+    drift = tuple(_drifted(row, partition))
     packed = row["inputs"]
     if packed is None:
         return VerdictInWords(None, (head, _no_inputs(row)), drift)
@@ -100,7 +100,7 @@ def verdict_in_words(
             explanation = explain_line(line, custom)
     except (BadLine, AssignorError) as error:
         return VerdictInWords(line, (head, f"It cannot be explained: {getattr(error, 'reason', error)}."), drift)
-    told = VerdictInWords(line, (head, *explanation.sentences(place)), drift, explanation=explanation)
+    told = VerdictInWords(line, (head, *explanation.sentences(partition)), drift, explanation=explanation)
     if row["verdict"] != "drifted" or explanation.assignment is None:
         return told
     return _with_nearest(told, row, custom)
@@ -127,10 +127,10 @@ def _no_inputs(row: Mapping[str, Any]) -> str:
     return "There is nothing to recompute."
 
 
-def _drifted(row: Mapping[str, Any], place: PartitionId | None) -> list[str]:
+def _drifted(row: Mapping[str, Any], partition: PartitionId | None) -> list[str]:
     listed: Sequence[Mapping[str, Any]] = row["drifted_partitions"] or ()
-    if place is not None:
-        listed = [one for one in listed if (one["topic"], one["partition"]) == place]
+    if partition is not None:
+        listed = [one for one in listed if (one["topic"], one["partition"]) == partition]
     said = []
     for one in listed[:_MOST_DRIFTED]:
         broker = one.get("broker")

@@ -46,7 +46,7 @@ def print_explanation(
     console: Console,
     group: str,
     generation: int | None = None,
-    place: PartitionId | None = None,
+    partition: PartitionId | None = None,
     cluster: str | None = None,
     custom: Mapping[str, Strategy] | None = None,
     *,
@@ -59,7 +59,7 @@ def print_explanation(
         console: Where to print.
         group: The group's id.
         generation: Its generation or epoch; None for the newest with a verdict.
-        place: Only this partition.
+        partition: Only this partition.
         cluster: The cluster, by its name in the tables; None if only one has such a group.
         custom: Users' own strategies by name.
         as_json: Print one line of JSON, or one a topic where a group decides topic by topic: the verdict's inputs as a
@@ -81,12 +81,12 @@ def print_explanation(
         raise SetupError(message)
     # A topic that the group has left has an older verdict.
     found = [row for row in found if row["decision"] == found[0]["decision"]]
-    if place is not None:
-        found = [row for row in found if row["topic"] in {None, place[0]}] or found[:1]
+    if partition is not None:
+        found = [row for row in found if row["topic"] in {None, partition[0]}] or found[:1]
     for row in found:
-        told = verdict_in_words(row, place, custom)
+        told = verdict_in_words(row, partition, custom)
         if as_json:
-            console.out(json.dumps(told.json(row, place), default=_iso), highlight=False)
+            console.out(json.dumps(told.json(row, partition), default=_iso), highlight=False)
         else:
             _print(console, row, told)
     newest = reader.rows(_NEWEST, {"group": group, "cluster": found[0]["cluster"]})[0]

@@ -51,8 +51,8 @@ class RacksSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     Attributes:
         sets: The distinct sets of racks among the partitions, each sorted; empty when no broker has a rack.
-        places: Each partition's index in `sets`, one byte each (two, little-endian, for more than 256 sets, four for
-            more than 65,536); empty when no broker has a rack.
+        places: Each partition's index in `sets`, one byte each (two, little-endian, for more than 256 sets,
+            four for more than 65,536); empty when no broker has a rack.
         first: Time of the first round, ms.
         last: Time of the last round, ms.
     """
@@ -189,7 +189,7 @@ def _unchanged(payload: bytes) -> bytes:
     return payload
 
 
-# Place of `lag_total` in a row of `group_health`, in version 1 of the state.
+# Index of `lag_total` in a row of `group_health`, in version 1 of the state.
 _LAG_TOTAL_IN_1 = 26
 
 # Columns of version 2 behind `time_behind_reason`.
@@ -202,20 +202,20 @@ def _with_longer_health(payload: bytes) -> bytes:
     Without that, each group would get a row at the first round after the upgrade, because of columns that say nothing.
     """
     fields: list[Any] = msgspec.msgpack.decode(payload)
-    place = GroupState.__struct_fields__.index("health")
-    if len(fields) > place and fields[place] is not None:
-        row: list[Any] = msgspec.msgpack.decode(fields[place])
+    index = GroupState.__struct_fields__.index("health")
+    if len(fields) > index and fields[index] is not None:
+        row: list[Any] = msgspec.msgpack.decode(fields[index])
         reason = "lag_unknown" if row[_LAG_TOTAL_IN_1] is None else None
-        fields[place] = _ENCODER.encode([*row, None, None, reason, *[None] * _MORE_COLUMNS])
+        fields[index] = _ENCODER.encode([*row, None, None, reason, *[None] * _MORE_COLUMNS])
     return _ENCODER.encode(fields)
 
 
 def _without_lag_sums(payload: bytes) -> bytes:
     """Version 4 of a group's state: sums of the lag have the time of the rounds, where they had elapsed time."""
     fields: list[Any] = msgspec.msgpack.decode(payload)
-    place = GroupState.__struct_fields__.index("lag_sums")
-    if len(fields) > place:
-        fields[place] = []
+    index = GroupState.__struct_fields__.index("lag_sums")
+    if len(fields) > index:
+        fields[index] = []
     return _ENCODER.encode(fields)
 
 

@@ -71,13 +71,13 @@ def read_back(
 
 
 def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> RoundClosed | None:
-    place = TopicPartition(settings.probe.rounds_topic, 0)
-    first, end = bounds(consumer, [place])[place]
+    tp = TopicPartition(settings.probe.rounds_topic, 0)
+    first, end = bounds(consumer, [tp])[tp]
     upper, lookback = end, _LOOKBACK
     while upper > first:
         lower = max(first, end - lookback)
         last = None
-        for _, _, _, value in records(consumer, {place: [(lower, upper)]}, deadline):
+        for _, _, _, value in records(consumer, {tp: [(lower, upper)]}, deadline):
             found = decode_round(value)
             if isinstance(found, RoundClosed) and found.cluster == settings.cluster:
                 last = found
@@ -93,13 +93,13 @@ def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: D
     Every group without events in the newest round became idle, or was reported as idle, within these rounds. The newest
     events of topics can be older after an outage.
     """
-    place = TopicPartition(settings.probe.rounds_topic, 0)
-    first, end = bounds(consumer, [place])[place]
+    tp = TopicPartition(settings.probe.rounds_topic, 0)
+    first, end = bounds(consumer, [tp])[tp]
     since = closed.time - settings.job.heartbeat_ms
     since = max(0, since if closed.topics_since is None else min(since, closed.topics_since))
-    found = consumer.offsets_for_times({place: since})[place]
+    found = consumer.offsets_for_times({tp: since})[tp]
     begin = max(first, found.offset) if found is not None else first
-    rounds = (decode_round(value) for _, _, _, value in records(consumer, {place: [(begin, end)]}, deadline))
+    rounds = (decode_round(value) for _, _, _, value in records(consumer, {tp: [(begin, end)]}, deadline))
     resting = {
         before.round: before.resting
         for before in rounds
@@ -123,24 +123,24 @@ def _events(
     # (Retention may have taken the oldest.)
     left = bounds(consumer, list(ranges))
     there = {
-        place: [(max(first, left[place][0]), min(end, left[place][1])) for first, end in sorted(of_rounds)]
-        for place, of_rounds in ranges.items()
+        tp: [(max(first, left[tp][0]), min(end, left[tp][1])) for first, end in sorted(of_rounds)]
+        for tp, of_rounds in ranges.items()
     }
-    for place, offset, _, value in records(consumer, there, deadline):
+    for tp, offset, _, value in records(consumer, there, deadline):
         event = decode_event(value)
         if isinstance(event, RejectedEvent | UnknownType) or event.cluster != settings.cluster:
             continue
-        first, end = positions.get(event.round, {}).get(str(place.partition), (0, 0))
+        first, end = positions.get(event.round, {}).get(str(tp.partition), (0, 0))
         if first <= offset < end:
             yield event
 
 
-def bounds(consumer: Any, places: list[Any]) -> dict[Any, tuple[int, int]]:
+def bounds(consumer: Any, tps: list[Any]) -> dict[Any, tuple[int, int]]:
     """First offset and exclusive end of each partition."""
-    if not places:
+    if not tps:
         return {}
-    first, end = consumer.beginning_offsets(places), consumer.end_offsets(places)
-    return {place: (first[place], end[place]) for place in places}
+    first, end = consumer.beginning_offsets(tps), consumer.end_offsets(tps)
+    return {tp: (first[tp], end[tp]) for tp in tps}
 
 
 def records(
@@ -158,30 +158,30 @@ def records(
     Returns:
         Partition, offset, time in ms and value of each.
     """
-    waiting = {place: deque(each for each in of_place if each[0] < each[1]) for place, of_place in ranges.items()}
-    waiting = {place: of_place for place, of_place in waiting.items() if of_place}
+    waiting = {tp: deque(each for each in of_tp if each[0] < each[1]) for tp, of_tp in ranges.items()}
+    waiting = {tp: of_tp for tp, of_tp in waiting.items() if of_tp}
     consumer.assign(list(waiting))
-    for place, of_place in waiting.items():
-        consumer.seek(place, of_place[0][0])
+    for tp, of_tp in waiting.items():
+        consumer.seek(tp, of_tp[0][0])
     while waiting:
         polled = consumer.poll(timeout_ms=int(min(0.2, deadline.remaining()) * 1000))
-        for place, items in polled.items():
-            last = waiting[place][-1][1] if place in waiting else 0
+        for tp, items in polled.items():
+            last = waiting[tp][-1][1] if tp in waiting else 0
             for item in items:
-                yield from ((place, *record) for record in _values(item, place, last))
-        for place, of_place in list(waiting.items()):
-            position = consumer.position(place)
-            while of_place and of_place[0][1] <= position:
-                of_place.popleft()
-            if not of_place:
+                yield from ((tp, *record) for record in _values(item, tp, last))
+        for tp, of_tp in list(waiting.items()):
+            position = consumer.position(tp)
+            while of_tp and of_tp[0][1] <= position:
+                of_tp.popleft()
+            if not of_tp:
                 # Not paused: kafka-python remembers that for a partition that is assigned again, together with the
                 # records it had fetched.
-                del waiting[place]
-            elif of_place[0][0] > position + _READ_THROUGH:
-                consumer.seek(place, of_place[0][0])
+                del waiting[tp]
+            elif of_tp[0][0] > position + _READ_THROUGH:
+                consumer.seek(tp, of_tp[0][0])
 
 
-def _values(item: FetchedRun | FetchedBatch | Missing, place: Any, end: int) -> Iterator[tuple[int, int, bytes | None]]:
+def _values(item: FetchedRun | FetchedBatch | Missing, tp: Any, end: int) -> Iterator[tuple[int, int, bytes | None]]:
     """Offsets, times and values of the records below `end`."""
     if isinstance(item, Missing):
         return
@@ -190,5 +190,5 @@ def _values(item: FetchedRun | FetchedBatch | Missing, place: Any, end: int) -> 
             for offset, time, _, value in walk(batch, 0, end):
                 yield offset, time, value
         except CorruptRecordError as error:
-            where = f"{place.topic}-{place.partition}, offsets {batch.base_offset} to {batch.offset}"
+            where = f"{tp.topic}-{tp.partition}, offsets {batch.base_offset} to {batch.offset}"
             _LOG.warning("Passed over a record batch (%s) that cannot be taken apart: %s", where, error_text(error))

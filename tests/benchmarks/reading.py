@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from streaming.job.source import SourceSettings
-from streaming.job.source.columnar_records import lanes
+from streaming.job.source.columnar_records import record_columns
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.fetch import OffsetRange, RangeReader
 from streaming.job.source.read import task_rows
@@ -145,7 +145,7 @@ def _stages(bootstrap: str, wanted: Reading) -> tuple[float, float]:
     runs = [run for _, run in reader.read_runs([whole]) if isinstance(run, FetchedRun)]
     fetched = time.process_time()
     for run in runs:
-        for _ in lanes(run, 0, wanted.records):
+        for _ in record_columns(run, 0, wanted.records):
             pass
     return fetched - began, time.process_time() - fetched
 

@@ -108,7 +108,7 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
     assert _gone(guard.pid, 60)
 
 
-def test_a_leash_that_is_killed_takes_the_broker_with_it_on_linux(tmp_path: Path) -> None:
+def test_a_guard_that_is_killed_takes_the_broker_with_it_on_linux(tmp_path: Path) -> None:
     if sys.platform != "linux":
         return
     with EmbeddedBroker(tmp_path) as broker:

@@ -85,7 +85,7 @@ def test_a_program_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [_SLEEPER, _DEAF])
-def test_it_dies_with_a_starter_that_is_killed_also_when_a_fork_holds_the_leash(tmp_path: Path, program: str) -> None:
+def test_it_dies_with_a_starter_that_is_killed_also_when_a_fork_holds_the_pipe(tmp_path: Path, program: str) -> None:
     starter = subprocess.Popen(
         _python(
             f"""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assignors.clients.hidden_inputs import unrecorded
+from assignors.clients.hidden_inputs import with_hidden_inputs
 from assignors.clients.sticky import java, kafka_python
-from assignors.clients.sticky.java import listed
+from assignors.clients.sticky.java import lists_of_java
 from assignors.clients.sticky.librdkafka import LIBRDKAFKA_ERAS
 from assignors.clients.sticky.user_data import read_kafka_python, read_sticky, write_kafka_python, write_sticky
 from assignors.model import Subscription, TopicPartitions
@@ -14,10 +14,10 @@ __all__ = [
     "COOPERATIVE_STICKY",
     "STICKY",
     "claimed_partitions",
-    "listed",
+    "lists_of_java",
     "read_kafka_python",
     "read_sticky",
-    "unrecorded",
+    "with_hidden_inputs",
     "write_kafka_python",
     "write_sticky",
 ]

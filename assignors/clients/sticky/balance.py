@@ -75,7 +75,7 @@ class Task:
         revocation = False
         for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
             wanted = frozenset(rows)
-            stays = [partition for partition in ids if indexed.place(partition)[0] in wanted]
+            stays = [partition for partition in ids if indexed.topic_and_number(partition)[0] in wanted]
             if racks is not None:
                 stays = [partition for partition in stays if racks.fits(member, partition)]
             revocation |= len(stays) < len(ids)
@@ -90,7 +90,7 @@ class Task:
 def pairwise_differences(sizes: Iterable[int]) -> int:
     """Java's balance score: the sum of differences of all pairs, as a 32-bit number that may have overflowed."""
     ordered = sorted(sizes)
-    score = sum(size * (2 * place - len(ordered) + 1) for place, size in enumerate(ordered))
+    score = sum(size * (2 * rank - len(ordered) + 1) for rank, size in enumerate(ordered))
     return (score + 0x80000000) % 0x100000000 - 0x80000000
 
 
@@ -297,15 +297,15 @@ class Balancing:
             return False
         rows = self.shared_topics
         for step in range(len(rows)):
-            place = (self.search_from + step) % len(rows)
-            row = rows[place]
+            at = (self.search_from + step) % len(rows)
+            row = rows[at]
             spend((len(self.owners[row]) + len(self.potential.takers[row])) // 8)
             largest = max(self.owners[row], key=sizes.__getitem__)
             least = min(
                 (m for m in self.potential.takers[row] if sizes[m] != most[m]), key=sizes.__getitem__, default=largest
             )
             if sizes[largest] > sizes[least] + gap:
-                self.search_from = place
+                self.search_from = at
                 self.witness = row, largest, least
                 return False
         self.witness = None

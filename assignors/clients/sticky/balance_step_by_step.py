@@ -103,8 +103,10 @@ class _Steps:
 
     def _unassigned(self, partitions: list[int]) -> list[int]:
         """All partitions minus the kept ones, in a parallel walk: from the first missed kept one on none is matched."""
-        place = {row: at for at, row in enumerate(dict.fromkeys(self.row_of[p] for p in partitions))}
-        kept = sorted((place[self.row_of[p]], self.indexed.place(p)[1], p) for ids in self.current for p in ids)
+        position_of = {row: at for at, row in enumerate(dict.fromkeys(self.row_of[p] for p in partitions))}
+        kept = sorted(
+            (position_of[self.row_of[p]], self.indexed.topic_and_number(p)[1], p) for ids in self.current for p in ids
+        )
         met = set()
         for (*_, partition), (*_, before) in zip(kept, [(0, 0, -1), *kept], strict=False):
             if partition >= self.indexed.total or partition == before:

@@ -170,22 +170,22 @@ def _deal_by_racks(
     following = 0
     for partition in free:
         member = None
-        place = racks.next_in_rack(partition, under, following)
-        if place >= 0:
-            member = under[place]
+        position = racks.next_in_rack(partition, under, following)
+        if position >= 0:
+            member = under[position]
             if sizes[member] + 1 >= quotas.low:
-                del under[place]
+                del under[position]
                 if sizes[member] + 1 < quotas.high and (not counts or quotas.over < quotas.expected):
                     exact.append(member)
             else:
-                place += 1
-            following = place % len(under) if under else 0
+                position += 1
+            following = position % len(under) if under else 0
         elif exact:
-            place = racks.next_in_rack(partition, exact, 0)
-            if place >= 0:
-                member = exact[place]
+            position = racks.next_in_rack(partition, exact, 0)
+            if position >= 0:
+                member = exact[position]
                 if sizes[member] + 1 == quotas.high:
-                    del exact[place]
+                    del exact[position]
                     if counts:
                         quotas.over += 1
                         if quotas.over == quotas.expected:
@@ -250,8 +250,8 @@ def _collect(kept: list[Ids], ids: Ids, takers: Ids) -> list[Ids]:
     ):
         # All members take in turn, in one order: each takes every k-th partition, with k members.
         result = list(kept)
-        for place, member in enumerate(takers[:members].tolist()):
-            more = ids[place::members]
+        for position, member in enumerate(takers[:members].tolist()):
+            more = ids[position::members]
             result[member] = np.concatenate((kept[member], more)) if kept[member].size else more
         return result
     # (NumPy's stable sort of 16-bit numbers takes linear time.)
@@ -324,7 +324,7 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
     unassigned = deque(np.flatnonzero(free).tolist())
     transfers: dict[int, int] = {}
 
-    def place(partition: int, member: int, why: str) -> None:
+    def give(partition: int, member: int, why: str) -> None:
         lists[member].append(partition)
         if log is not None:
             log.append(Given(why, [partition], [member]))
@@ -337,7 +337,7 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
             if not unassigned:
                 still += under[position:]
                 break
-            place(unassigned.popleft(), member, "share")
+            give(unassigned.popleft(), member, "share")
             if len(lists[member]) == low:
                 at_low.append(member)
             else:
@@ -357,5 +357,5 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
     for partition in unassigned:
         if not at_low:
             raise LeaderWouldFail(_NOBODY_LEFT)
-        place(partition, at_low.popleft(), "extra")
+        give(partition, at_low.popleft(), "extra")
     return Dealt([np.array(ids, dtype=np.int64) for ids in lists], transfers)

@@ -21,7 +21,7 @@ from assignors.hash_map import in_hash_order, partition_hash, string_hash, table
 from assignors.trace import Began, Believed, notes
 from assignors.work import spend
 
-_Place = tuple[str, int]
+_PartitionId = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -33,8 +33,8 @@ class _Owners:
         before: Member by (topic, number), for those with two claims of different generations.
     """
 
-    newest: dict[_Place, int]
-    before: dict[_Place, int]
+    newest: dict[_PartitionId, int]
+    before: dict[_PartitionId, int]
 
 
 def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
@@ -64,7 +64,7 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
 
 
 def _owners(data: Sequence[MemberData], *, in_order: bool) -> _Owners:
-    by_generation: dict[_Place, dict[int, int]] = {}
+    by_generation: dict[_PartitionId, dict[int, int]] = {}
     for member, said in enumerate(data):
         for topic, numbers in said.partitions:
             spend(6 * len(numbers))
@@ -75,14 +75,14 @@ def _owners(data: Sequence[MemberData], *, in_order: bool) -> _Owners:
                 else:
                     claims.setdefault(said.generation, member)
     newest, before = {}, {}
-    for place in _in_hash_order(list(by_generation)) if in_order else by_generation:
-        claims = by_generation[place]
+    for partition in _in_hash_order(list(by_generation)) if in_order else by_generation:
+        claims = by_generation[partition]
         generations = sorted(claims, reverse=True)
-        newest[place] = claims[generations[0]]
+        newest[partition] = claims[generations[0]]
         if len(generations) > 1:
-            before[place] = claims[generations[1]]
+            before[partition] = claims[generations[1]]
     if in_order:
-        before = {place: before[place] for place in _in_hash_order(list(before))}
+        before = {partition: before[partition] for partition in _in_hash_order(list(before))}
     return _Owners(newest, before)
 
 
@@ -120,28 +120,28 @@ def _spread(indexed: IndexedGroup, existing: Sequence[Sequence[int]], previous: 
     return result
 
 
-def _in_hash_order(places: list[_Place]) -> list[_Place]:
+def _in_hash_order(partitions: list[_PartitionId]) -> list[_PartitionId]:
     """Order (topic, number) as a HashMap of TopicPartition iterates them after insertion in this order.
 
     Raises:
         CannotTell: So many share a bucket that the map keeps them as a tree.
     """
-    if len(places) <= 1:
-        return places
+    if len(partitions) <= 1:
+        return partitions
     hashes: dict[str, int] = {}
     codes = []
-    for topic, number in places:
+    for topic, number in partitions:
         of_topic = hashes.get(topic)
         if of_topic is None:
             of_topic = hashes[topic] = string_hash(topic)
         codes.append(partition_hash(of_topic, number))
     spread = np.array(codes, dtype=np.int64)
     spread ^= spread >> 16
-    buckets = spread & (table_size(len(places)) - 1)
-    if len(places) > 8 and _crowded(spread):
+    buckets = spread & (table_size(len(partitions)) - 1)
+    if len(partitions) > 8 and _crowded(spread):
         reason = "partitions collide so often that the order of the leader's map is not reproduced"
         raise CannotTell(reason)
-    return [places[place] for place in np.argsort(buckets, kind="stable").tolist()]
+    return [partitions[at] for at in np.argsort(buckets, kind="stable").tolist()]
 
 
 def _crowded(spread: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:

@@ -85,12 +85,12 @@ class IndexedGroup:
         self._record_order = [member.member_id for member in group.members]
         self.listed = listed
         self.remembered = max(group.remembered_generation, -1)
-        by_id = {member.member_id: place for place, member in enumerate(members)}
+        by_id = {member.member_id: position for position, member in enumerate(members)}
         self.ranks = [0] * len(members)
         for rank, member_id in enumerate(ranked):
             self.ranks[by_id[member_id]] = rank
         self.topics = topics
-        self.index = {topic: place for place, topic in enumerate(topics)}
+        self.index = {topic: position for position, topic in enumerate(topics)}
         self.counts = [group.partitions_per_topic[topic] for topic in topics]
         self._counts = np.array(self.counts, dtype=np.int64)
         self._base = np.zeros(len(topics) + 1, dtype=np.int64)
@@ -153,8 +153,8 @@ class IndexedGroup:
         beyond = (numbers < 0) | (numbers >= self._counts[rows])
         if beyond.any():
             spend(int(np.count_nonzero(beyond)))
-            for place in np.flatnonzero(beyond).tolist():
-                ids[place] = self._phantom(int(rows[place]), int(numbers[place]))
+            for at in np.flatnonzero(beyond).tolist():
+                ids[at] = self._phantom(int(rows[at]), int(numbers[at]))
         stops = np.cumsum(sizes).tolist()
         return [ids[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
@@ -171,15 +171,15 @@ class IndexedGroup:
             Ids of each newest owner, in the order given; and the owner before, by id.
         """
         ids = {
-            place: self.base[row] + place[1]
-            for place in newest
-            if (row := self.index.get(place[0])) is not None and 0 <= place[1] < self.counts[row]
+            partition: self.base[row] + partition[1]
+            for partition in newest
+            if (row := self.index.get(partition[0])) is not None and 0 <= partition[1] < self.counts[row]
         }
         owned: list[list[int]] = [[] for _ in self.members]
-        for place, member in newest.items():
-            if place in ids:
-                owned[member].append(ids[place])
-        return owned, {ids[place]: member for place, member in before.items() if place in ids}
+        for partition, member in newest.items():
+            if partition in ids:
+                owned[member].append(ids[partition])
+        return owned, {ids[partition]: member for partition, member in before.items() if partition in ids}
 
     def _rows(self, names: Sequence[tuple[str, ...]]) -> Ids:
         """Topic index of each name, member after member; -1 for topics that do not exist."""
@@ -202,19 +202,19 @@ class IndexedGroup:
         if not self.phantoms:
             return self._row_of[ids]
         rows: Ids = np.searchsorted(self._base, ids, side="right") - 1
-        for place in np.flatnonzero(ids >= self.total).tolist():
-            rows[place] = self.phantoms[int(ids[place]) - self.total][0]
+        for at in np.flatnonzero(ids >= self.total).tolist():
+            rows[at] = self.phantoms[int(ids[at]) - self.total][0]
         return rows
 
     def numbers_of(self, ids: Ids, rows: Ids) -> Ids:
         """Partition number of each id, given its topic index."""
         numbers: Ids = ids - self._base[rows]
         if self.phantoms:
-            for place in np.flatnonzero(ids >= self.total).tolist():
-                numbers[place] = self.phantoms[int(ids[place]) - self.total][1]
+            for at in np.flatnonzero(ids >= self.total).tolist():
+                numbers[at] = self.phantoms[int(ids[at]) - self.total][1]
         return numbers
 
-    def place(self, partition: int) -> tuple[int, int]:
+    def topic_and_number(self, partition: int) -> tuple[int, int]:
         """Topic index and partition number of one id."""
         if partition >= self.total:
             return self.phantoms[partition - self.total]

@@ -67,9 +67,9 @@ class Said:
     def read(self, members: int | None = None) -> list[MemberData]:
         """Read the data of all members, or of the first ones, from the current position of each buffer."""
         result = []
-        for place, member in enumerate(self._members[:members]):
+        for position, member in enumerate(self._members[:members]):
             spend(len(member.user_data or b"") // 4)
-            said, self._positions[place] = self._of(member, self._positions[place])
+            said, self._positions[position] = self._of(member, self._positions[position])
             result.append(said)
         return result
 
@@ -213,7 +213,7 @@ STICKY_ERAS = (
 COOPERATIVE_ERAS = _eras(_BEHAVIOURS, cooperative=True)
 
 
-def listed(
+def lists_of_java(
     group: Group, release: Release | None, racks: PartitionRacks | None, *, cooperative: bool
 ) -> dict[str, list[tuple[str, int]]]:
     """Partitions per member in the order of the lists that Java returns; members in record order.

@@ -25,7 +25,7 @@ _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
 _KEY_ERROR = "kafka-python raises KeyError: the previous owner of a partition takes no part in the reassignment"
 
-_Place = tuple[str, int]
+_PartitionId = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
     for member, ids in enumerate(_dealt(group, indexed, data)):
         given: dict[int, None] = {}
         for partition in ids:
-            row, number = indexed.place(partition)
+            row, number = indexed.topic_and_number(partition)
             if owners.get((indexed.topics[row], number), member) == member:
                 given[partition] = None
             else:
@@ -144,8 +144,8 @@ def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> l
     return _Balance(indexed, potential, task, None).result()
 
 
-def _owners(data: Sequence[MemberData]) -> tuple[dict[_Place, int], dict[_Place, int]]:
-    by_generation: dict[_Place, dict[int, int]] = {}
+def _owners(data: Sequence[MemberData]) -> tuple[dict[_PartitionId, int], dict[_PartitionId, int]]:
+    by_generation: dict[_PartitionId, dict[int, int]] = {}
     for member, said in enumerate(data):
         generation = -1 if said.generation is None else said.generation
         for topic, numbers in said.partitions:
@@ -156,11 +156,11 @@ def _owners(data: Sequence[MemberData]) -> tuple[dict[_Place, int], dict[_Place,
                 if not generation or generation not in claims:
                     claims[generation] = member
     newest, before = {}, {}
-    for place, claims in by_generation.items():
+    for partition, claims in by_generation.items():
         generations = sorted(claims, reverse=True)
-        newest[place] = claims[generations[0]]
+        newest[partition] = claims[generations[0]]
         if len(generations) > 1:
-            before[place] = claims[generations[1]]
+            before[partition] = claims[generations[1]]
     return newest, before
 
 

@@ -34,7 +34,7 @@ _TOPIC_ORDER = "the result depends on the order in which the broker listed the t
 # With more topics that have unowned partitions we do not try all orders of them.
 _MOST_ORDERED = 4
 
-_Place = tuple[str, int]
+_PartitionId = tuple[str, int]
 
 
 def _before_2_2(_group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -118,20 +118,20 @@ class _SkippingBalance(_Balance):
         order = sorted(self.moving, key=lambda member: (sizes[member], self.ranks[member]))
         if sizes[order[0]] >= sizes[order[-1]] - 1:
             return True
-        place, seen = 0, set()
-        while place < len(order):
-            member = order[place]
+        at, seen = 0, set()
+        while at < len(order):
+            member = order[at]
             if sizes[member] == most[member]:
-                place += 1
+                at += 1
                 continue
-            if place in seen:
+            if at in seen:
                 raise LeaderWouldFail(NEVER_ENDS)
-            seen.add(place)
+            seen.add(at)
             for row in self.potential.topics[member]:
                 spend(len(self.owners[row]) // 4)
                 if any(sizes[owner] > sizes[member] for owner in self.owners[row]):
                     return False
-            place = most[member] + 1
+            at = most[member] + 1
         return True
 
 
@@ -163,20 +163,20 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     return results[0]
 
 
-def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_Place, int]]:
+def _owners(members: Sequence[Subscription]) -> tuple[dict[_PartitionId, int], dict[_PartitionId, int]]:
     """Newest and second newest owner of each claimed partition; one claimed twice in a generation has no owner.
 
     Raises:
         CannotTell: librdkafka keeps two maps, of which one has the newest owner and the other one the owner listed last
             (`prepopulateCurrentAssignments`); what it does if they differ is not recomputed.
     """
-    claims: dict[_Place, list[tuple[int, int]]] = {}
-    for place, member in enumerate(members):
+    claims: dict[_PartitionId, list[tuple[int, int]]] = {}
+    for position, member in enumerate(members):
         generation = -1 if member.generation is None else member.generation
         for topic, numbers in member.owned:
             spend(8 * len(numbers))
             for number in numbers:
-                claims.setdefault((topic, number), []).append((generation, place))
+                claims.setdefault((topic, number), []).append((generation, position))
     newest, before = {}, {}
     for partition in reversed(claims):
         of_partition = sorted(claims[partition])
@@ -220,16 +220,16 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
     Follows `rd_kafka_cooperative_protocol_adjust_assignment`. If two members own a partition, the last one counts.
     """
     owners = {
-        (topic, number): place
-        for place, member in enumerate(members)
+        (topic, number): position
+        for position, member in enumerate(members)
         for topic, numbers in member.owned
         for number in numbers
     }
-    given: list[list[_Place]] = [[] for _ in members]
+    given: list[list[_PartitionId]] = [[] for _ in members]
     held_back: list[tuple[int, int]] = []
     for member, ids in enumerate(lists):
         for partition in ids:
-            row, number = indexed.place(partition)
+            row, number = indexed.topic_and_number(partition)
             owner = owners.pop((indexed.topics[row], number), None)
             if owner is None or owner == member:
                 given[member].append((indexed.topics[row], number))
@@ -238,15 +238,15 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
     if (log := notes()) is not None:
         if held_back:
             log.append(HeldBack(*zip(*held_back, strict=True)))
-        log.append(GivenBack([(members[owner].member_id, *place) for place, owner in owners.items()]))
+        log.append(GivenBack([(members[owner].member_id, *partition) for partition, owner in owners.items()]))
     for partition_of_nobody, owner in owners.items():
         given[owner].append(partition_of_nobody)
-    return {member.member_id: _by_topic(places) for member, places in zip(members, given, strict=True)}
+    return {member.member_id: _by_topic(partitions) for member, partitions in zip(members, given, strict=True)}
 
 
-def _by_topic(places: Iterable[_Place]) -> dict[str, Partitions]:
+def _by_topic(partitions: Iterable[_PartitionId]) -> dict[str, Partitions]:
     topics: dict[str, list[int]] = {}
-    for topic, number in sorted(places):
+    for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)
     return {topic: tuple(numbers) for topic, numbers in topics.items()}
 

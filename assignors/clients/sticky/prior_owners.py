@@ -46,11 +46,11 @@ def first_unlike(indexed: IndexedGroup) -> int | None:
     """Index of the first member whose subscription differs from those before it; None if there is none."""
     reference: frozenset[str] = frozenset()
     last: tuple[str, ...] | None = None
-    for place, topics in enumerate(indexed.listed):
+    for position, topics in enumerate(indexed.listed):
         if not reference:
             reference = frozenset(topics)
         elif len(topics) != len(reference) or (topics is not last and not reference.issuperset(topics)):
-            return place
+            return position
         last = topics
     return None
 
@@ -121,14 +121,14 @@ def previous_owners(indexed: IndexedGroup, data: Sequence[MemberData], remembere
     """Owner of each partition in the last generation before the highest, if still claimed by a member (>= 3.0)."""
     highest = _highest(data, remembered)
     found: dict[int, tuple[int, int]] = {}
-    for place, said in enumerate(data):
+    for position, said in enumerate(data):
         generation = DEFAULT_GENERATION if said.generation is None else said.generation
         if generation < highest and said.partitions:
             for partition in indexed.ids_of(said.partitions).tolist():
                 earlier = found.get(partition)
                 if earlier is None or generation > earlier[1]:
-                    found[partition] = place, generation
-    return {partition: place for partition, (place, _) in found.items()}
+                    found[partition] = position, generation
+    return {partition: position for partition, (position, _) in found.items()}
 
 
 def _highest(data: Sequence[MemberData], remembered: int) -> int:
@@ -147,15 +147,15 @@ def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> Non
     member_of = np.repeat(np.arange(len(lengths)), lengths)
     claimant: dict[int, int] = {}
     held: dict[int, dict[int, int]] = {}
-    for place, member, partition in zip(
+    for position, member, partition in zip(
         contested.tolist(), member_of[contested].tolist(), everything[contested].tolist(), strict=True
     ):
         other = claimant.get(partition)
         if other is None:
             claimant[partition] = member
-            held[partition] = {member: place}
+            held[partition] = {member: position}
             continue
-        kept[place] = False
+        kept[position] = False
         holders = held[partition]
         order = compare(member, other)
         if order >= 0 or forget_claimant:
@@ -169,8 +169,8 @@ def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> Non
             claims.multi.add(partition)
         elif other != member or lost is not None:
             # (A member that claims a partition twice without holding it adds it and takes it from itself.)
-            kept[place] = True
-            holders[member] = place
+            kept[position] = True
+            holders[member] = position
     stops = np.cumsum(lengths).tolist()
     claims.owned = [
         everything[stop - length : stop][kept[stop - length : stop]]

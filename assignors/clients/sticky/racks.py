@@ -59,10 +59,10 @@ class RackInfo:
         if not racks:
             return -1
         for step in range(len(members)):
-            place = (first + step) % len(members)
-            if self.of_members[members[place]] in racks:
+            position = (first + step) % len(members)
+            if self.of_members[members[position]] in racks:
                 spend(step // 4)
-                return place
+                return position
         spend(len(members) // 4)
         return -1
 

@@ -48,22 +48,25 @@ class Given(Step):
     given: tuple[tuple[PartitionId, str], ...]
     sizes: tuple[int, ...]
 
-    def _text(self, place: PartitionId | None) -> str:
-        if place is None:
+    def _text(self, partition: PartitionId | None) -> str:
+        if partition is None:
             return f"{WHYS[self.why]}. {lines(grouped(self.given))}."
-        at = next(i for i, (one, _) in enumerate(self.given) if one == place)
+        at = next(i for i, (one, _) in enumerate(self.given) if one == partition)
         reason = _WHYS_OF_ONE[self.why].format(size=count(self.sizes[at], "partition"))
-        return f"{name(place[0])} {place[1]} was free and goes to {name(self.given[at][1])}: {reason}."
+        return f"{name(partition[0])} {partition[1]} was free and goes to {name(self.given[at][1])}: {reason}."
 
     def _about(self) -> Iterable[PartitionId]:
-        return (place for place, _ in self.given)
+        return (partition for partition, _ in self.given)
 
     def _enter(self, ledger: Ledger) -> None:
         facts = ledger.facts
-        for (place, member), size in zip(self.given, self.sizes, strict=True):
+        for (partition, member), size in zip(self.given, self.sizes, strict=True):
             require(ledger.size(member) == size, f"{member!r} has {ledger.size(member)} partitions, not {size}")
             counted = ledger.shares is not None and self.why != "fill"
-            require(counted or place[0] in facts.topics[member], f"{member!r} does not subscribe to {place[0]!r}")
+            require(
+                counted or partition[0] in facts.topics[member],
+                f"{member!r} does not subscribe to {partition[0]!r}",
+            )
             if ledger.shares is not None:
                 low, high = ledger.shares
                 limit = {"share": low, "extra": high, "rack": high, "fill": high}[self.why]
@@ -71,10 +74,13 @@ class Given(Step):
                 require(self.why != "extra" or size == low, f"{member!r} is below its share")
             if self.why in ("rack", "least_in_rack"):
                 free = self.why == "least_in_rack" and facts.racks.get(member) is None
-                require(free or facts.in_rack(member, place), f"{place} has no replica in the rack of {member!r}")
+                require(
+                    free or facts.in_rack(member, partition),
+                    f"{partition} has no replica in the rack of {member!r}",
+                )
             if self.why.startswith("least"):
-                self._require_fewest(ledger, place, size)
-            ledger.give(member, place)
+                self._require_fewest(ledger, partition, size)
+            ledger.give(member, partition)
         if self.why == "share" and ledger.shares is not None:
             self._require_turns(ledger.shares[0])
         ledger.remember()
@@ -95,12 +101,12 @@ class Given(Step):
                 at += 1
             at %= max(len(circle), 1)
 
-    def _require_fewest(self, ledger: Ledger, place: PartitionId, size: int) -> None:
+    def _require_fewest(self, ledger: Ledger, partition: PartitionId, size: int) -> None:
         facts = ledger.facts
-        for other in ledger.takers(place[0]):
+        for other in ledger.takers(partition[0]):
             if ledger.size(other) >= size or ledger.size(other) >= facts.could_have(other):
                 continue
-            may = self.why == "least" or facts.racks.get(other) is None or facts.in_rack(other, place)
+            may = self.why == "least" or facts.racks.get(other) is None or facts.in_rack(other, partition)
             require(not may, f"{other!r} has fewer than {size}")
 
 
@@ -132,8 +138,8 @@ class Moved(Step):
     instead_of: PartitionId | None = None
     unsubscribed: bool = False
 
-    def _text(self, place: PartitionId | None) -> str:
-        del place
+    def _text(self, partition: PartitionId | None) -> str:
+        del partition
         what = f"{name(self.moved[0])} {self.moved[1]}"
         said = (
             f"{what} moves from {name(self.source)}, which had {self.source_size:,}, to {name(self.target)}, "
@@ -181,8 +187,8 @@ class Undone(Step):
     kind = "undone"
     moves: int
 
-    def _text(self, place: PartitionId | None) -> str:
-        del place
+    def _text(self, partition: PartitionId | None) -> str:
+        del partition
         moves = count(self.moves, "move")
         return f"After {moves} the group is no more even than before, so they are all taken back."
 
@@ -201,12 +207,12 @@ class HeldBack(Step):
     kind = "held_back"
     held: tuple[tuple[PartitionId, str, tuple[str, ...]], ...]
 
-    def _text(self, place: PartitionId | None) -> str:
-        if place is not None:
-            _, member, owners = next(one for one in self.held if one[0] == place)
-            what = f"{name(place[0])} {place[1]} is meant for {name(member)}"
+    def _text(self, partition: PartitionId | None) -> str:
+        if partition is not None:
+            _, member, owners = next(one for one in self.held if one[0] == partition)
+            what = f"{name(partition[0])} {partition[1]} is meant for {name(member)}"
             return f"{what}, but {self._owners(owners)}: not assigned yet."
-        by_member = grouped((place, member) for place, member, _ in self.held)
+        by_member = grouped((partition, member) for partition, member, _ in self.held)
         everybody = sorted({owner for _, _, of_one in self.held for owner in of_one})
         why = self._owners(everybody)
         return f"Not assigned yet, because {why}; the next generation gives them to {lines(by_member)}."
@@ -218,15 +224,18 @@ class HeldBack(Step):
         return f"{names(owners)} must stop reading first"
 
     def _about(self) -> Iterable[PartitionId]:
-        return (place for place, _, _ in self.held)
+        return (partition for partition, _, _ in self.held)
 
     def _enter(self, ledger: Ledger) -> None:
         ledger.within_shares()
         ledger.shares = None
-        for place, member, owners in self.held:
+        for partition, member, owners in self.held:
             for owner in owners:
-                require(owner != member and place in ledger.facts.claims[owner], f"{owner!r} never had {place}")
-            ledger.take(member, place)
+                require(
+                    owner != member and partition in ledger.facts.claims[owner],
+                    f"{owner!r} never had {partition}",
+                )
+            ledger.take(member, partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,16 +249,16 @@ class GivenBack(Step):
     kind = "given_back"
     given: tuple[tuple[PartitionId, str], ...]
 
-    def _text(self, place: PartitionId | None) -> str:
-        pairs = self.given if place is None else tuple(one for one in self.given if one[0] == place)
+    def _text(self, partition: PartitionId | None) -> str:
+        pairs = self.given if partition is None else tuple(one for one in self.given if one[0] == partition)
         return (
             f"Partitions that nobody was given stay with the members that say they have them. {lines(grouped(pairs))}."
         )
 
     def _about(self) -> Iterable[PartitionId]:
-        return (place for place, _ in self.given)
+        return (partition for partition, _ in self.given)
 
     def _enter(self, ledger: Ledger) -> None:
-        for place, member in self.given:
-            require(place in ledger.facts.claims[member], f"{member!r} never had {place}")
-            ledger.give(member, place)
+        for partition, member in self.given:
+            require(partition in ledger.facts.claims[member], f"{member!r} never had {partition}")
+            ledger.give(member, partition)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import Step
-from assignors.explain.words import PartitionId, count, name, names, places
+from assignors.explain.words import PartitionId, count, name, names, partition_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Shares(Step):
     members: int
     unlike: tuple[str, ...] = ()
 
-    def _text(self, place: PartitionId | None) -> str:
-        del place
+    def _text(self, partition: PartitionId | None) -> str:
+        del partition
         low, more = divmod(self.partitions, self.members)
         each = f"{low:,} each" if not more else f"{low:,} each, and {count(more, 'member')} one more"
         said = (
@@ -83,13 +83,13 @@ class NotBelieved(Step):
     mine: int = -1
     theirs: int = -1
 
-    def _text(self, place: PartitionId | None) -> str:
-        what = self.claimed if place is None else (place,)
+    def _text(self, partition: PartitionId | None) -> str:
+        what = self.claimed if partition is None else (partition,)
         reason = _CLAIM_WORDS[self.why].format(
             other=name(self.other or ""), mine=_generation(self.mine), theirs=self.theirs
         )
         verb = "does not count" if len(what) == 1 else "do not count"
-        return f"{name(self.member)} says it has {places(what)}, which {verb}: {reason}."
+        return f"{name(self.member)} says it has {partition_names(what)}, which {verb}: {reason}."
 
     def _about(self) -> Iterable[PartitionId]:
         return self.claimed
@@ -98,18 +98,18 @@ class NotBelieved(Step):
         facts = ledger.facts
         wanted = {topic for topics in facts.topics.values() for topic in topics}
         generation = ledger.generations
-        for place in self.claimed:
-            require(place in facts.claims[self.member], f"{self.member!r} does not claim {place}")
-            exists = facts.counts.get(place[0], 0) > 0 and place[0] in wanted
-            claimants = facts.claimants(place)
+        for partition in self.claimed:
+            require(partition in facts.claims[self.member], f"{self.member!r} does not claim {partition}")
+            exists = facts.counts.get(partition[0], 0) > 0 and partition[0] in wanted
+            claimants = facts.claimants(partition)
             if self.why == "gone":
-                require(not exists, f"{place[0]!r} exists")
+                require(not exists, f"{partition[0]!r} exists")
             elif self.why == "beyond":
-                require(exists and not facts.exists(place), f"{place} exists")
+                require(exists and not facts.exists(partition), f"{partition} exists")
             elif self.why == "twice":
-                require(len(claimants) > 1, f"{place} is claimed once")
+                require(len(claimants) > 1, f"{partition} is claimed once")
             elif self.why == "newer":
-                require(self.other in claimants, f"{self.other!r} does not claim {place}")
+                require(self.other in claimants, f"{self.other!r} does not claim {partition}")
         if self.why in ("newer", "old"):
             require(generation[self.member] == self.mine < self.theirs, "the generations are others")
         if self.why == "newer":
@@ -131,8 +131,8 @@ class Generations(Step):
     kind = "generations"
     by_member: Mapping[str, int]
 
-    def _text(self, place: PartitionId | None) -> str:
-        del place
+    def _text(self, partition: PartitionId | None) -> str:
+        del partition
         listed = sorted(set(self.by_member.values()), reverse=True)
         who = {n: [m for m, g in self.by_member.items() if g == n] for n in listed}
         parts = [f"generation {n}: {names(who[n])}" if n >= 0 else f"no generation: {names(who[n])}" for n in listed]
@@ -158,22 +158,22 @@ class Kept(Step):
     kept: tuple[PartitionId, ...]
     had: int
 
-    def _text(self, place: PartitionId | None) -> str:
-        if place is not None:
-            return f"{name(self.member)} had {name(place[0])} {place[1]} and keeps it."
+    def _text(self, partition: PartitionId | None) -> str:
+        if partition is not None:
+            return f"{name(self.member)} had {name(partition[0])} {partition[1]} and keeps it."
         if len(self.kept) == self.had:
             amount = "what it had" if self.had > 1 else "the one it had"
         else:
             amount = f"{len(self.kept):,} of the {self.had:,} it had"
-        return f"{name(self.member)} keeps {amount}: {places(self.kept)}."
+        return f"{name(self.member)} keeps {amount}: {partition_names(self.kept)}."
 
     def _about(self) -> Iterable[PartitionId]:
         return self.kept
 
     def _enter(self, ledger: Ledger) -> None:
-        for place in self.kept:
-            require(place in ledger.facts.claims[self.member], f"{self.member!r} never had {place}")
-            ledger.give(self.member, place)
+        for partition in self.kept:
+            require(partition in ledger.facts.claims[self.member], f"{self.member!r} never had {partition}")
+            ledger.give(self.member, partition)
         require(len(self.kept) <= self.had, "it keeps more than it had")
         if ledger.shares is not None:
             require(ledger.size(self.member) <= ledger.shares[1], f"{self.member!r} keeps more than its share")
@@ -204,24 +204,27 @@ class GivenUp(Step):
     lost: tuple[PartitionId, ...]
     why: str
 
-    def _text(self, place: PartitionId | None) -> str:
-        what = self.lost if place is None else (place,)
-        return f"{name(self.member)} gives up {places(what)}: {_OVER_WORDS[self.why]}."
+    def _text(self, partition: PartitionId | None) -> str:
+        what = self.lost if partition is None else (partition,)
+        return f"{name(self.member)} gives up {partition_names(what)}: {_OVER_WORDS[self.why]}."
 
     def _about(self) -> Iterable[PartitionId]:
         return self.lost
 
     def _enter(self, ledger: Ledger) -> None:
         facts = ledger.facts
-        for place in self.lost:
-            require(place in facts.claims[self.member], f"{self.member!r} never had {place}")
-            require(place not in ledger.owned[self.member], f"{self.member!r} still has {place}")
+        for partition in self.lost:
+            require(partition in facts.claims[self.member], f"{self.member!r} never had {partition}")
+            require(partition not in ledger.owned[self.member], f"{self.member!r} still has {partition}")
             if self.why == "subscription":
-                require(place[0] not in facts.topics[self.member], f"{self.member!r} subscribes to {place[0]!r}")
+                require(
+                    partition[0] not in facts.topics[self.member],
+                    f"{self.member!r} subscribes to {partition[0]!r}",
+                )
             elif self.why == "rack":
                 require(facts.racks.get(self.member), f"{self.member!r} has no rack")
-                require(not facts.in_rack(self.member, place), f"{place} is in the rack of {self.member!r}")
+                require(not facts.in_rack(self.member, partition), f"{partition} is in the rack of {self.member!r}")
             elif self.why == "twice":
-                require(len(facts.claimants(place)) > 1, f"{place} is claimed once")
+                require(len(facts.claimants(partition)) > 1, f"{partition} is claimed once")
         if self.why == "share" and ledger.shares is not None:
             require(ledger.size(self.member) >= ledger.shares[0], f"{self.member!r} is below its share")

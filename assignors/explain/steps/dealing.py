@@ -30,15 +30,15 @@ class CutIntoBlocks(Step):
     blocks: tuple[tuple[str, int, int], ...]
     left_out: tuple[str, ...] = ()
 
-    def _text(self, place: PartitionId | None) -> str:
+    def _text(self, partition: PartitionId | None) -> str:
         quota, larger = divmod(self.partitions, len(self.takers))
-        if place is not None:
-            owner = next((b for b in self.blocks if b[1] <= place[1] <= b[2]), None)
+        if partition is not None:
+            owner = next((b for b in self.blocks if b[1] <= partition[1] <= b[2]), None)
             if owner is None:
-                return f"{name(place[0])} {place[1]} is in no member's block."
+                return f"{name(partition[0])} {partition[1]} is in no member's block."
             position = self.takers.index(owner[0]) + 1
             return (
-                f"{name(place[0])} has {count(self.partitions, 'partition')} and {self._takers()}: "
+                f"{name(partition[0])} has {count(self.partitions, 'partition')} and {self._takers()}: "
                 f"{shares(quota, larger)}. {name(owner[0])} is number {position} in the order and gets "
                 f"{numbers(range(owner[1], owner[2] + 1))}."
             )
@@ -102,8 +102,8 @@ class CutIntoBlocks(Step):
                 for number in block:
                     ledger.give(member, (topic, number))
         if ledger.order:
-            place = {member: position for position, member in enumerate(ledger.order)}
-            positions = [place[member] for member in self.takers]
+            position_of = {member: position for position, member in enumerate(ledger.order)}
+            positions = [position_of[member] for member in self.takers]
             require(positions == sorted(positions), "the takers are not in the order of the members")
 
 
@@ -126,18 +126,18 @@ class DealtInRacks(Step):
     in_racks: tuple[tuple[str, int], ...]
     rest: tuple[tuple[str, int], ...]
 
-    def _text(self, place: PartitionId | None) -> str:
+    def _text(self, partition: PartitionId | None) -> str:
         quota, larger = divmod(self.partitions, len(self.takers))
         topic = self.topics[0]
-        if place is not None:
+        if partition is not None:
             for pairs, why in (
                 (self.in_racks, "it is the first in the order with room that may have it by its rack"),
                 (self.rest, "it had room left, whatever its rack"),
             ):
                 for member, number in pairs:
-                    if number == place[1]:
-                        return f"{name(place[0])} {place[1]} goes to {name(member)}: {why}."
-            return f"{name(place[0])} {place[1]} goes to nobody."
+                    if number == partition[1]:
+                        return f"{name(partition[0])} {partition[1]} goes to {name(member)}: {why}."
+            return f"{name(partition[0])} {partition[1]} goes to nobody."
         more = "" if not larger else f", and one more for up to {larger:,} of them"
         said = (
             f"{names(self.topics)} ({count(self.partitions, 'partition')}{' each' if len(self.topics) > 1 else ''}, "
@@ -193,12 +193,12 @@ class DealtInTurn(Step):
     dealt: tuple[tuple[str, int, str], ...]
     mixed: bool = False
 
-    def _text(self, place: PartitionId | None) -> str:
-        if place is not None:
-            at = next(i for i, (t, n, _) in enumerate(self.dealt) if (t, n) == place)
+    def _text(self, partition: PartitionId | None) -> str:
+        if partition is not None:
+            at = next(i for i, (t, n, _) in enumerate(self.dealt) if (t, n) == partition)
             member = self.dealt[at][2]
             first = "the turn is at it" if not at else f"the turn comes to it after {name(self.dealt[at - 1][2])}"
-            return f"{name(place[0])} {place[1]} goes to {name(member)}: {first}."
+            return f"{name(partition[0])} {partition[1]} goes to {name(member)}: {first}."
         lists = grouped(((topic, number), member) for topic, number, member in self.dealt)
         what = "All partitions, sorted as texts" if self.mixed else name(self.dealt[0][0])
         return f"{what}: the turn is at {name(self.dealt[0][2])}. {lines(lists)}."

@@ -62,8 +62,8 @@ class Ordered(Step):
     members: tuple[str, ...]
     left_out: tuple[str, ...] = ()
 
-    def _text(self, place: PartitionId | None) -> str:
-        del place
+    def _text(self, partition: PartitionId | None) -> str:
+        del partition
         words = ORDERS[self.rule].words
         said = f"The members are taken in this order: {names(self.members)} ({words})."
         if self.left_out:

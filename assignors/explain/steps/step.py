@@ -1,7 +1,7 @@
 """A step of an explanation: facts, a sentence made of them, and a check against the group.
 
 A step never carries a sentence of its own: `text` builds it from the fields, and `enter` checks the same fields while
-it replays the step. `text(place)` says only what concerns one partition.
+it replays the step. `text(partition)` says only what concerns one partition.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from assignors.explain.ledger import Ledger, require
-from assignors.explain.words import PartitionId, count, name, places
+from assignors.explain.words import PartitionId, count, name, partition_names
 
 # A step's own list of lines is cut here: more members than this are counted, not named.
 MOST_LINES = 12
@@ -27,9 +27,9 @@ class Step(ABC):
 
     kind: ClassVar[str]
 
-    def text(self, place: PartitionId | None = None) -> str:
+    def text(self, partition: PartitionId | None = None) -> str:
         """The sentence; about one partition only, if one is given (which must be in `about`)."""
-        return self._text(place)
+        return self._text(partition)
 
     def enter(self, ledger: Ledger) -> None:
         """Replay the step.
@@ -44,7 +44,7 @@ class Step(ABC):
         return self._about()
 
     @abstractmethod
-    def _text(self, place: PartitionId | None) -> str: ...
+    def _text(self, partition: PartitionId | None) -> str: ...
 
     @abstractmethod
     def _enter(self, ledger: Ledger) -> None: ...
@@ -59,7 +59,7 @@ class Step(ABC):
 
 def lines(by_member: Mapping[str, Sequence[PartitionId]]) -> str:
     """Members with their partitions, in order; beyond `MOST_LINES` members only counted."""
-    shown = [f"{name(member)}: {places(mine)}" for member, mine in list(by_member.items())[:MOST_LINES]]
+    shown = [f"{name(member)}: {partition_names(mine)}" for member, mine in list(by_member.items())[:MOST_LINES]]
     left = len(by_member) - MOST_LINES
     return "; ".join(shown) if left <= 0 else f"{'; '.join(shown)}; and {count(left, 'more member')}"
 
@@ -77,8 +77,8 @@ class Result(Step):
     sizes: Mapping[str, int]
     assigned: int
 
-    def _text(self, place: PartitionId | None) -> str:
-        del place
+    def _text(self, partition: PartitionId | None) -> str:
+        del partition
         listed = sorted(self.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
         shown = ", ".join(f"{name(member)} {size:,}" for member, size in listed[:MOST_LINES])
         left = len(listed) - MOST_LINES

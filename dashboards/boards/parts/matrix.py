@@ -91,14 +91,14 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
     for member in members:
         for given in member["partitions"] or ():
             for partition in given["partitions"]:
-                known.setdefault((_place(given), partition), _Partition()).owners.append(member["member_id"])
+                known.setdefault((_topic_of(given), partition), _Partition()).owners.append(member["member_id"])
     for row in partitions:
         place = (row["topic"], row["partition"])
         if place in known or row["subscribed"]:
             known.setdefault(place, _Partition()).lag = row
     drifted = verdict["drifted_partitions"] or () if verdict is not None and not why_not else ()
     for item in drifted:
-        known.setdefault((_place(item), item["partition"]), _Partition()).drift = item
+        known.setdefault((_topic_of(item), item["partition"]), _Partition()).drift = item
     shown_members = _columns(members, drifted)
     at = {member["member_id"]: column for column, member in enumerate(shown_members)}
     places = sorted(known)
@@ -118,7 +118,7 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
     )
 
 
-def _place(of: Row) -> str:
+def _topic_of(of: Row) -> str:
     """A topic as partitions.sql names it: with its broker where it is RocketMQ's."""
     broker = of.get("broker")
     return str(of["topic"]) if broker is None else f"{of['topic']}@{broker}"

@@ -221,11 +221,11 @@ def see_racks(known: TopicState, seen: TopicObservation, time: int, horizon: int
     """
     if not seen.partitions:
         return
-    sets, places = _packed(seen.racks)
-    if known.racks and known.racks[-1].sets == sets and known.racks[-1].places == places:
+    sets, indexes = _packed(seen.racks)
+    if known.racks and known.racks[-1].sets == sets and known.racks[-1].places == indexes:
         known.racks[-1].last = time
         return
-    known.racks.append(RacksSeen(sets, places, time, time))
+    known.racks.append(RacksSeen(sets, indexes, time, time))
     # Keep the newest one before the horizon: it was still in force at the horizon.
     while len(known.racks) > _MOST_KEPT or (len(known.racks) > 2 and known.racks[1].last < horizon):
         del known.racks[0]
@@ -269,27 +269,27 @@ def _at(racks: Sequence[RacksSeen], time: int) -> RacksSeen:
 
 
 def _place_at(racks: Sequence[RacksSeen], time: int) -> int:
-    return next((place for place in reversed(range(len(racks))) if racks[place].first <= time), 0)
+    return next((at for at in reversed(range(len(racks))) if racks[at].first <= time), 0)
 
 
 def _packed(racks: Sequence[Sequence[str]] | None) -> tuple[tuple[tuple[str, ...], ...], bytes]:
     if racks is None:
         return (), b""
     sets: dict[tuple[str, ...], int] = {}
-    place_of = {told: sets.setdefault(tuple(sorted(set(told))), len(sets)) for told in dict.fromkeys(racks)}
-    places = map(place_of.__getitem__, racks)
+    index_of = {told: sets.setdefault(tuple(sorted(set(told))), len(sets)) for told in dict.fromkeys(racks)}
+    indexes = map(index_of.__getitem__, racks)
     if len(sets) <= 1 << 8:
-        return tuple(sets), bytes(places)
-    return tuple(sets), np.fromiter(places, dtype=_width(len(sets)), count=len(racks)).tobytes()
+        return tuple(sets), bytes(indexes)
+    return tuple(sets), np.fromiter(indexes, dtype=_width(len(sets)), count=len(racks)).tobytes()
 
 
 def _unpacked(entry: RacksSeen, count: int) -> Sequence[tuple[str, ...]] | None:
     if not entry.sets:
         return ((),) * count
-    places = np.frombuffer(entry.places, dtype=_width(len(entry.sets)))
-    if places.size < count:
+    indexes = np.frombuffer(entry.places, dtype=_width(len(entry.sets)))
+    if indexes.size < count:
         return None
-    return list(map(entry.sets.__getitem__, places[:count].tolist()))
+    return list(map(entry.sets.__getitem__, indexes[:count].tolist()))
 
 
 def _width(sets: int) -> str:

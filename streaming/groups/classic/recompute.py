@@ -28,7 +28,7 @@ from assignors import (
     same,
     spend,
     topics_without_metadata,
-    unrecorded,
+    with_hidden_inputs,
 )
 from streaming.groups.budget import of_decision
 from streaming.groups.classic.leader_metadata import (
@@ -350,7 +350,7 @@ def _computed(strategy: Strategy, asked: ClientInputs, actual: Assignment) -> tu
         raise
     if same(result, actual):
         return result, asked
-    for other, reason in unrecorded(strategy.name, group, library):
+    for other, reason in with_hidden_inputs(strategy.name, group, library):
         try:
             fits = same(assign(strategy, other, library, racks), actual)
         except LeaderWouldFail:

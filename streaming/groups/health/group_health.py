@@ -139,7 +139,7 @@ def _row(
     config, verdict = context.config, membership.verdict
     expected = config.expected_strategy(context.group)
     told = None if ended else observation.state
-    place, loss = totals.unread_place, totals.loss
+    oldest, loss = totals.unread_partition, totals.loss
     in_danger = totals.total is not None and not totals.keeps_up
     last = loss.last if in_danger else None
     load = state.load if not ended else None
@@ -185,8 +185,8 @@ def _row(
         if totals.unread_reason is not None
         else _seconds_since(totals.unread_min, totals, state.clock.now),
         time_behind_reason=oldest_unread.LAG_UNKNOWN if totals.total is None else totals.unread_reason,
-        time_behind_topic=place[0] if place is not None else None,
-        time_behind_partition=place[1] if place is not None else None,
+        time_behind_topic=oldest[0] if oldest is not None else None,
+        time_behind_partition=oldest[1] if oldest is not None else None,
         drain_seconds=totals.drain_seconds,
         loses_data_in_seconds_min=_seconds_until(loss.not_before, state.clock.now)
         if in_danger and loss.open_reason is None

@@ -72,19 +72,18 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
         status = row.lag_status
         if known is None and status not in _TELLING and not row.offset_deleted:
             continue  # true of almost every row
-        place = row.topic, row.partition
         rewound = _is_back(state, row)
         if rewound and row.rewound_by:
             known = known or OffsetEvents()
-            of_topic = known.rewound.setdefault(place[0], {})
-            of_topic[place[1]] = max(row.rewound_by, of_topic.get(place[1], 0))
+            of_topic = known.rewound.setdefault(row.topic, {})
+            of_topic[row.partition] = max(row.rewound_by, of_topic.get(row.partition, 0))
         elif known is not None and not rewound:
-            _forget(known.rewound, *place)
+            _forget(known.rewound, row.topic, row.partition)
         if row.reason == RECREATED:
             known = known or OffsetEvents()
-            known.left_behind.setdefault(place[0], {})[place[1]] = 0
+            known.left_behind.setdefault(row.topic, {})[row.partition] = 0
         elif known is not None:
-            _forget(known.left_behind, *place)
+            _forget(known.left_behind, row.topic, row.partition)
         if row.offset_deleted and row.subscribed:
             deleted.setdefault(row.topic, []).append(row.partition)
     if deleted:
@@ -167,12 +166,12 @@ def _partitions(count: int) -> str:
     return "1 partition" if count == 1 else f"{count} partitions"
 
 
-def _forget(places: dict[str, dict[int, int]], topic: str, partition: int) -> None:
-    of_topic = places.get(topic)
+def _forget(known: dict[str, dict[int, int]], topic: str, partition: int) -> None:
+    of_topic = known.get(topic)
     if of_topic is not None:
         of_topic.pop(partition, None)
         if not of_topic:
-            del places[topic]
+            del known[topic]
 
 
 def _count_before(known: TopicState) -> int:

@@ -35,10 +35,12 @@ class Totals:
         unread_min: It was not readable before, ms; None if nothing is unread, or the bound is not known.
         unread_max: It was readable by then, ms; None likewise.
         unread_reason: Why `unread_min` is not known; None if it is, or if nothing is unread.
-        unread_place: Topic and partition of the record that was readable by `unread_max`; None if the group keeps up.
+        unread_partition: Topic and partition of the record that was readable by `unread_max`; None if the group
+            keeps up.
         keeps_up: The group has read all that the round before could have read, as far as its lag is known.
         drain_seconds: As `drained` gives it; None while the group is not behind.
-        places: A number that stands for the partitions with a known lag: others have another one, with near certainty.
+        fingerprint: A number that stands for the partitions with a known lag: others have another one, with near
+            certainty.
         is_behind: A partition has not read all that the round before could have read.
         is_cut: Records that a partition has not read are below its log start.
         loss: Until when retention keeps the oldest unread records.
@@ -46,6 +48,7 @@ class Totals:
 
     __slots__ = (
         "drain_seconds",
+        "fingerprint",
         "is_behind",
         "is_cut",
         "keeps_up",
@@ -53,7 +56,6 @@ class Totals:
         "loss",
         "lost",
         "partitions",
-        "places",
         "stable",
         "status",
         "topics",
@@ -61,7 +63,7 @@ class Totals:
         "unknown",
         "unread_max",
         "unread_min",
-        "unread_place",
+        "unread_partition",
         "unread_reason",
     )
 
@@ -69,10 +71,10 @@ class Totals:
         self.unread_min: int | None = None
         self.unread_max: int | None = None
         self.unread_reason: str | None = None
-        self.unread_place: tuple[str, int] | None = None
+        self.unread_partition: tuple[str, int] | None = None
         self.drain_seconds: float | None = None
         self.keeps_up = False
-        self.places = 0
+        self.fingerprint = 0
         self.is_behind = False
         self.is_cut = False
         self.loss = DataLoss()
@@ -85,10 +87,10 @@ class Totals:
         self.status = 0
         self.lost: dict[str, dict[int, int]] = {}
 
-    def add(self, measured: lag.Measured, status: str, place: int) -> None:
-        """Add one partition; `place` is a number of its own, 0 if its lag is not known."""
+    def add(self, measured: lag.Measured, status: str, number: int) -> None:
+        """Add one partition; `number` is a number of its own, 0 if its lag is not known."""
         self.partitions += 1
-        self.places = (self.places * 31 + place) & _MOST if place else self.places
+        self.fingerprint = (self.fingerprint * 31 + number) & _MOST if number else self.fingerprint
         rank = lag.RANKS[status]
         self.status = max(self.status, rank)
         if measured.lag is None:
@@ -104,7 +106,7 @@ class Totals:
         """Add the oldest unread record of a partition that is behind, and how long its topic keeps records."""
         self.loss.add(topic, partition, unread, kept)
         if unread.time_max is not None and (self.unread_max is None or unread.time_max < self.unread_max):
-            self.unread_max, self.unread_place = unread.time_max, (topic, partition)
+            self.unread_max, self.unread_partition = unread.time_max, (topic, partition)
         if unread.reason is not None:
             self.unread_min, self.unread_reason = None, unread.reason
         elif self.unread_reason is None and unread.time_min is not None:
@@ -213,7 +215,7 @@ class _Round:
         state, totals = self._state, self._totals
         totals.keeps_up = totals.unread_reason is None and not totals.is_behind
         if totals.keeps_up:
-            totals.unread_place = None
+            totals.unread_partition = None
             if not self._held:
                 state.lag_sums = []
         elif totals.is_cut:
@@ -225,7 +227,7 @@ class _Round:
             and state.clock.other is None
         ):
             state.lag_sums, totals.drain_seconds = drained(
-                state.lag_sums, totals.places, state.clock.now, min(totals.total, _MOST)
+                state.lag_sums, totals.fingerprint, state.clock.now, min(totals.total, _MOST)
             )
 
     def _topic(self, topic: str, seen: TopicObservation | None) -> None:

@@ -132,12 +132,12 @@ def load_of(held: Held, counts: Mapping[str, Sequence[int]]) -> int | None:
 def _hot(
     held: Sequence[Held], counts: Mapping[str, Sequence[int]], total: int, length: int
 ) -> tuple[HotPartition, ...]:
-    places = [(topic, p) for of in held for topic, partitions in of.partitions.items() for p in partitions]
+    partitions_held = [(topic, p) for of in held for topic, partitions in of.partitions.items() for p in partitions]
     # With more members than partitions, some cannot have a share.
-    fair = total / min(len(held), len(places))
+    fair = total / min(len(held), len(partitions_held))
     hot = [
         HotPartition(topic, partition, counts[topic][partition] * 1000 / length)
-        for topic, partition in places
+        for topic, partition in partitions_held
         if counts[topic][partition] > _CLEARLY * fair
     ]
     return tuple(sorted(hot, key=lambda one: (-one.per_second, one.topic, one.partition))[:_MOST_NAMED])

@@ -40,7 +40,7 @@ from streaming.groups.modern.members import (
     topic_names,
     write_modern_members,
 )
-from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, places_of, shift
+from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, id_partitions, shift
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
@@ -287,7 +287,7 @@ def _churn_row(
         strategy=assignor_of(decision.assignors),
         leader=None,
         members=len(decision.members),
-        partitions=len({place for target in decision.targets.values() for place in places_of(target)}),
+        partitions=len({partition for target in decision.targets.values() for partition in id_partitions(target)}),
         joined=decision.joined,
         left=decision.left or (),
         replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),

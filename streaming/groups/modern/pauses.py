@@ -26,7 +26,7 @@ MOST_MS = 2**53
 """Limit of sums of times, ms. Anyone with write access to the log can write absurd timestamps; state and tables hold
 int64."""
 
-_Place = tuple[str, int]
+_IdPartition = tuple[str, int]
 
 
 class RevokedPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -112,10 +112,10 @@ def begin(
     forget(pauses)
     # A member asked to revoke a partition stops reading it even if the new target returns it, and gets it again only
     # after it has acknowledged the revocation (`CurrentAssignmentBuilder`). The log does not show when it stops.
-    owned = {place: name for name, current in currents.items() for place in places_of(current.partitions)}
-    had = {place for target in before.values() for place in places_of(target)}
+    owned = {partition: name for name, current in currents.items() for partition in id_partitions(current.partitions)}
+    had = {partition for target in before.values() for partition in id_partitions(target)}
     for name, target in targets.items():
-        for topic_id, number in places_of(target):
+        for topic_id, number in id_partitions(target):
             if (topic_id, number) in had and owned.get((topic_id, number)) != name:
                 given = pauses.free.get(topic_id, {}).get(number)
                 pause = Pause(given, since=given.since if given else -1)
@@ -163,7 +163,7 @@ def shift(
         What `pauses.stops` has then waits for a round, unless the row says why not.
     """
     had, has = set(_owned(before)), set(_owned(after))
-    revoking = set(places_of(before.revoking)) if before is not None else set()
+    revoking = set(id_partitions(before.revoking)) if before is not None else set()
     for topic_id, number in had - has:
         told = before is not None and (topic_id, number) in revoking
         given = RevokedPartition(
@@ -256,7 +256,7 @@ def complete(pauses: Pauses) -> ChurnRow | None:
     )
 
 
-def places_of(partitions: IdPartitions) -> Iterator[_Place]:
+def id_partitions(partitions: IdPartitions) -> Iterator[_IdPartition]:
     """Topic id and number of each partition."""
     return ((topic_id, number) for topic_id, numbers in partitions for number in numbers)
 
@@ -265,7 +265,7 @@ def _known(arrived: int | None) -> int:
     return -1 if arrived is None else arrived
 
 
-def _owned(current: CurrentAssignment | None) -> Iterator[_Place]:
+def _owned(current: CurrentAssignment | None) -> Iterator[_IdPartition]:
     if current is not None:
-        yield from places_of(current.partitions)
-        yield from places_of(current.revoking)
+        yield from id_partitions(current.partitions)
+        yield from id_partitions(current.revoking)

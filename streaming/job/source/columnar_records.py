@@ -52,11 +52,11 @@ _Mask = npt.NDArray[np.bool_]
 
 
 def pieces(item: FetchedRun | FetchedBatch, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
-    """As `lanes`; a batch by itself comes as it is."""
-    return iter((item,)) if isinstance(item, FetchedBatch) else lanes(item, start, end)
+    """As `record_columns`; a batch by itself comes as it is."""
+    return iter((item,)) if isinstance(item, FetchedBatch) else record_columns(item, start, end)
 
 
-def lanes(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
+def record_columns(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
     """Yield the records of a run with offsets in [start, end), in order; batches that are left to `walk` come whole."""
     if int(run.records.sum()) < _FEW_RECORDS:
         yield from run.batches()

@@ -165,9 +165,9 @@ class RangeReader:
 
         Each item comes with its range. The range begins later than requested after offsets were `Gone`, and an open one
         ends where the log does. The first and last batch can hold records outside the range: trim both ends (`walk`,
-        `lanes`). Aborted transactions and control records are left out. Records that compaction removed are reported as
-        `Missing` before the records behind them, possibly twice; for batches before magic 2, which do not show it, they
-        are not.
+        `record_columns`). Aborted transactions and control records are left out. Records that compaction removed are
+        reported as `Missing` before the records behind them, possibly twice; for batches before magic 2, which do not
+        show it, they are not.
 
         Args:
             ranges: At most one per partition; empty ones are allowed.

@@ -37,25 +37,23 @@ def read_on(reader: RangeReader, topic: str, shares: Mapping[int, tuple[Compacte
         UnreadableTopicError: The brokers returned nothing for too long.
     """
     found = _FOUND.setdefault(reader, {})
-    places = {TopicPartition(topic, partition): share for partition, share in shares.items()}
-    for place, (_, since) in places.items():
-        if place in found and found[place].end < since:
-            del found[place]
-    places = {place: share for place, share in places.items() if share[0].open}
-    if not places:
+    tps = {TopicPartition(topic, partition): share for partition, share in shares.items()}
+    for tp, (_, since) in tps.items():
+        if tp in found and found[tp].end < since:
+            del found[tp]
+    tps = {tp: share for tp, share in tps.items() if share[0].open}
+    if not tps:
         return
-    kept = {
-        place: found[place] for place, (_, since) in places.items() if place in found and found[place].first <= since
-    }
+    kept = {tp: found[tp] for tp, (_, since) in tps.items() if tp in found and found[tp].first <= since}
     there = _there(reader, kept)
-    for place, (stretches, since) in places.items():
-        if place in there:
-            stretches.end_at(kept[place], since)
+    for tp, (stretches, since) in tps.items():
+        if tp in there:
+            stretches.end_at(kept[tp], since)
             continue
-        found.pop(place, None)
-        _follow(stretches, reader, OffsetRange(topic, place.partition, since, TO_THE_END))
+        found.pop(tp, None)
+        _follow(stretches, reader, OffsetRange(topic, tp.partition, since, TO_THE_END))
         if not stretches.open and stretches.newest_end is not None:
-            found[place] = stretches.newest_end
+            found[tp] = stretches.newest_end
 
 
 def _there(reader: RangeReader, ends: Mapping[TopicPartition, StretchEnd]) -> set[TopicPartition]:
@@ -63,9 +61,9 @@ def _there(reader: RangeReader, ends: Mapping[TopicPartition, StretchEnd]) -> se
     found = set()
     wanted = [OffsetRange(p.topic, p.partition, end.record, end.record + 1) for p, end in ends.items()]
     for where, item in reader.read_runs(wanted):
-        place = TopicPartition(where.topic, where.partition)
-        if isinstance(item, FetchedRun | FetchedBatch) and (ends[place].record, ends[place].key) in _keys(where, item):
-            found.add(place)
+        tp = TopicPartition(where.topic, where.partition)
+        if isinstance(item, FetchedRun | FetchedBatch) and (ends[tp].record, ends[tp].key) in _keys(where, item):
+            found.add(tp)
     return found
 
 

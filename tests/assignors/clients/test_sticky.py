@@ -21,7 +21,7 @@ from assignors import (
     owners,
     same,
     strategy_named,
-    unrecorded,
+    with_hidden_inputs,
 )
 from assignors.clients.sticky import read_kafka_python, read_sticky, write_sticky
 from assignors.clients.sticky.user_data import MemberData, read_generation
@@ -214,12 +214,12 @@ def test_what_no_record_holds_is_said_of_java_and_kafka_python_only(strategy: st
     group = Group((Subscription("a", ("t",)),), {"t": 1})
 
     def reasons(library: Library) -> list[str | None]:
-        return [reason for _, reason in unrecorded(strategy, group, library)]
+        return [reason for _, reason in with_hidden_inputs(strategy, group, library)]
 
     assert reasons(Library("java", (2, 8, 1))) == reasons(Library("librdkafka")) == []
     assert reasons(Library("kafka-python", (3,))) == [None]
     assert len(reasons(Library("java", (3, 0)))) == 1
-    assert list(unrecorded("range", group, Library("java"))) == []
+    assert list(with_hidden_inputs("range", group, Library("java"))) == []
     assert strategy_named(strategy).name == strategy
 
 

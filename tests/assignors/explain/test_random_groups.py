@@ -51,8 +51,8 @@ def told(line: dict[str, Any], seen: Counter[str]) -> Explanation | None:
     seen["told"] += 1
     for step in explained.steps:
         assert step.text().endswith(".")
-        for place in list(step.about())[:3]:
-            assert step.text(place)
+        for partition in list(step.about())[:3]:
+            assert step.text(partition)
         seen[step.kind] += 1
     return explained
 
@@ -178,8 +178,8 @@ def test_rocketmqs_strategies_tell_what_they_do() -> None:
             assert all(one["queue"] in shown[f"{one['topic']} on {one['broker']}"] for one in mine)
         for step in explained.steps:
             assert step.text().endswith(".")
-            for place in list(step.about())[:3]:
-                assert step.text(place).endswith(".")
+            for partition in list(step.about())[:3]:
+                assert step.text(partition).endswith(".")
         seen[strategy] += 1
     assert len(seen) == 7, seen
 
@@ -195,15 +195,15 @@ def test_a_step_that_is_left_out_or_changed_is_noticed() -> None:
             continue
         facts = from_clients.facts_of(group, None)
         steps = list(explained.steps)
-        for place, step in enumerate(steps):
+        for at, step in enumerate(steps):
             changed = changed_step(step)
             if changed is not None:
                 noticed += 1
                 with pytest.raises(WrongStepError):
-                    verify([*steps[:place], changed, *steps[place + 1 :]], facts, explained.assignment)
+                    verify([*steps[:at], changed, *steps[at + 1 :]], facts, explained.assignment)
             if list(step.about()):
                 with pytest.raises(WrongStepError):
-                    verify([*steps[:place], *steps[place + 1 :]], facts, explained.assignment)
+                    verify([*steps[:at], *steps[at + 1 :]], facts, explained.assignment)
     assert noticed > 150
 
 

@@ -23,7 +23,7 @@ from assignors.explain.steps import (
     Step,
     Undone,
 )
-from assignors.explain.words import PartitionId, count, name, names, numbers, places
+from assignors.explain.words import PartitionId, count, name, names, numbers, partition_names
 
 TWENTY = tuple(f"m{number:02}" for number in range(20))
 TWELVE_LISTED = "; ".join(f"m{number:02}: t {number}" for number in range(12))
@@ -245,11 +245,11 @@ TOLD: dict[str, tuple[Step, str]] = {
         Pool("CONSISTENT_HASH", "", (), ("a",), (), in_order=False), "0 queues for 1 client. Nobody gets any."
     ),
     "queues of thirteen clients": (
-        Pool("AVG", "", tuple(place for place, _ in PAIRS[:13]), TWENTY[:13], PAIRS[:13], in_order=False),
+        Pool("AVG", "", tuple(queue for queue, _ in PAIRS[:13]), TWENTY[:13], PAIRS[:13], in_order=False),
         f"13 queues for 13 clients make 1 each. {TWELVE_LISTED}; and 1 more client.",
     ),
     "queues of twelve clients": (
-        Pool("AVG", "", tuple(place for place, _ in PAIRS[:12]), TWENTY[:12], PAIRS[:12], in_order=False),
+        Pool("AVG", "", tuple(queue for queue, _ in PAIRS[:12]), TWENTY[:12], PAIRS[:12], in_order=False),
         f"12 queues for 12 clients make 1 each. {TWELVE_LISTED}.",
     ),
     "a call that throws": (
@@ -326,9 +326,9 @@ ALONE: dict[str, tuple[Step, PartitionId, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("step", "place", "said"), ALONE.values(), ids=ALONE)
-def test_a_step_says_of_one_partition(step: Step, place: PartitionId, said: str) -> None:
-    assert step.text(place) == said
+@pytest.mark.parametrize(("step", "partition", "said"), ALONE.values(), ids=ALONE)
+def test_a_step_says_of_one_partition(step: Step, partition: PartitionId, said: str) -> None:
+    assert step.text(partition) == said
 
 
 def test_a_long_name_is_cut_to_80_characters_and_one_of_blanks_is_quoted() -> None:
@@ -344,9 +344,15 @@ def test_beyond_eight_names_runs_or_topics_the_rest_is_counted() -> None:
     assert numbers(range(0, 18, 2)) == "0, 2, 4, 6, 8, 10, 12, 14 and 1 more range"
     assert numbers(range(0, 20, 2)) == "0, 2, 4, 6, 8, 10, 12, 14 and 2 more ranges"
     assert numbers([5, 4, 7, 7, 0]) == "0, 4-5, 7"
-    assert places((topic, 0) for topic in "abcdefgh") == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0"
-    assert places((topic, 0) for topic in "abcdefghi") == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0 and 1 more topic"
-    assert places((topic, 0) for topic in "abcdefghij") == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0 and 2 more topics"
+    assert partition_names((topic, 0) for topic in "abcdefgh") == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0"
+    assert (
+        partition_names((topic, 0) for topic in "abcdefghi")
+        == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0 and 1 more topic"
+    )
+    assert (
+        partition_names((topic, 0) for topic in "abcdefghij")
+        == "a 0; b 0; c 0; d 0; e 0; f 0; g 0; h 0 and 2 more topics"
+    )
     assert (count(0, "partition"), count(1, "partition"), count(1_200, "partition")) == (
         "0 partitions", "1 partition", "1,200 partitions",
     )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from kafka.errors import KafkaError
 
 from streaming.job.source import columnar_records as lanes_module
-from streaming.job.source.columnar_records import lanes
+from streaming.job.source.columnar_records import record_columns
 from streaming.offsets_log import RecordColumns
 from streaming.record_batches import FetchedBatch, FetchedRun, Record, epochs_of, walk
 from streaming.record_batches.batches import by_magic, chased, run_of
@@ -62,10 +62,10 @@ def rows(columns: RecordColumns) -> list[Told]:
 
 
 def both_ways(fetched: FetchedRun, start: int, end: int) -> tuple[list[Told], list[Told], int]:
-    """The results of `lanes` and of `walk` for each batch, and the number of batches that `lanes` left to `walk`."""
+    """The results of `record_columns` and of `walk` for each batch, and the number of batches left to `walk`."""
     found: list[Told] = []
     left = 0
-    for piece in lanes(fetched, start, end):
+    for piece in record_columns(fetched, start, end):
         if isinstance(piece, RecordColumns):
             found.extend(rows(piece))
         else:

@@ -13,7 +13,7 @@ from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source import columnar_records as lanes_module
-from streaming.job.source.columnar_records import lanes
+from streaming.job.source.columnar_records import record_columns
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.offsets_log import RecordColumns
@@ -36,7 +36,7 @@ def records_of_runs(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list
     found: dict[int, list[Record]] = {r.partition: [] for r in ranges}
     for where, item in reader.read_runs(ranges):
         assert isinstance(item, FetchedRun), item
-        for piece in lanes(item, where.start, where.end):
+        for piece in record_columns(item, where.start, where.end):
             assert isinstance(piece, RecordColumns), piece
             times = zip(piece.offset.tolist(), piece.timestamp.tolist(), strict=True)
             rows = ((*at, piece.key(row), piece.value(row)) for row, at in enumerate(times))
