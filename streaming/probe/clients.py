@@ -202,16 +202,16 @@ class Connections:
             RoundAbandonedError: A broker did not answer in time.
         """
         answers: list[Any] = [None] * len(work)
-        places: dict[int | None, list[int]] = {}
-        for place, (node, _) in enumerate(work):
-            places.setdefault(node, []).append(place)
+        positions: dict[int | None, list[int]] = {}
+        for position, (node, _) in enumerate(work):
+            positions.setdefault(node, []).append(position)
 
         async def series(node: int | None) -> None:
-            for place in places[node]:
-                answers[place] = await self._send(node, work[place][1], deadline)
+            for position in positions[node]:
+                answers[position] = await self._send(node, work[position][1], deadline)
 
         try:
-            for future in [self._manager.call_soon(series, node) for node in places]:
+            for future in [self._manager.call_soon(series, node) for node in positions]:
                 _result(future, deadline)
         except RuntimeError as error:
             # kafka-python's IO loop ended.
@@ -229,8 +229,8 @@ class Connections:
             except NodeNotReadyError:
                 await self._manager._net.sleep(_NOT_READY_PAUSE_S)  # noqa: SLF001  (see the module's docstring)
             except KafkaError as error:
-                place = "a broker" if node is None else f"broker {node}"
-                message = f"{place} did not answer {request.name.removesuffix('Request')} ({error_text(error)})"
+                asked = "a broker" if node is None else f"broker {node}"
+                message = f"{asked} did not answer {request.name.removesuffix('Request')} ({error_text(error)})"
                 raise RoundAbandonedError(message) from error
             else:
                 if isinstance(request, MetadataRequest):

@@ -237,9 +237,9 @@ def _newest_times(connections: Connections, answer: Any) -> Mapping[int, int]:
     asked = dict.fromkeys(leaders, _NEWEST)
     found = PartitionRequests(connections).first_from(asked, leaders, Deadline.after(_REQUESTS_S))
     newest: dict[int, int] = {}
-    for place, record in found.items():
+    for tp, record in found.items():
         if record.timestamp >= 0:
-            newest[leaders[place]] = max(newest.get(leaders[place], 0), record.timestamp)
+            newest[leaders[tp]] = max(newest.get(leaders[tp], 0), record.timestamp)
     return newest
 
 

@@ -69,8 +69,8 @@ class BusReader(RangeReader):
         yield from self._bus.read_runs([r for r in wanted if r.topic in self._topics], patience_s)
 
     def _parted(self, partitions: Sequence[TopicPartition]) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        here = [place for place in partitions if place.topic not in self._topics]
-        return here, [place for place in partitions if place.topic in self._topics]
+        here = [tp for tp in partitions if tp.topic not in self._topics]
+        return here, [tp for tp in partitions if tp.topic in self._topics]
 
 
 class BusAlone(RangeReader):

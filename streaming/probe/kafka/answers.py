@@ -8,7 +8,7 @@ from typing import Any
 from streaming.events import RetentionSettings
 from streaming.offsets_log import Rejected, decode_subscription
 from streaming.probe.kafka.look import EMPTY, Description, ListedGroup, Topic
-from streaming.probe.kafka.requests import Committed, OffsetKind, Refused, TopicPlaces
+from streaming.probe.kafka.requests import Committed, OffsetKind, Refused, TopicMetadata
 from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
 
 _CONSUMER = "consumer"
@@ -66,26 +66,26 @@ def consumer_description(answer: Any, *, tells: bool) -> Description:
     subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
     for member in answer.members:
         if member.subscribed_topic_regex:
-            subscribed.update(place.topic_name for place in member.assignment.topic_partitions)
-            subscribed.update(place.topic_name for place in member.target_assignment.topic_partitions)
+            subscribed.update(of_topic.topic_name for of_topic in member.assignment.topic_partitions)
+            subscribed.update(of_topic.topic_name for of_topic in member.target_assignment.topic_partitions)
     membership = consumer_membership(answer) if tells else None
     return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True, membership=membership)
 
 
-def leaders_of(topics: Mapping[str, TopicPlaces | Refused]) -> dict[tuple[str, int], int]:
+def leaders_of(topics: Mapping[str, TopicMetadata | Refused]) -> dict[tuple[str, int], int]:
     """Node id of the leader by topic and partition; partitions without a leader are missing."""
     return {
         (name, index): leader
-        for name, places in topics.items()
-        if isinstance(places, TopicPlaces)
-        for index, leader in enumerate(places.leaders)
+        for name, described in topics.items()
+        if isinstance(described, TopicMetadata)
+        for index, leader in enumerate(described.leaders)
         if leader is not None
     }
 
 
 def topic_of(
     name: str,
-    places: TopicPlaces,
+    described: TopicMetadata,
     racks: bool,
     offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
     retention: RetentionSettings | None,
@@ -94,7 +94,7 @@ def topic_of(
 
     Args:
         name: The topic.
-        places: Its partitions, as the brokers' metadata have them.
+        described: Its partitions, as the brokers' metadata have them.
         racks: Some broker has a rack.
         offsets: By kind, topic and partition; -1 where one is missing.
         retention: How long its records are kept, as far as it was asked for.
@@ -102,16 +102,16 @@ def topic_of(
 
     def of(kind: OffsetKind) -> tuple[int, ...]:
         found = offsets[kind]
-        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(places.leaders))])
+        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(described.leaders))])
 
     end = of(OffsetKind.END)
     return Topic(
-        len(places.leaders),
-        places.topic_id,
+        len(described.leaders),
+        described.topic_id,
         end,
         # Requested after the end: records produced in between do not count for this round.
         tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
         of(OffsetKind.START),
-        places.racks if racks else None,
+        described.racks if racks else None,
         retention,
     )

@@ -31,7 +31,7 @@ from streaming.probe.kafka.requests import (
     OffsetKind,
     PartitionRequests,
     Refused,
-    TopicPlaces,
+    TopicMetadata,
 )
 from streaming.probe.kafka.retention import RetentionKey, Retentions
 from streaming.probe.kafka.timestamps import Timestamps
@@ -121,7 +121,7 @@ class KafkaCluster:
         self._retentions = Retentions(heartbeat_ms / 1000)
         self._offsets_retention = OffsetsRetention(heartbeat_ms / 1000)
         self._timestamps = Timestamps(interval_ms)
-        self._places: Mapping[str, TopicPlaces] = {}
+        self._described: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
             self._cluster_topics = ClusterTopics(
@@ -154,18 +154,18 @@ class KafkaCluster:
         if not self.reads_log:
             return OffsetsLogView((), self._ask_topics.metadata([], deadline))
         metadata = self._ask_topics.metadata([self._offsets_topic], deadline)
-        places = metadata.topics.get(self._offsets_topic)
-        if places is Refused.FORBIDDEN:
+        described = metadata.topics.get(self._offsets_topic)
+        if described is Refused.FORBIDDEN:
             message = f"the right Describe on topic {self._offsets_topic} is missing"
             raise RoundAbandonedError(message)
-        if not isinstance(places, TopicPlaces) or not places.leaders:
+        if not isinstance(described, TopicMetadata) or not described.leaders:
             message = f"the cluster has no topic {self._offsets_topic} yet, because it never had a group"
             raise NoOffsetsLogError(message)
-        leaders = tuple([leader for leader in places.leaders if leader is not None])
-        if len(leaders) < len(places.leaders):
-            message = f"partition {places.leaders.index(None)} of {self._offsets_topic} has no leader"
+        leaders = tuple([leader for leader in described.leaders if leader is not None])
+        if len(leaders) < len(described.leaders):
+            message = f"partition {described.leaders.index(None)} of {self._offsets_topic} has no leader"
             raise RoundAbandonedError(message)
-        epochs = places.leader_epochs
+        epochs = described.leader_epochs
         known = len(epochs) == len(leaders) and all(epoch >= 0 for epoch in epochs)
         return OffsetsLogView(leaders, metadata, tuple(zip(leaders, epochs, strict=True)) if known else ())
 
@@ -180,11 +180,11 @@ class KafkaCluster:
         partitions = {(self._offsets_topic, index): leader for index, leader in enumerate(log.leaders)}
         end = self._ask_partitions.offsets(OffsetKind.END, partitions, deadline)
         stable = self._ask_partitions.offsets(OffsetKind.STABLE, partitions, deadline)
-        for place in partitions:
-            if place not in end or place not in stable:
-                message = f"the leader of partition {place[1]} of {self._offsets_topic} does not report its end offset"
+        for tp in partitions:
+            if tp not in end or tp not in stable:
+                message = f"the leader of partition {tp[1]} of {self._offsets_topic} does not report its end offset"
                 raise RoundAbandonedError(message)
-        return LogPositions(tuple([stable[place] for place in partitions]), tuple([end[place] for place in partitions]))
+        return LogPositions(tuple([stable[tp] for tp in partitions]), tuple([end[tp] for tp in partitions]))
 
     def name_holders(
         self, log: OffsetsLogView, holds: tuple[BlockedPartition | None, ...], deadline: Deadline
@@ -204,11 +204,11 @@ class KafkaCluster:
         brief = deadline.at_most(_HOLDERS_S)
         holders: dict[int, BlockingProducer] = {}
         try:
-            leaders = {place: leader for place, (leader, _) in partitions.items()}
-            for place, starts in self._ask_partitions.open_transactions(leaders, brief).items():
-                producer = starts.get(partitions[place][1])
+            leaders = {tp: leader for tp, (leader, _) in partitions.items()}
+            for tp, starts in self._ask_partitions.open_transactions(leaders, brief).items():
+                producer = starts.get(partitions[tp][1])
                 if producer is not None:
-                    holders[place[1]] = BlockingProducer(producer)
+                    holders[tp[1]] = BlockingProducer(producer)
             producers = {holder.producer_id for holder in holders.values()}
             ids = self._ask_partitions.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
             holders = {p: BlockingProducer(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
@@ -256,13 +256,13 @@ class KafkaCluster:
         """
         for asked in self._timestamps.questions():
             leaders = {
-                place: leader
-                for place in asked
-                if (of := self._places.get(place[0])) is not None
-                and place[1] < len(of.leaders)
-                and (leader := of.leaders[place[1]]) is not None
+                tp: leader
+                for tp in asked
+                if (of := self._described.get(tp[0])) is not None
+                and tp[1] < len(of.leaders)
+                and (leader := of.leaders[tp[1]]) is not None
             }
-            led = {place: asked[place] for place in leaders}
+            led = {tp: asked[tp] for tp in leaders}
             try:
                 answers = self._ask_partitions.first_from(led, leaders, deadline.at_most(_TIMESTAMPS_S))
             except RoundAbandonedError as error:
@@ -411,25 +411,25 @@ class KafkaCluster:
         self._warn_of_forbidden("Describe on Topic", metadata.topics)
         leaders = leaders_of(metadata.topics)
         offsets = {kind: self._ask_partitions.offsets(kind, leaders, deadline) for kind in OffsetKind}
-        if not all(place in found for found in offsets.values() for place in leaders):
+        if not all(tp in found for found in offsets.values() for tp in leaders):
             # Leaders move at every broker's restart: worth asking again, not worth losing the round.
             metadata = self._ask_topics.metadata(sorted(names), deadline)
             missing = {
-                place: leader
-                for place, leader in leaders_of(metadata.topics).items()
-                if not all(place in found for found in offsets.values())
+                tp: leader
+                for tp, leader in leaders_of(metadata.topics).items()
+                if not all(tp in found for found in offsets.values())
             }
             for kind in OffsetKind:
                 offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
-        found = {name: places for name, places in metadata.topics.items() if isinstance(places, TopicPlaces)}
-        self._places = found
-        self._ask_retentions({(name, places.topic_id) for name, places in found.items()}, deadline)
+        found = {name: described for name, described in metadata.topics.items() if isinstance(described, TopicMetadata)}
+        self._described = found
+        self._ask_retentions({(name, described.topic_id) for name, described in found.items()}, deadline)
         return {
             name: Topic(None)
-            if places is Refused.UNKNOWN
+            if described is Refused.UNKNOWN
             else topic_of(name, found[name], metadata.racks, offsets, self._retentions.of((name, found[name].topic_id)))
-            for name, places in metadata.topics.items()
-            if places is not Refused.FORBIDDEN
+            for name, described in metadata.topics.items()
+            if described is not Refused.FORBIDDEN
         }
 
     def _ask_retentions(self, topics: Set[RetentionKey], deadline: Deadline) -> None:

@@ -15,7 +15,7 @@ from streaming.probe.kafka.requests import (
     OffsetKind,
     PartitionRequests,
     Refused,
-    TopicPlaces,
+    TopicMetadata,
 )
 from streaming.probe.kafka.turns import AskedTopics, ClusterTopic, TopicTurns, in_turn, lists
 
@@ -30,7 +30,7 @@ _UNKNOWN: Final = -1
 _NOBODY: Final = "evenkeel-any-group"
 """A group that need not exist: a broker checks the right to describe one before its existence."""
 
-_Places = dict[tuple[str, int], int]
+_ByPartition = dict[tuple[str, int], int]
 
 
 class ClusterTopics:
@@ -72,7 +72,7 @@ class ClusterTopics:
         listing: frozenset[str] | None = None
         try:
             if lists(turns, time, self._period):
-                found = self._ask_topics.places(None, brief)
+                found = self._ask_topics.topics(None, brief)
                 listing = frozenset(filter(self._watches, found))
                 self._hidden = self._why_hidden(min(brokers), brief)
             names = in_turn(turns, listing, time, self._period)
@@ -91,8 +91,10 @@ class ClusterTopics:
     def _topics(self, names: list[str], seen: Mapping[str, Topic], deadline: Deadline) -> dict[str, ClusterTopic]:
         if not names:
             return {}
-        places = self._ask_topics.places(names, deadline)
-        found = {name: answer for name, answer in places.items() if isinstance(answer, TopicPlaces) and answer.leaders}
+        described = self._ask_topics.topics(names, deadline)
+        found = {
+            name: answer for name, answer in described.items() if isinstance(answer, TopicMetadata) and answer.leaders
+        }
         leaders = {
             (name, partition): leader
             for name, topic in found.items()
@@ -100,7 +102,7 @@ class ClusterTopics:
             if leader is not None
         }
         known = {name: topic for name, topic in seen.items() if name in found and _is_same(topic, found[name])}
-        unread = {place: leader for place, leader in leaders.items() if place[0] not in known}
+        unread = {tp: leader for tp, leader in leaders.items() if tp[0] not in known}
         # (In this order no start lies above its end.)
         start = self._ask_partitions.offsets(OffsetKind.START, unread, deadline) if unread else {}
         end = self._ask_partitions.offsets(OffsetKind.END, unread, deadline) if unread else {}
@@ -117,12 +119,12 @@ class ClusterTopics:
             for name, topic in found.items()
         }
         absent = {Refused.UNKNOWN: "deleted", Refused.FORBIDDEN: "not_visible"}
-        for name, answer in places.items():
+        for name, answer in described.items():
             if isinstance(answer, Refused):
                 topics[name] = ClusterTopic(absent=absent[answer])
         return topics
 
-    def _sizes(self, leaders: _Places, deadline: Deadline) -> tuple[_Places | None, str | None]:
+    def _sizes(self, leaders: _ByPartition, deadline: Deadline) -> tuple[_ByPartition | None, str | None]:
         """Bytes of partitions; else None and the reason."""
         if not leaders:
             return {}, None
@@ -143,9 +145,9 @@ class ClusterTopics:
             _LOG.info("%s", sentence)
 
 
-def _is_same(seen: Topic, places: TopicPlaces) -> bool:
-    return seen.partitions == len(places.leaders) and seen.topic_id == places.topic_id
+def _is_same(seen: Topic, described: TopicMetadata) -> bool:
+    return seen.partitions == len(described.leaders) and seen.topic_id == described.topic_id
 
 
-def _values(name: str, places: TopicPlaces, found: _Places) -> tuple[int, ...]:
-    return tuple([found.get((name, partition), _UNKNOWN) for partition in range(len(places.leaders))])
+def _values(name: str, described: TopicMetadata, found: _ByPartition) -> tuple[int, ...]:
+    return tuple([found.get((name, partition), _UNKNOWN) for partition in range(len(described.leaders))])

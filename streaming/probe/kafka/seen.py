@@ -160,7 +160,7 @@ def _commits(
         news = dict(offsets)
         all_of_them = len(news) <= MOST_OFFSETS
     else:
-        news = {place: offset for place, offset in offsets.items() if before.get(place) != offset}
+        news = {tp: offset for tp, offset in offsets.items() if before.get(tp) != offset}
         news |= dict.fromkeys(before.keys() - offsets.keys(), -1)
         all_of_them = False
         if not news:
@@ -168,9 +168,9 @@ def _commits(
     if len(news) > MOST_OFFSETS:
         told = before or {}
         # Those that were never reported, or have changed, come first: the others are as they were.
-        order = sorted(news, key=lambda place: (told.get(place) == news[place], place))
-        news = {place: news[place] for place in order[:MOST_OFFSETS]}
-        after = {place: offset for place, offset in {**told, **news}.items() if offset >= 0}
+        order = sorted(news, key=lambda tp: (told.get(tp) == news[tp], tp))
+        news = {tp: news[tp] for tp in order[:MOST_OFFSETS]}
+        after = {tp: offset for tp, offset in {**told, **news}.items() if offset >= 0}
     else:
         after = dict(offsets)
     by_topic: dict[str, list[tuple[int, int]]] = {}
@@ -214,8 +214,8 @@ def consumer_membership(answer: Any) -> ConsumerSeen:
             rack=member.rack_id,
             topics=tuple(member.subscribed_topic_names),
             regex=member.subscribed_topic_regex or None,
-            owned=_places(member.assignment),
-            target=_places(member.target_assignment),
+            owned=_partitions(member.assignment),
+            target=_partitions(member.target_assignment),
             classic=_MEMBER_TYPES.get(member.member_type),
         )
         for member in answer.members
@@ -232,11 +232,11 @@ def consumer_membership(answer: Any) -> ConsumerSeen:
     )
 
 
-def _places(assignment: Any) -> SeenPartitions:
+def _partitions(assignment: Any) -> SeenPartitions:
     # (A coordinator promises no order; the same assignment should look the same.)
     return tuple(
         sorted(
-            (printed(place.topic_id.bytes) or "", place.topic_name, tuple(sorted(place.partitions)))
-            for place in assignment.topic_partitions
+            (printed(of_topic.topic_id.bytes) or "", of_topic.topic_name, tuple(sorted(of_topic.partitions)))
+            for of_topic in assignment.topic_partitions
         )
     )

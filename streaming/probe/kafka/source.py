@@ -20,7 +20,7 @@ from streaming.exceptions import SetupError
 from streaming.probe.clients import Connections, open_admin, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, TopicPlaces
+from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, TopicMetadata
 from streaming.probe.readback import remember
 from streaming.probe.rights import topic_rights
 
@@ -113,9 +113,9 @@ def is_readable(admin: Any, settings: Settings, deadline: Deadline) -> bool | No
 def _try_to_fetch(settings: Settings) -> bool:
     consumer = open_consumer(settings.kafka)
     try:
-        place = TopicPartition(settings.job.offsets_topic, 0)
-        consumer.assign([place])
-        consumer.seek_to_beginning(place)
+        tp = TopicPartition(settings.job.offsets_topic, 0)
+        consumer.assign([tp])
+        consumer.seek_to_beginning(tp)
         consumer.poll(timeout_ms=_TRY_MS)
     except AuthorizationError:
         return False
@@ -152,6 +152,6 @@ def _source_before(settings: Settings, deadline: Deadline) -> str | None:
         topics = MetadataRequests(Connections(bus)).metadata([probe.rounds_topic, probe.events_topic], deadline).topics
     finally:
         bus.close()
-    if not all(isinstance(places, TopicPlaces) for places in topics.values()):
+    if not all(isinstance(described, TopicMetadata) for described in topics.values()):
         return None
     return remember(settings, deadline).source

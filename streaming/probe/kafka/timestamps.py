@@ -207,14 +207,14 @@ class Timestamps:
         rows: list[dict[PartitionId, int]] = [{} for _ in range(QUESTIONS_PER_PARTITION)]
         left = self._most
         for waiting in (self._open, self._finer):
-            for place, timestamps in waiting.items():
+            for tp, timestamps in waiting.items():
                 if left <= 0:
                     break
-                if self._topics[place[0]].again.get(place[1], 0.0) > now:
+                if self._topics[tp[0]].again.get(tp[1], 0.0) > now:
                     continue
-                free = [row for row in rows if place not in row]
+                free = [row for row in rows if tp not in row]
                 for row, timestamp in zip(free, timestamps, strict=False):
-                    row[place] = timestamp
+                    row[tp] = timestamp
                     left -= 1
         return [row for row in rows if row]
 
@@ -236,9 +236,9 @@ class Timestamps:
         self._most = max(_LEAST_QUESTIONS, self._most // 2)
         self._again = self._clock() + _AGAIN_S
 
-    def _look(self, known: _Known, topic: Topic, place: PartitionId, offset: int, now: int) -> UnreadTimestamp | None:
+    def _look(self, known: _Known, topic: Topic, tp: PartitionId, offset: int, now: int) -> UnreadTimestamp | None:
         """What is known of an oldest unread record, if it is enough; otherwise, or to know it better, what to ask."""
-        answers = known.answers.get(place[1])
+        answers = known.answers.get(tp[1])
         gap = _gap(answers or (), offset, now)
         kept = topic.retention
         by_brokers = kept is not None and kept.append_time
@@ -246,11 +246,11 @@ class Timestamps:
             return None  # a timestamp from the future hides the others
         if gap.at != offset:
             if not gap.is_narrow(now, self._interval_ms):
-                self._open.setdefault(place, {})[gap.middle(now, self._interval_ms)] = None
+                self._open.setdefault(tp, {})[gap.middle(now, self._interval_ms)] = None
                 return None
             width = gap.below - gap.reached
             if not by_brokers and width > 1 and gap.at >= 0 and len(answers or ()) < _MOST_FINER * _WIDTH:
-                self._finer.setdefault(place, {})[gap.nearer(len(answers or ()) // _WIDTH)] = None
+                self._finer.setdefault(tp, {})[gap.nearer(len(answers or ()) // _WIDTH)] = None
         if gap.at < 0:
             return None
         below = gap.proved
@@ -259,15 +259,15 @@ class Timestamps:
         elif by_brokers and gap.below < now:
             below = gap.below
         if gap.at == offset or by_brokers or below >= 0:
-            return UnreadTimestamp(place[1], offset, gap.reached, below, gap.at == offset)
+            return UnreadTimestamp(tp[1], offset, gap.reached, below, gap.at == offset)
         return None
 
 
 def _gap(answers: Sequence[int], offset: int, now: int) -> _Gap:
     """What a partition's answers leave open up to an offset."""
     at, reached, beyond, below, proved = -1, FIRST_TIMESTAMP_MS, _NOWHERE, -1, -1
-    for place in range(0, len(answers), _WIDTH):
-        asked, first, timestamp = answers[place : place + _WIDTH]
+    for index in range(0, len(answers), _WIDTH):
+        asked, first, timestamp = answers[index : index + _WIDTH]
         if first <= offset:
             if below < 0:
                 at, reached = first, timestamp
@@ -284,8 +284,8 @@ def _gap(answers: Sequence[int], offset: int, now: int) -> _Gap:
 
 
 def _insert(answers: array[int], timestamp: int, answer: FirstFrom) -> None:
-    place = next((p for p in range(0, len(answers), _WIDTH) if answers[p] >= timestamp), len(answers))
-    if answers[place : place + 1] == array("q", [timestamp]):
-        del answers[place : place + _WIDTH]
+    index = next((p for p in range(0, len(answers), _WIDTH) if answers[p] >= timestamp), len(answers))
+    if answers[index : index + 1] == array("q", [timestamp]):
+        del answers[index : index + _WIDTH]
     offset = answer.offset if answer.offset >= 0 else _NOWHERE
-    answers[place:place] = array("q", (timestamp, offset, answer.timestamp))
+    answers[index:index] = array("q", (timestamp, offset, answer.timestamp))

@@ -53,19 +53,19 @@ class Tail:
     def __init__(self, settings: Settings) -> None:
         """Prepare; nothing is opened yet."""
         self._settings = settings
-        self._place = TopicPartition(settings.probe.rounds_topic, 0)
+        self._tp = TopicPartition(settings.probe.rounds_topic, 0)
         self._consumer: Any = None
 
     def newest(self, span_ms: int, deadline: Deadline) -> TopicEnd:
         """The records that were appended within so many ms before the newest."""
         try:
             consumer = self._opened()
-            first, end = bounds(consumer, [self._place])[self._place]
+            first, end = bounds(consumer, [self._tp])[self._tp]
             if first == end:
                 return TopicEnd((), None, end)
             # (A batch that cannot be taken apart has no time: then the oldest records that may be read are.)
             time = max((time for _, time, _ in self._values(end - 1, end, deadline)), default=0)
-            found = consumer.offsets_for_times({self._place: max(0, time - span_ms)})[self._place]
+            found = consumer.offsets_for_times({self._tp: max(0, time - span_ms)})[self._tp]
             begin = max(first, end - MOST_RECORDS, end - 1 if found is None else min(found.offset, end - 1))
             return TopicEnd(tuple(self._seen(begin, end, deadline)), time, end)
         except KafkaError as error:
@@ -74,7 +74,7 @@ class Tail:
     def read(self, first: int, end: int, deadline: Deadline) -> tuple[RoundsRecord, ...]:
         """The cluster's records at the offsets [first, end), in order; those that are gone are left out."""
         try:
-            oldest, _ = bounds(self._opened(), [self._place])[self._place]
+            oldest, _ = bounds(self._opened(), [self._tp])[self._tp]
             return tuple(self._seen(max(first, oldest), end, deadline))
         except KafkaError as error:
             raise self._unread(error) from error
@@ -82,8 +82,8 @@ class Tail:
     def end(self) -> int:
         """Offset behind the newest record. An answer shows that the topic can be read now."""
         try:
-            ends: dict[Any, int] = self._opened().end_offsets([self._place], timeout_ms=_END_MS)
-            return ends[self._place]
+            ends: dict[Any, int] = self._opened().end_offsets([self._tp], timeout_ms=_END_MS)
+            return ends[self._tp]
         except KafkaError as error:
             raise self._unread(error) from error
 
@@ -99,7 +99,7 @@ class Tail:
         return self._consumer
 
     def _values(self, first: int, end: int, deadline: Deadline) -> Iterator[tuple[int, int, bytes | None]]:
-        for _, offset, time, value in records(self._consumer, {self._place: [(first, end)]}, deadline):
+        for _, offset, time, value in records(self._consumer, {self._tp: [(first, end)]}, deadline):
             if first <= offset < end:
                 yield offset, time, value
 
@@ -115,4 +115,4 @@ class Tail:
     def _unread(self, error: KafkaError) -> RoundAbandonedError:
         # (A consumer that has failed is not trusted with the next question.)
         self.close()
-        return RoundAbandonedError(f"topic {self._place.topic} could not be read ({error_text(error)})")
+        return RoundAbandonedError(f"topic {self._tp.topic} could not be read ({error_text(error)})")

@@ -14,7 +14,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.cluster import KafkaCluster, OffsetsLogView
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.memory import Memory
-from streaming.probe.kafka.requests import Committed, Metadata, Refused, TopicPlaces
+from streaming.probe.kafka.requests import Committed, Metadata, Refused, TopicMetadata
 from streaming.probe.kafka.retention import Retentions
 
 LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
@@ -49,7 +49,7 @@ class Answers:
         return dict.fromkeys(groups, Committed(frozenset({"orders"}), 1))
 
     def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
-        return Metadata("id", (1, 2), False, {topic: TopicPlaces(None, (), ()) for topic in topics})
+        return Metadata("id", (1, 2), False, {topic: TopicMetadata(None, (), ()) for topic in topics})
 
     def retentions(self, *_: object) -> dict[str, object]:
         return {}

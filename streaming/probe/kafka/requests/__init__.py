@@ -37,7 +37,7 @@ from streaming.probe.kafka.requests.topics import (
     MetadataRequests,
     OffsetKind,
     PartitionRequests,
-    TopicPlaces,
+    TopicMetadata,
 )
 
 __all__ = [
@@ -50,5 +50,5 @@ __all__ = [
     "OffsetKind",
     "PartitionRequests",
     "Refused",
-    "TopicPlaces",
+    "TopicMetadata",
 ]

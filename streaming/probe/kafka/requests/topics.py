@@ -44,7 +44,7 @@ Leader = int | None
 
 
 @dataclass(frozen=True, slots=True)
-class TopicPlaces:
+class TopicMetadata:
     """The leaders and racks of one topic.
 
     Attributes:
@@ -75,12 +75,12 @@ class Metadata:
     cluster_id: str | None
     brokers: tuple[int, ...]
     racks: bool
-    topics: Mapping[str, TopicPlaces | Refused]
+    topics: Mapping[str, TopicMetadata | Refused]
     hosts: Mapping[int, Host] = field(default_factory=dict)
 
 
 class MetadataRequests:
-    """Asks any broker for the places and settings of topics."""
+    """Asks any broker for the partitions and settings of topics."""
 
     def __init__(self, connections: Connections) -> None:
         """Ask over these connections."""
@@ -101,11 +101,11 @@ class MetadataRequests:
             answer.cluster_id,
             tuple(sorted(racks)),
             any(rack is not None for rack in racks.values()),
-            {topic.name: _places(topic, racks) for topic in answer.topics},
+            {topic.name: _described(topic, racks) for topic in answer.topics},
             {broker.node_id: Host(broker.host, broker.rack) for broker in answer.brokers},
         )
 
-    def places(self, topics: Sequence[str] | None, deadline: Deadline) -> dict[str, TopicPlaces | Refused]:
+    def topics(self, topics: Sequence[str] | None, deadline: Deadline) -> dict[str, TopicMetadata | Refused]:
         """Ask any broker for topics by their names, or for all that we may see.
 
         Args:
@@ -123,12 +123,12 @@ class MetadataRequests:
         request = MetadataRequest(topics=names, allow_auto_topic_creation=False, min_version=1)
         [answer] = self._connections.ask([(None, request)], deadline)
         racks = {broker.node_id: broker.rack for broker in answer.brokers}
-        found: dict[str, TopicPlaces | Refused] = {}
+        found: dict[str, TopicMetadata | Refused] = {}
         for topic in answer.topics:
             if topics is None and topic.is_internal:
                 continue
             try:
-                found[topic.name] = _places(topic, racks)
+                found[topic.name] = _described(topic, racks)
             except RoundAbandonedError:
                 continue
         return found
@@ -216,14 +216,14 @@ def _retention(topic: Any) -> RetentionSettings | None:
         return None
 
 
-def _places(topic: Any, racks: Mapping[int, str | None]) -> TopicPlaces | Refused:
+def _described(topic: Any, racks: Mapping[int, str | None]) -> TopicMetadata | Refused:
     if refusal := refusal_of_topic(topic):
         return refusal
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     if [partition.partition_index for partition in partitions] != list(range(len(partitions))):
         message = f"the metadata of topic {topic.name!r} has holes"
         raise RoundAbandonedError(message)
-    return TopicPlaces(
+    return TopicMetadata(
         printed(topic.topic_id.bytes) if topic.topic_id else None,
         tuple(partition.leader_id if partition.leader_id in racks else None for partition in partitions),
         tuple(
@@ -309,8 +309,8 @@ class PartitionRequests:
             RoundAbandonedError: A leader did not answer.
         """
         work = [
-            (node, _list_offsets(topics, 0, lambda *place: timestamps[place]))
-            for node, topics in _topics_by_node({place: leaders[place] for place in timestamps}, TIMESTAMPS_PER_REQUEST)
+            (node, _list_offsets(topics, 0, lambda *tp: timestamps[tp]))
+            for node, topics in _topics_by_node({tp: leaders[tp] for tp in timestamps}, TIMESTAMPS_PER_REQUEST)
         ]
         return {
             (topic.name, partition.partition_index): FirstFrom(partition.offset, partition.timestamp)
