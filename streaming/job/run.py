@@ -160,16 +160,17 @@ def run(
                 # (Only we write the tables of an object store: Delta's own writer would not notice other commits.)
                 catalog=schema if registered and not on_object_store(settings.lake) else None,
             )
-        except Py4JJavaError:  # (Java's own exception: the JVM lives)
-            raise
-        except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
-            broken = broken_by_spark(place, str(error))
-            raise broken or QueryEndedError(_GONE) from error
+        except Exception as error:
+            if not _says_that_the_jvm_is_gone(error):
+                raise
+            raise broken_by_spark(place, str(error)) or QueryEndedError(_GONE) from error
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
         try:
             failure = _wait_for_the_end(query, stop, hold, None if available_now else maintenance)
             spark.stop()
-        except (Py4JError, OSError) as error:
+        except Exception as error:
+            if not _says_that_the_jvm_is_gone(error):
+                raise
             raise QueryEndedError(_GONE) from error
         if failure is not None:
             refused = _REFUSED.search(str(failure))
@@ -179,6 +180,13 @@ def run(
             if broken is not None:
                 raise broken
             raise QueryEndedError(_cause(str(failure)))
+
+
+def _says_that_the_jvm_is_gone(error: Exception) -> bool:
+    """Whether a call got no answer from the JVM. An exception of Java's is an answer: the JVM lives."""
+    if isinstance(error, PySparkRuntimeError):
+        return bool(error.getCondition() == "JAVA_GATEWAY_EXITED")
+    return isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
 
 
 def _plan_of(settings: Settings, checkpoint: str, *, rebuild_state: bool) -> Rebuild | None:
