@@ -16,6 +16,9 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+PartitionId = tuple[str, int]
+"""A partition: its topic, and its number."""
+
 Partitions = Collection[int]
 """Partition numbers of one topic: a range, a tuple, a list or an integer array's `tolist()`."""
 

@@ -9,11 +9,11 @@ explain_line(line).sentences()
 
 from __future__ import annotations
 
+from assignors.assignment import PartitionId
 from assignors.explain.explanation import Explanation, explain_line, verify
 from assignors.explain.ledger import Facts, Ledger, WrongStepError
 from assignors.explain.nearest import Candidate, candidates
 from assignors.explain.steps import Step
-from assignors.explain.words import PartitionId
 
 __all__ = [
     "Candidate",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from assignors.assignment import Assignment, counts
+from assignors.assignment import Assignment, PartitionId, counts
 from assignors.brokers import assign_on_server
 from assignors.exceptions import AssignorError
 from assignors.explain import from_brokers, from_clients
@@ -19,7 +19,6 @@ from assignors.explain.ledger import Facts, Ledger, WrongStepError
 from assignors.explain.rocketmq import explain_rocketmq
 from assignors.explain.rules import rule_of_client, rule_of_server
 from assignors.explain.steps import Result, Step
-from assignors.explain.words import PartitionId
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
 from assignors.jsonl.assign import read_client_group, read_library, read_racks

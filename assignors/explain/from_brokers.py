@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from assignors import trace
-from assignors.assignment import Assignment
+from assignors.assignment import Assignment, PartitionId
 from assignors.brokers import ServerGroup
 from assignors.explain import steps
 from assignors.explain.from_clients import CannotExplainError, dealt_steps
 from assignors.explain.ledger import Facts
-from assignors.explain.words import PartitionId
 
 
 def topic_names(group: ServerGroup) -> dict[str, str]:

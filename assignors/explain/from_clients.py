@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Any
 
 from assignors import trace
+from assignors.assignment import PartitionId
 from assignors.clients.sticky import claimed_partitions
 from assignors.explain import steps
 from assignors.explain.ledger import Facts
-from assignors.explain.words import PartitionId
 from assignors.model import Group
 from assignors.strategy import PartitionRacks
 

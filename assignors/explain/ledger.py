@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assignors.assignment import Assignment, same
-from assignors.explain.words import PartitionId
+from assignors.assignment import Assignment, PartitionId, same
 
 
 class WrongStepError(Exception):

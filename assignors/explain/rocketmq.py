@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import md5
 
-from assignors.assignment import Assignment
+from assignors.assignment import Assignment, PartitionId
 from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.ledger import Facts, Ledger, WrongStepError, require
 from assignors.explain.steps import Result, Step
-from assignors.explain.words import PartitionId, count, grouped, name, names, partition_names, shares
+from assignors.explain.words import count, grouped, name, names, partition_names, shares
 from assignors.order import utf16
 from assignors.rocketmq import AllocateStrategy, MessageQueue, allocate_all, sorted_clients, sorted_queues
 from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-PartitionId = tuple[str, int]
-"""A partition: its topic, and its number."""
+from assignors.assignment import PartitionId
 
 # A sentence with more names than this is read by nobody; the rest is counted.
 MOST_NAMES = 8

@@ -51,8 +51,8 @@ class RacksSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     Attributes:
         sets: The distinct sets of racks among the partitions, each sorted; empty when no broker has a rack.
-        places: Each partition's index in `sets`, one byte each (two, little-endian, for more than 256 sets,
-            four for more than 65,536); empty when no broker has a rack.
+        places: Each partition's index in `sets`, one byte each (two, little-endian, for more than 256 sets, four for
+            more than 65,536); empty when no broker has a rack.
         first: Time of the first round, ms.
         last: Time of the last round, ms.
     """

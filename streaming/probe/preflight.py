@@ -236,8 +236,8 @@ def _group_lacks(
 
 def _topic_lacks(topics: MetadataRequests, settings: Settings, deadline: Deadline) -> Iterator[str]:
     watched = [topic for topic in settings.filters.topics if not topic.startswith("/")] or [_NOBODY]
-    for topic, described in topics.metadata(watched, deadline).topics.items():
-        if described is not Refused.FORBIDDEN:
+    for topic, metadata in topics.metadata(watched, deadline).topics.items():
+        if metadata is not Refused.FORBIDDEN:
             continue
         if topic != _NOBODY:
             yield _lack(settings.kafka, "Describe", f"Topic {topic!r}", "the topic is to be watched")

@@ -135,12 +135,12 @@ def _events(
             yield event
 
 
-def bounds(consumer: Any, tps: list[Any]) -> dict[Any, tuple[int, int]]:
+def bounds(consumer: Any, partitions: list[Any]) -> dict[Any, tuple[int, int]]:
     """First offset and exclusive end of each partition."""
-    if not tps:
+    if not partitions:
         return {}
-    first, end = consumer.beginning_offsets(tps), consumer.end_offsets(tps)
-    return {tp: (first[tp], end[tp]) for tp in tps}
+    first, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+    return {tp: (first[tp], end[tp]) for tp in partitions}
 
 
 def records(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from assignors.assignment import PartitionId
 from assignors.clients.sticky.balance import Balancing, Task
 from assignors.clients.sticky.constrained import Dealt
 from assignors.clients.sticky.indexed_group import IndexedGroup
@@ -20,8 +21,6 @@ from assignors.exceptions import CannotTell
 from assignors.hash_map import in_hash_order, partition_hash, string_hash, table_size
 from assignors.trace import Began, Believed, notes
 from assignors.work import spend
-
-_PartitionId = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -33,8 +32,8 @@ class _Owners:
         before: Member by (topic, number), for those with two claims of different generations.
     """
 
-    newest: dict[_PartitionId, int]
-    before: dict[_PartitionId, int]
+    newest: dict[PartitionId, int]
+    before: dict[PartitionId, int]
 
 
 def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
@@ -64,7 +63,7 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
 
 
 def _owners(data: Sequence[MemberData], *, in_order: bool) -> _Owners:
-    by_generation: dict[_PartitionId, dict[int, int]] = {}
+    by_generation: dict[PartitionId, dict[int, int]] = {}
     for member, said in enumerate(data):
         for topic, numbers in said.partitions:
             spend(6 * len(numbers))
@@ -120,7 +119,7 @@ def _spread(indexed: IndexedGroup, existing: Sequence[Sequence[int]], previous: 
     return result
 
 
-def _in_hash_order(partitions: list[_PartitionId]) -> list[_PartitionId]:
+def _in_hash_order(partitions: list[PartitionId]) -> list[PartitionId]:
     """Order (topic, number) as a HashMap of TopicPartition iterates them after insertion in this order.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assignors.assignment import Assignment
+from assignors.assignment import Assignment, PartitionId
 from assignors.clients.sticky.balance import Balancing, Task, pairwise_differences
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
@@ -24,8 +24,6 @@ from assignors.work import spend
 _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
 _KEY_ERROR = "kafka-python raises KeyError: the previous owner of a partition takes no part in the reassignment"
-
-_PartitionId = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -144,8 +142,8 @@ def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> l
     return _Balance(indexed, potential, task, None).result()
 
 
-def _owners(data: Sequence[MemberData]) -> tuple[dict[_PartitionId, int], dict[_PartitionId, int]]:
-    by_generation: dict[_PartitionId, dict[int, int]] = {}
+def _owners(data: Sequence[MemberData]) -> tuple[dict[PartitionId, int], dict[PartitionId, int]]:
+    by_generation: dict[PartitionId, dict[int, int]] = {}
     for member, said in enumerate(data):
         generation = -1 if said.generation is None else said.generation
         for topic, numbers in said.partitions:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from assignors.assignment import Assignment, Partitions
+from assignors.assignment import Assignment, PartitionId, Partitions
 from assignors.clients.patterns import refuse_patterns
 from assignors.clients.sticky.balance import NEVER_ENDS, Balancing, Task
 from assignors.clients.sticky.indexed_group import IndexedGroup
@@ -33,8 +33,6 @@ _TOPIC_ORDER = "the result depends on the order in which the broker listed the t
 
 # With more topics that have unowned partitions we do not try all orders of them.
 _MOST_ORDERED = 4
-
-_PartitionId = tuple[str, int]
 
 
 def _before_2_2(_group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -163,14 +161,14 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     return results[0]
 
 
-def _owners(members: Sequence[Subscription]) -> tuple[dict[_PartitionId, int], dict[_PartitionId, int]]:
+def _owners(members: Sequence[Subscription]) -> tuple[dict[PartitionId, int], dict[PartitionId, int]]:
     """Newest and second newest owner of each claimed partition; one claimed twice in a generation has no owner.
 
     Raises:
         CannotTell: librdkafka keeps two maps, of which one has the newest owner and the other one the owner listed last
             (`prepopulateCurrentAssignments`); what it does if they differ is not recomputed.
     """
-    claims: dict[_PartitionId, list[tuple[int, int]]] = {}
+    claims: dict[PartitionId, list[tuple[int, int]]] = {}
     for position, member in enumerate(members):
         generation = -1 if member.generation is None else member.generation
         for topic, numbers in member.owned:
@@ -225,7 +223,7 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
         for topic, numbers in member.owned
         for number in numbers
     }
-    given: list[list[_PartitionId]] = [[] for _ in members]
+    given: list[list[PartitionId]] = [[] for _ in members]
     held_back: list[tuple[int, int]] = []
     for member, ids in enumerate(lists):
         for partition in ids:
@@ -244,7 +242,7 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
     return {member.member_id: _by_topic(partitions) for member, partitions in zip(members, given, strict=True)}
 
 
-def _by_topic(partitions: Iterable[_PartitionId]) -> dict[str, Partitions]:
+def _by_topic(partitions: Iterable[PartitionId]) -> dict[str, Partitions]:
     topics: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from assignors.assignment import PartitionId
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import Step, lines
-from assignors.explain.words import PartitionId, count, grouped, name, names
+from assignors.explain.words import count, grouped, name, names
 
 WHYS = {
     "share": "Members below their share take the free partitions in turn",

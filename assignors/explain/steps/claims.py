@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from assignors.assignment import PartitionId
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import Step
-from assignors.explain.words import PartitionId, count, name, names, partition_names
+from assignors.explain.words import count, name, names, partition_names
 
 
 @dataclass(frozen=True, slots=True)

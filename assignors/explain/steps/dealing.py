@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from assignors.assignment import PartitionId
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import MOST_LINES, Step, lines
-from assignors.explain.words import PartitionId, count, grouped, name, names, numbers, shares
+from assignors.explain.words import count, grouped, name, names, numbers, shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from assignors.assignment import PartitionId
 from assignors.explain.ledger import Ledger, require
 from assignors.explain.steps.step import Step
-from assignors.explain.words import PartitionId, names
+from assignors.explain.words import names
 from assignors.order import utf8, utf16
 
 _Key = Callable[[str, str | None], Any]

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from assignors.assignment import PartitionId
 from assignors.explain.ledger import Ledger, require
-from assignors.explain.words import PartitionId, count, name, partition_names
+from assignors.explain.words import count, name, partition_names
 
 # A step's own list of lines is cut here: more members than this are counted, not named.
 MOST_LINES = 12

@@ -37,16 +37,16 @@ def read_on(reader: RangeReader, topic: str, shares: Mapping[int, tuple[Compacte
         UnreadableTopicError: The brokers returned nothing for too long.
     """
     found = _FOUND.setdefault(reader, {})
-    tps = {TopicPartition(topic, partition): share for partition, share in shares.items()}
-    for tp, (_, since) in tps.items():
+    partitions = {TopicPartition(topic, partition): share for partition, share in shares.items()}
+    for tp, (_, since) in partitions.items():
         if tp in found and found[tp].end < since:
             del found[tp]
-    tps = {tp: share for tp, share in tps.items() if share[0].open}
-    if not tps:
+    partitions = {tp: share for tp, share in partitions.items() if share[0].open}
+    if not partitions:
         return
-    kept = {tp: found[tp] for tp, (_, since) in tps.items() if tp in found and found[tp].first <= since}
+    kept = {tp: found[tp] for tp, (_, since) in partitions.items() if tp in found and found[tp].first <= since}
     there = _there(reader, kept)
-    for tp, (stretches, since) in tps.items():
+    for tp, (stretches, since) in partitions.items():
         if tp in there:
             stretches.end_at(kept[tp], since)
             continue

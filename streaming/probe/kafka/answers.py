@@ -26,7 +26,7 @@ def seen_groups(
     """What a round reports of the groups where it does not read the log."""
     return {
         name: SeenGroup(
-            # An empty group need not be described to know that it has no members.
+            # An empty group need not be metadata to know that it has no members.
             looked=name in descriptions or group.state == EMPTY,
             membership=descriptions[name].membership if name in descriptions else None,
             offsets=committed[name].offsets if name in committed else None,
@@ -76,16 +76,16 @@ def leaders_of(topics: Mapping[str, TopicMetadata | Refused]) -> dict[tuple[str,
     """Node id of the leader by topic and partition; partitions without a leader are missing."""
     return {
         (name, index): leader
-        for name, described in topics.items()
-        if isinstance(described, TopicMetadata)
-        for index, leader in enumerate(described.leaders)
+        for name, metadata in topics.items()
+        if isinstance(metadata, TopicMetadata)
+        for index, leader in enumerate(metadata.leaders)
         if leader is not None
     }
 
 
 def topic_of(
     name: str,
-    described: TopicMetadata,
+    metadata: TopicMetadata,
     racks: bool,
     offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
     retention: RetentionSettings | None,
@@ -94,7 +94,7 @@ def topic_of(
 
     Args:
         name: The topic.
-        described: Its partitions, as the brokers' metadata have them.
+        metadata: Its partitions, as the brokers' metadata have them.
         racks: Some broker has a rack.
         offsets: By kind, topic and partition; -1 where one is missing.
         retention: How long its records are kept, as far as it was asked for.
@@ -102,16 +102,16 @@ def topic_of(
 
     def of(kind: OffsetKind) -> tuple[int, ...]:
         found = offsets[kind]
-        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(described.leaders))])
+        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(metadata.leaders))])
 
     end = of(OffsetKind.END)
     return Topic(
-        len(described.leaders),
-        described.topic_id,
+        len(metadata.leaders),
+        metadata.topic_id,
         end,
         # Requested after the end: records produced in between do not count for this round.
         tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
         of(OffsetKind.START),
-        described.racks if racks else None,
+        metadata.racks if racks else None,
         retention,
     )

@@ -121,7 +121,7 @@ class KafkaCluster:
         self._retentions = Retentions(heartbeat_ms / 1000)
         self._offsets_retention = OffsetsRetention(heartbeat_ms / 1000)
         self._timestamps = Timestamps(interval_ms)
-        self._described: Mapping[str, TopicMetadata] = {}
+        self._topic_metadata: Mapping[str, TopicMetadata] = {}
         self._cluster_topics: ClusterTopics | None = None
         if watches_topic is not None:
             self._cluster_topics = ClusterTopics(
@@ -154,18 +154,18 @@ class KafkaCluster:
         if not self.reads_log:
             return OffsetsLogView((), self._ask_topics.metadata([], deadline))
         metadata = self._ask_topics.metadata([self._offsets_topic], deadline)
-        described = metadata.topics.get(self._offsets_topic)
-        if described is Refused.FORBIDDEN:
+        log = metadata.topics.get(self._offsets_topic)
+        if log is Refused.FORBIDDEN:
             message = f"the right Describe on topic {self._offsets_topic} is missing"
             raise RoundAbandonedError(message)
-        if not isinstance(described, TopicMetadata) or not described.leaders:
+        if not isinstance(log, TopicMetadata) or not log.leaders:
             message = f"the cluster has no topic {self._offsets_topic} yet, because it never had a group"
             raise NoOffsetsLogError(message)
-        leaders = tuple([leader for leader in described.leaders if leader is not None])
-        if len(leaders) < len(described.leaders):
-            message = f"partition {described.leaders.index(None)} of {self._offsets_topic} has no leader"
+        leaders = tuple([leader for leader in log.leaders if leader is not None])
+        if len(leaders) < len(log.leaders):
+            message = f"partition {log.leaders.index(None)} of {self._offsets_topic} has no leader"
             raise RoundAbandonedError(message)
-        epochs = described.leader_epochs
+        epochs = log.leader_epochs
         known = len(epochs) == len(leaders) and all(epoch >= 0 for epoch in epochs)
         return OffsetsLogView(leaders, metadata, tuple(zip(leaders, epochs, strict=True)) if known else ())
 
@@ -258,7 +258,7 @@ class KafkaCluster:
             leaders = {
                 tp: leader
                 for tp in asked
-                if (of := self._described.get(tp[0])) is not None
+                if (of := self._topic_metadata.get(tp[0])) is not None
                 and tp[1] < len(of.leaders)
                 and (leader := of.leaders[tp[1]]) is not None
             }
@@ -421,15 +421,15 @@ class KafkaCluster:
             }
             for kind in OffsetKind:
                 offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
-        found = {name: described for name, described in metadata.topics.items() if isinstance(described, TopicMetadata)}
-        self._described = found
-        self._ask_retentions({(name, described.topic_id) for name, described in found.items()}, deadline)
+        found = {name: topic for name, topic in metadata.topics.items() if isinstance(topic, TopicMetadata)}
+        self._topic_metadata = found
+        self._ask_retentions({(name, topic.topic_id) for name, topic in found.items()}, deadline)
         return {
             name: Topic(None)
-            if described is Refused.UNKNOWN
+            if topic is Refused.UNKNOWN
             else topic_of(name, found[name], metadata.racks, offsets, self._retentions.of((name, found[name].topic_id)))
-            for name, described in metadata.topics.items()
-            if described is not Refused.FORBIDDEN
+            for name, topic in metadata.topics.items()
+            if topic is not Refused.FORBIDDEN
         }
 
     def _ask_retentions(self, topics: Set[RetentionKey], deadline: Deadline) -> None:

@@ -91,9 +91,9 @@ class ClusterTopics:
     def _topics(self, names: list[str], seen: Mapping[str, Topic], deadline: Deadline) -> dict[str, ClusterTopic]:
         if not names:
             return {}
-        described = self._ask_topics.topics(names, deadline)
+        answers = self._ask_topics.topics(names, deadline)
         found = {
-            name: answer for name, answer in described.items() if isinstance(answer, TopicMetadata) and answer.leaders
+            name: answer for name, answer in answers.items() if isinstance(answer, TopicMetadata) and answer.leaders
         }
         leaders = {
             (name, partition): leader
@@ -119,7 +119,7 @@ class ClusterTopics:
             for name, topic in found.items()
         }
         absent = {Refused.UNKNOWN: "deleted", Refused.FORBIDDEN: "not_visible"}
-        for name, answer in described.items():
+        for name, answer in answers.items():
             if isinstance(answer, Refused):
                 topics[name] = ClusterTopic(absent=absent[answer])
         return topics
@@ -145,9 +145,9 @@ class ClusterTopics:
             _LOG.info("%s", sentence)
 
 
-def _is_same(seen: Topic, described: TopicMetadata) -> bool:
-    return seen.partitions == len(described.leaders) and seen.topic_id == described.topic_id
+def _is_same(seen: Topic, metadata: TopicMetadata) -> bool:
+    return seen.partitions == len(metadata.leaders) and seen.topic_id == metadata.topic_id
 
 
-def _values(name: str, described: TopicMetadata, found: _ByPartition) -> tuple[int, ...]:
-    return tuple([found.get((name, partition), _UNKNOWN) for partition in range(len(described.leaders))])
+def _values(name: str, metadata: TopicMetadata, found: _ByPartition) -> tuple[int, ...]:
+    return tuple([found.get((name, partition), _UNKNOWN) for partition in range(len(metadata.leaders))])

@@ -152,6 +152,6 @@ def _source_before(settings: Settings, deadline: Deadline) -> str | None:
         topics = MetadataRequests(Connections(bus)).metadata([probe.rounds_topic, probe.events_topic], deadline).topics
     finally:
         bus.close()
-    if not all(isinstance(described, TopicMetadata) for described in topics.values()):
+    if not all(isinstance(topic, TopicMetadata) for topic in topics.values()):
         return None
     return remember(settings, deadline).source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from assignors.assignment import PartitionId
 from assignors.explain.rocketmq import Fails, Pool
 from assignors.explain.steps import (
     CutIntoBlocks,
@@ -23,7 +24,7 @@ from assignors.explain.steps import (
     Step,
     Undone,
 )
-from assignors.explain.words import PartitionId, count, name, names, numbers, partition_names
+from assignors.explain.words import count, name, names, numbers, partition_names
 
 TWENTY = tuple(f"m{number:02}" for number in range(20))
 TWELVE_LISTED = "; ".join(f"m{number:02}: t {number}" for number in range(12))

@@ -101,7 +101,7 @@ class MetadataRequests:
             answer.cluster_id,
             tuple(sorted(racks)),
             any(rack is not None for rack in racks.values()),
-            {topic.name: _described(topic, racks) for topic in answer.topics},
+            {topic.name: _topic_metadata(topic, racks) for topic in answer.topics},
             {broker.node_id: Host(broker.host, broker.rack) for broker in answer.brokers},
         )
 
@@ -128,7 +128,7 @@ class MetadataRequests:
             if topics is None and topic.is_internal:
                 continue
             try:
-                found[topic.name] = _described(topic, racks)
+                found[topic.name] = _topic_metadata(topic, racks)
             except RoundAbandonedError:
                 continue
         return found
@@ -216,7 +216,7 @@ def _retention(topic: Any) -> RetentionSettings | None:
         return None
 
 
-def _described(topic: Any, racks: Mapping[int, str | None]) -> TopicMetadata | Refused:
+def _topic_metadata(topic: Any, racks: Mapping[int, str | None]) -> TopicMetadata | Refused:
     if refusal := refusal_of_topic(topic):
         return refusal
     partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
