@@ -28,7 +28,7 @@ from streaming.groups.health.storm import storm
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
-from streaming.groups.lag.rows import Totals
+from streaming.groups.lag.totals import Totals
 from streaming.groups.load.balance import weigh_anew
 from streaming.groups.load.rows import end_member_load, write_member_load
 from streaming.groups.modern.decisions import reconciling

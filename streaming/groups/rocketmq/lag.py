@@ -19,8 +19,9 @@ from streaming.groups.context import Context
 from streaming.groups.lag import offset_events
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.partitions import NO_COMMIT
-from streaming.groups.lag.rows import Totals, lag_rows
+from streaming.groups.lag.rows import lag_rows
 from streaming.groups.lag.state import PartitionState
+from streaming.groups.lag.totals import Totals
 from streaming.groups.rocketmq.places import named, place_of, split
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import ROCKETMQ, HotPartition, LagRow

@@ -12,7 +12,8 @@ from streaming.groups.health.columns import FindingAtRound, Membership
 from streaming.groups.health.group_health import end_health, keep_since, write_row
 from streaming.groups.health.storm import storm
 from streaming.groups.lag import offset_events
-from streaming.groups.lag.rows import Totals, end_partition
+from streaming.groups.lag.rows import end_partition
+from streaming.groups.lag.totals import Totals
 from streaming.groups.rocketmq.broker_members import end_broker_members, write_broker_members
 from streaming.groups.rocketmq.decisions import PROTOCOL_TYPE, follow
 from streaming.groups.rocketmq.findings import rocketmq_findings
