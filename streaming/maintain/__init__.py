@@ -1,4 +1,8 @@
-"""Maintenance of a lake: compaction, retention, vacuum and checkpoints of the log, in bounded pieces."""
+"""Maintenance of a lake, in bounded pieces: compaction, retention, vacuum and checkpoints; roll-ups and advice.
+
+What is rolled up (closed hours and days) and advised is said in `streaming/history/` and `streaming/advice/`; here it
+is found, computed and committed when it is due.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ from streaming.events import RocketMQGroupEvent, decode_event, encode_event
 from streaming.groups import GroupConfig, Rows, advance
 from streaming.groups.rows import Cause, DriftRow, Finding
 from streaming.groups.state import GroupState
-from streaming.job.source.event_rounds import EventRound
-from streaming.job.source.observed import rocketmq_observation
+from streaming.job.source.observations import EventRound, rocketmq_observation
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook

@@ -1,7 +1,8 @@
 """The source: a Spark streaming data source on kafka-python, format "evenkeel".
 
 It reads the offsets log, the probe's events and its rounds, a whole number of rounds per batch, and returns packed
-inputs per group.
+inputs per group. Spark's driver plans a batch (`planner.py`), tasks read their shares of it (`read.py`), and what the
+probe's events say of groups and topics is put together in `observations/`.
 """
 
 from __future__ import annotations

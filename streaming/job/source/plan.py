@@ -304,7 +304,7 @@ def _events(running: _Running, closed: RoundClosed) -> int:
 def _size(closed: RoundClosed) -> int:
     """Bytes of the round's events, as its closing record gives them; a round that does not is taken alone.
 
-    The number is not trusted: tasks make no observations of events beyond it (`observations.py`).
+    The number is not trusted: tasks make no observations of events beyond it (`observations/`).
     """
     return closed.size or (_LARGEST if closed.events else 0)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql.datasource import InputPartition
 
 from streaming.events import UnknownType
-from streaming.job.source.event_rounds import EventRound, event_rounds
+from streaming.job.source.observations import EventRound, event_rounds
 from streaming.job.source.plan import Batch, TakenRound
 from streaming.job.source.positions import Positions
 from streaming.job.source.unreadable import partition_rows

@@ -5,15 +5,14 @@ from __future__ import annotations
 from streaming.events import Broker, Brokers, CoordinatorMove, encode_event
 from streaming.groups import Rows
 from streaming.groups.rows import RoundBroker
-from streaming.job.source.event_rounds import event_rounds
-from streaming.job.source.observations import ObservationAssembler
+from streaming.job.source.observations import ObservationAssembler, event_rounds
 from streaming.job.source.plan import TakenRound, plan_batch
 from streaming.job.source.positions import Positions
 from streaming.log_health import RoundsState, advance_rounds
 from streaming.records import CoordinatorMove as Moved
 from streaming.records import decode_closed_rounds, encode_closed_rounds
 from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
-from tests.job.source.test_observations import LOG, group
+from tests.job.source.observations.test_assembler import LOG, group
 
 TIME = closed(0, [1]).time
 

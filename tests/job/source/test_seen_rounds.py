@@ -19,9 +19,8 @@ from streaming.events import (
     encode_event,
     encode_round,
 )
-from streaming.job.source.event_rounds import EventRound
 from streaming.job.source.exceptions import AnotherSourceError
-from streaming.job.source.observations import ObservationAssembler
+from streaming.job.source.observations import EventRound, ObservationAssembler
 from streaming.job.source.positions import INITIAL, Positions
 from streaming.records import GroupObservation
 from tests.job.source.made_rounds import closed, opened

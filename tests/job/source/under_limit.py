@@ -21,8 +21,8 @@ from streaming.config import Settings
 from streaming.events import GroupEvent, encode_event
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
-from streaming.job.source.event_rounds import EventRound
 from streaming.job.source.fetch import OffsetRange
+from streaming.job.source.observations import EventRound
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import arrow_batches, task_rows

@@ -13,8 +13,7 @@ from streaming.config import KafkaSettings, Settings
 from streaming.events import ClusterTopicEvent, RoundClosed
 from streaming.groups import encode_rows
 from streaming.job.operator import advance_key, group_config
-from streaming.job.source.event_rounds import EventRound
-from streaming.job.source.observations import ObservationAssembler
+from streaming.job.source.observations import EventRound, ObservationAssembler
 from streaming.job.unpack import rows_by_table
 from streaming.probe import Probe, RoundAbandonedError
 from streaming.probe.kafka.turns import ABSENT_ROUNDS

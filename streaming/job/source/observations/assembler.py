@@ -30,14 +30,14 @@ from streaming.events import (
     UnknownType,
     decode_event,
 )
-from streaming.job.source.event_rounds import EventRound, windows_of, wrong_event
-from streaming.job.source.observed import (
+from streaming.job.source.observations.event_rounds import EventRound, windows_of, wrong_event
+from streaming.job.source.observations.observed import (
     cluster_topic_observation,
     rocketmq_observation,
     topic_bytes,
     topic_observation,
 )
-from streaming.job.source.seen import SeenParts, size_of
+from streaming.job.source.observations.seen import SeenParts, size_of
 from streaming.offsets_log import LogRecord, UnreadableRecords
 from streaming.record_batches import Record
 from streaming.records import (

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 from streaming.events import ClusterTopicEvent, RocketMQGroupEvent, TopicEvent
-from streaming.job.source.event_rounds import EventRound
+from streaming.job.source.observations.event_rounds import EventRound
 from streaming.records import (
     ClusterTopicObservation,
     RocketMQObservation,

@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from streaming.events import ClusterTopicEvent, Event, GroupEvent, GroupGone, TopicEvent, encode_event
-from streaming.job.source import observations as observations_module
-from streaming.job.source.event_rounds import EventRound, event_rounds
-from streaming.job.source.observations import ObservationAssembler
+from streaming.job.source.observations import EventRound, ObservationAssembler, assembler, event_rounds
 from streaming.job.source.plan import plan_batch
 from streaming.job.source.positions import Positions
 from streaming.offsets_log import partition_for
@@ -293,7 +291,7 @@ def test_an_observation_waits_for_its_topics_no_longer_than_to_the_end_of_its_ro
 def test_observations_that_wait_for_topics_that_never_come_are_given_up_when_they_are_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(observations_module, "_WAITING_BYTES", 50_000)
+    monkeypatch.setattr(assembler, "_WAITING_BYTES", 50_000)
     hollow = [group(f"hollow-{n}", 3, state="x" * 9_000) for n in range(30)]
     made = assemble([*hollow, group("g", 1), topic("g", "a")], rounds=[EventRound(7, 7, 1_000, 10, 90, LOG)])
     assert list(made.observations) == ["g"]
