@@ -22,6 +22,12 @@ def test_a_member_twice_is_refused() -> None:
         Group((Subscription("a", ()), Subscription("b", ()), Subscription("a", ("t",))), {})
 
 
+def test_a_group_reads_as_the_call_that_makes_it() -> None:
+    group = Group((Subscription("a", ("t",)),), {"t": 3}, remembered_generation=7)
+    assert "_by_id" not in repr(group)
+    assert eval(repr(group)) == group
+
+
 @pytest.mark.parametrize("count", [-1, 2**31, True, 1.0, None, "3"])
 def test_a_partition_count_that_is_none_is_refused(count: object) -> None:
     with pytest.raises(BadPartitionCount, match="Topic 't'"):

@@ -211,7 +211,9 @@ def test_an_unlisted_group_that_still_has_offsets_is_closed_all_the_same() -> No
     life = lived(
         make_commit(6, 10, topic="x"), make_observation(10, make_topic("x", 1)), make_observation(20, gone="deleted")
     )
-    assert (life.rows.lag[-1].ended, life.rows.lag[-1].committed_offset) == (True, 10)
+    closing = life.rows.lag[-1]
+    assert (closing.ended, closing.committed_offset) == (True, 10)
+    assert closing.subscribed  # (its subscription is not known)
 
 
 # Arbitrary contents of logs and topics.

@@ -90,6 +90,7 @@ def test_copies_of_another_broker_are_not_compared() -> None:
         (look(10, (700,), topic_id=None), "recreated"),
         (look(10, (700, 650), elapsed=MINUTE), "missing_rounds"),
         (look(10, (700, 650), time=START), "missing_rounds"),
+        (look(0, (700, 650)), "missing_rounds"),
         (look(10, (700, 40)), "offset_unknown"),
         (look(10, (700, -1)), "offset_unknown"),
     ],

@@ -29,3 +29,16 @@ def test_a_topic_of_which_a_target_lists_no_partition_is_not_in_the_result() -> 
     group = ServerGroup(members, {"t": ServerTopic(T, 2), "u": ServerTopic(U, 2)})
     assert kept(group).kept == [{U: (0, 1)}, {T: (0, 1)}]
     assert assign_on_server("server-uniform", group, "4.0.1") == {"a": {U: (0, 1)}, "b": {T: (0, 1)}}
+
+
+def test_partitions_that_two_targets_list_stay_with_both() -> None:
+    members = (
+        ServerMember("a", ("t", "u"), ((T, (0, 1, 2)),)),
+        ServerMember("b", ("t",), ((T, (1, 2, 3)),)),
+        ServerMember("c", ("u",), ((U, (0,)),)),
+    )
+    group = ServerGroup(members, {"t": ServerTopic(T, 4), "u": ServerTopic(U, 2)})
+    # What the class of Kafka 4.4.0 gives.
+    assert assign_on_server("server-uniform", group, "4.4.0") == {
+        "a": {T: [0, 1, 2]}, "b": {T: [1, 2, 3]}, "c": {U: [0, 1]}
+    }  # fmt: skip

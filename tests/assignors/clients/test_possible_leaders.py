@@ -156,6 +156,7 @@ def test_the_eras_of_a_library_follow_each_other_without_gap_or_overlap(strategy
         of_library = [era for era in eras if era.library == library]
         assert of_library[-1].before is None
         assert [e.before for e in of_library[:-1]] == [e.since for e in of_library[1:]]
+        assert all(e.since < e.before for e in of_library[:-1] if e.before is not None)
 
 
 def test_a_candidate_is_written_as_library_and_first_release_of_its_era() -> None:

@@ -395,3 +395,12 @@ def test_where_librdkafka_confuses_the_owners_of_a_partition_its_decision_is_not
         assign("cooperative-sticky", Group((newest, older), {"x": 2}), "librdkafka:2.16")
     told = assign("cooperative-sticky", Group((older, newest), {"x": 2}), "librdkafka:2.16")
     assert same(told, {"a": {"x": (0,)}, "b": {}})
+
+
+@pytest.mark.parametrize("library", ["java:3.0", "java:3.4"])
+def test_claims_of_before_the_leader_s_last_decision_do_not_count(library: str) -> None:
+    members = (claiming("a", "t", 3, t=(1,)), claiming("b", "t", 3, t=(0,)))
+    counting = assign("sticky", Group(members, {"t": 2}), library)
+    assert same(counting, {"a": {"t": (1,)}, "b": {"t": (0,)}})
+    remembered = assign("sticky", Group(members, {"t": 2}, remembered_generation=4), library)
+    assert same(remembered, {"a": {"t": (0,)}, "b": {"t": (1,)}})

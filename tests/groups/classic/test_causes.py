@@ -423,3 +423,19 @@ def test_in_a_new_group_nothing_stopped() -> None:
 
 def test_every_cause_that_a_row_may_have_is_listed_once() -> None:
     assert len(set(CAUSES)) == len(CAUSES)
+
+
+def test_of_many_topics_each_one_whose_count_changed_is_named_and_no_other() -> None:
+    names = [f"t{number:02d}" for number in range(40)]
+
+    def record(at: int, generation: int, *grown: str) -> GroupInput:
+        assigned = {name: range(3 if name in grown else 2) for name in names}
+        return make_record(at, (make_member("a", names, assigned),), generation=generation)
+
+    rows = rows_of(record(5, 1), record(900, 2, "t07", "t20", "t33"))
+    found = [cause for cause in rows[-1].causes or () if cause.cause == "partitions_changed"]
+    assert [(cause.topic, cause.before, cause.after) for cause in found] == [
+        ("t07", "2", "3"),
+        ("t20", "2", "3"),
+        ("t33", "2", "3"),
+    ]

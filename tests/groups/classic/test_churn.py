@@ -39,6 +39,14 @@ def test_a_row_tells_the_decision() -> None:
     assert (row.members, row.partitions, row.joined, row.left) == (2, 3, ("a", "b"), ())
 
 
+@pytest.mark.parametrize(("state_time", "completed"), [(-1, None), (0, 0)])
+def test_when_the_join_completed_is_unknown_where_the_record_does_not_say(
+    state_time: int, completed: int | None
+) -> None:
+    (row,) = churn_of(make_record(5, even("x", 3, "a"), state_time=state_time))
+    assert row.join_completed_time == completed
+
+
 def test_who_joined_and_who_left_is_told() -> None:
     rows = churn_of(make_record(5, even("x", 3, "a", "b")), make_record(9, even("x", 3, "b", "c"), generation=2))
     assert (rows[1].joined, rows[1].left) == (("c",), ("a",))

@@ -14,6 +14,7 @@ from tests.groups.build import (
     Life,
     churn_of,
     even,
+    make_commit,
     make_commits,
     make_cooperative,
     make_member,
@@ -54,6 +55,15 @@ def test_the_cost_is_bounded_once_every_partition_has_committed_again() -> None:
     first, second = life.rows.rebalance_churn[2:]
     # Partition 0 committed at 8 and 23, partition 1 at 8 and 30.
     assert second == msgspec.structs.replace(first, revision=3, unassigned_partition_seconds_max=37.0)
+
+
+def test_a_commit_in_the_millisecond_of_the_one_before_bounds_its_partition_s_time_by_nothing() -> None:
+    again = make_commit(30, 11, topic="x", partition=1, time=START + 8 * SECOND)
+    rows = churn_of(
+        first_owner(), *committed(8), two_owners(20), make_commits(23, 11, topic="x"), again, make_observation(40)
+    )
+    # Partition 0 committed at 8 and 23, partition 1 twice at 8.
+    assert rows[-1].unassigned_partition_seconds_max == 15.0
 
 
 def test_the_next_decision_ends_the_waiting_and_leaves_the_bound_open() -> None:

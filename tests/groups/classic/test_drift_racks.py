@@ -13,7 +13,7 @@ import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
 from streaming.groups import GroupConfig, encode_state
-from streaming.groups.classic.leader_metadata import newest_racks, seen_racks
+from streaming.groups.classic.leader_metadata import newest_racks, racks_of, seen_racks
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
 from tests.groups.build import MINUTE, SECOND, Life, make_member, make_observation, make_record, make_topic
@@ -306,3 +306,17 @@ def test_a_rolling_restart_leaves_no_more_than_a_few_entries() -> None:
         life.take(make_observation(1 + 10 * round_, make_topic("x", 2, racks=CROSSED if round_ % 2 else STRAIGHT)))
     assert life.state is not None
     assert len(life.state.topics["x"].racks) == 16
+
+
+@pytest.mark.parametrize(("changed", "views"), [(1_400, [STRAIGHT]), (1_401, [STRAIGHT, CROSSED])])
+def test_racks_that_were_replaced_before_the_grace_period_are_none_that_a_leader_may_have_known(
+    changed: int, views: list[Racks]
+) -> None:
+    # (600 s before the decision at 2000.)
+    life = Life()
+    for position, racks in ((1, CROSSED), (changed, STRAIGHT), (1_990, STRAIGHT)):
+        life.take(make_observation(position, make_topic("x", 2, racks=racks)))
+    assert life.state is not None
+    record = make_record(2_000, two((1,), (0,)))
+    found = seen_racks(life.state, record, life.config, ["x"]).views
+    assert [racks_of(view, {"x": 2})["x"] for view in found] == [list(racks or ()) for racks in views]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from assignors import Subscription, strategy_named
+from assignors import CustomStrategies, CustomStrategy, Subscription, strategy_named
 from streaming.groups.classic.leader_metadata import WatchedRacks, possible_counts
 
 
@@ -53,3 +53,11 @@ def test_partitions_that_a_member_claims_may_be_held_back_or_be_gone() -> None:
 def test_counts_that_rounds_have_seen_come_first() -> None:
     assert counts("cooperative-sticky", 6, 5, 2, 4, 6) == [2, 4, 6, 5]
     assert counts("sticky", 5, 5, 2, 4, 6) == [2, 4, 5]
+
+
+def test_a_custom_strategy_may_have_left_out_partitions_and_no_count_is_tried_twice() -> None:
+    member = Subscription("a", ("t",))
+    mine = CustomStrategies((CustomStrategy("mine", f"{__name__}:nobody_calls_it"),)).named("mine")
+    assert mine is not None
+    found = possible_counts(mine, [member], {"t": 4}, {"t": (2, 4, 6)})
+    assert list(found) == [{"t": 4}, {"t": 6}]

@@ -153,6 +153,11 @@ def test_after_more_than_ten_minutes_without_a_round_a_pace_is_found_anew() -> N
     assert found[5:] == [None, None, None, None, 3_960.0, 3_950.0]
 
 
+def test_a_pace_is_looked_at_over_less_than_ten_minutes_without_a_round() -> None:
+    assert drained([1, 0, 100], 1, 599_999, 50) == ([1, 0, 100, 599_999, 50], 600.0)
+    assert drained([1, 0, 100], 1, 600_000, 50) == ([1, 600_000, 50], None)
+
+
 def test_samples_keep_their_distance_when_all_times_were_wrong() -> None:
     assert shifted([7, 1_000, 50, 61_000, 40], 86_400_000) == [7, 86_401_000, 50, 86_461_000, 40]
 

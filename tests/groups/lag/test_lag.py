@@ -379,3 +379,16 @@ def test_a_group_that_stood_before_a_transaction_marker_is_not_stalled_at_once_w
         life.take(make_commit(second - 1, 99, topic="x"), make_observation(second, make_topic("x", 1, end=100)))
     life.take(make_commit(215, 99, topic="x"), make_observation(220, make_topic("x", 1, end=150)))
     assert (last(life).lag, last(life).lag_status) == (51, "ok")
+
+
+def test_partitions_of_a_topic_that_no_round_shows_are_closed_once_they_have_neither_an_owner_nor_a_commit() -> None:
+    life = Life()
+    life.take(
+        make_record(1, (make_member("a", ("x",), {"x": (0, 1)}),)),
+        make_commit(5, 70, topic="x", partition=0),
+        make_observation(10, make_topic("x", 2)),
+    )
+    without = (make_member("a", ("x",), {}),)
+    life.take(make_record(15, without, generation=2), make_commit(16, None, topic="x"), make_observation(20))
+    rows = [(row.partition, row.ended) for row in life.rows.lag if row.round_time > START + 10 * SECOND]
+    assert rows == [(0, True), (1, True)]

@@ -66,6 +66,14 @@ def test_a_record_came_after_the_last_round_without_it_opened_and_before_the_fir
     assert life.rows.lag[-1].oldest_unread_method == "rounds"
 
 
+def test_a_group_that_was_behind_and_has_read_everything_has_nothing_unread() -> None:
+    life = behind()
+    life.take(make_commit(55, 250, topic="x"))
+    for second in (60, 70):
+        see(life, second, 250)
+        assert told(life) == (None, None, "nothing_unread")
+
+
 def test_the_bounds_stay_while_nothing_is_read_and_no_row_is_written_while_nothing_moves() -> None:
     life = behind()
     assert told(life) == (20.0, 30.5, None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from streaming.groups.lag.state import Rhythm, Trend, count_pause, longest_wait, look, look_away
+from streaming.groups.lag.state import PartitionState, Rhythm, Trend, count_pause, longest_wait, look, look_away
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -195,3 +197,13 @@ def test_while_a_backlog_is_worked_off_pauses_do_not_count() -> None:
     assert partition.pauses == []
     partition.commits(110, 1_930)  # more has come than was left: no backlog
     assert partition.pauses == [ROUND]
+
+
+@pytest.mark.parametrize("change", [{"committed": 0}, {"commits": 1}, {"offset_deleted": True}, {"row": (-1,)}])
+def test_a_partition_is_forgotten_only_when_no_row_needs_it(change: dict[str, Any]) -> None:
+    assert PartitionState(committed=-1).is_void()
+    assert not PartitionState(**({"committed": -1} | change)).is_void()
+
+
+def test_pauses_of_no_time_are_pauses() -> None:
+    assert lived(0, 0, 0, 0, 0, 1).pauses == [0, 0, 0, 0, HOUR, HOUR]

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from streaming.groups.context import GroupConfig
+from streaming.groups.lag.state import PartitionState
+from streaming.groups.load.rates import is_doubtful
 from streaming.groups.rows import GroupHealthRow, LagRow
 from tests.groups.build import (
     MINUTE,
@@ -79,6 +81,17 @@ def test_a_rate_is_that_of_the_window_and_changes_when_the_next_has_ended() -> N
     known = {at_second(row): row.produced_per_second for row in life.rows.lag}
     assert known[HEARTBEAT] == 10
     assert known[2 * HEARTBEAT] == 0
+
+
+@pytest.mark.parametrize(("seconds", "known"), [(60, (5.0, 3.0)), (61, (None, None))])
+def test_a_window_of_several_short_heartbeats_has_rates_up_to_a_minute(
+    seconds: int, known: tuple[float | None, float | None]
+) -> None:
+    life = Life(GroupConfig(cluster="test", heartbeat_ms=10 * SECOND))
+    for second in (0, seconds, 2 * seconds):
+        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND))
+        life.take(round_at(second, make_topic("x", 1, end=5 * second)))
+    assert rates(life) == known
 
 
 def test_rates_cause_no_rows() -> None:
@@ -346,3 +359,9 @@ def test_a_topic_that_is_not_subscribed_does_not_hide_how_fast_the_group_can_be(
             life.take(make_commit(10 * second + 2, second, topic="y", time=at))
         life.take(make_observation(10 * second + 3, make_topic("x", 1, end=100_000), make_topic("y", 1), time=at))
     assert health(life).consumed_per_second_behind == 40.0
+
+
+def test_a_partition_whose_first_records_were_deleted_unread_is_in_doubt_though_it_committed_nothing_but_zero() -> None:
+    assert is_doubtful(PartitionState(committed=0, start=10), 20) == (False, True)
+    assert is_doubtful(PartitionState(committed=0, start=1), 20) == (False, False)  # a transaction's marker, perhaps
+    assert is_doubtful(PartitionState(committed=-1, start=10), 20) == (False, False)

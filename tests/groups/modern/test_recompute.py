@@ -25,3 +25,11 @@ def test_topics_and_unlisted_targets_are_tried_both_ways_and_no_order_twice(targ
     forth, back = ("x", "y", "z"), ("z", "y", "x")
     listed = [(forth, TARGET), (back, TARGET)]
     assert found == listed + ([] if targets_listed else [(forth, TARGET[::-1]), (back, TARGET[::-1])])
+
+
+def test_members_that_share_buckets_are_tried_in_sixteen_orders_at_most() -> None:
+    # The names Aa and BB have one hash code in Java, so these ten members share five buckets: 32 orders.
+    members = tuple(ServerMember(f"{name}{number}", ("x",), ()) for number in range(5) for name in ("Aa", "BB"))
+    asked = ServerGroup(members, {"x": ServerTopic(X, 3)})
+    orders = {tuple(member.member_id for member in found.members) for found in in_every_order(asked)}
+    assert len(orders - {tuple(member.member_id for member in members)}) in (15, 16)

@@ -73,6 +73,7 @@ def test_a_waiting_decision_is_pending_and_a_group_known_by_its_offsets_alone_ha
     assert (world.health.state, world.health.verdict) == ("Empty", "not_applicable")
     assert (world.health.verdict_reason, world.health.members) == ("the group has no members", 0)
     assert (world.health.incarnation, world.health.last_decision_time) == (None, None)
+    assert world.health.drifted_count == 0
     world.join(Client(A))
     world.round()
     assert (world.health.verdict, world.health.verdict_reason) == (

@@ -14,6 +14,7 @@ from streaming.records import (
     ERROR,
     MISSING,
     OK,
+    POP,
     REFUSED,
     TIMEOUT,
     BrokerSeen,
@@ -173,3 +174,13 @@ def test_connections_are_told_per_broker_and_addresses_of_all() -> None:
     assert (found.connections_of(B, "broker-b"), found.connections_of(A, "broker-c")) == ((), ())
     assert (found.addresses_of(A), found.addresses_of(B)) == (("10.0.0.1:1", "10.0.0.1:2"), ())
     assert found.duplicates == {A: ("broker-b",)}
+
+
+def test_a_group_is_pop_when_one_broker_says_so_and_not_when_none_says_anything() -> None:
+    pop = views(Client(A))
+    masters = {broker.name: broker for broker in pop.observation.brokers}
+    assert list(masters) == ["broker-a", "broker-b"]
+    told = (masters["broker-a"], msgspec.structs.replace(masters["broker-b"], consume_type=POP))
+    assert views(Client(A), brokers=told).is_pop(TOPIC)
+    nobody = tuple(msgspec.structs.replace(broker, clients=(), consume_type=None) for broker in masters.values())
+    assert not views(brokers=nobody).is_pop(TOPIC)

@@ -9,6 +9,7 @@ import pytest
 
 from streaming.groups import decode_state, encode_state
 from streaming.groups.rows import ChurnRow
+from streaming.groups.seen.commits import window_seen
 from streaming.records import GroupObservation, Member, SeenClassic, SeenCommits, SeenConsumer, SeenMember
 from tests.groups.build import (
     SECOND,
@@ -433,3 +434,25 @@ def test_a_group_whose_log_is_no_longer_read_begins_again() -> None:
         ("admin", None),
         ("admin", None),
     ]
+
+
+def test_a_broker_s_group_too_large_to_tell_is_counted_and_unverified_until_it_can_be_told_again() -> None:
+    life = Life()
+    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    large = SeenConsumer(3, 3, "uniform", (), more=5_000)
+    life.take(make_look(3, BROKERED, consumer=large, group_type="consumer", state="Stable"))
+    row = life.rows.group_health[-1]
+    assert (row.members, row.verdict) == (5_000, "unverified")
+    assert "5,000 members" in (row.verdict_reason or "")
+    assert [(m.member_id, m.ended) for m in life.rows.members] == [("a", False), ("a", True)]
+    life.take(broker(5, 4, member("a", 0, 1, epoch=4)))
+    row = life.rows.group_health[-1]
+    assert row.members == 1
+    assert "5,000 members" not in (row.verdict_reason or "")
+
+
+def test_an_offset_that_a_round_misses_is_deleted_once() -> None:
+    gone = window_seen(7, "x", 1, -1)
+    assert (gone.commits, gone.tombstones, gone.deleted, gone.first_record, gone.last_record) == (0, 1, True, 7, 7)
+    seen = window_seen(7, "x", 1, 40)
+    assert (seen.commits, seen.tombstones, seen.deleted, seen.first_offset, seen.offset) == (1, 0, False, 40, 40)

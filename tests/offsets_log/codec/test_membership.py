@@ -74,6 +74,10 @@ def test_a_newer_subscription_is_read_as_version_3() -> None:
             subscription(1, [], owned=[("t", [-3])]),
             "subscription: partition -3 of a topic in ownedPartitions is negative",
         ),
+        (
+            subscription(1, [])[:10] + (3).to_bytes(4, "big") + bytes(17),
+            "subscription: ownedPartitions at byte 10 claims 3 elements, but 17 bytes are left",
+        ),
     ],
 )
 def test_a_broken_subscription_says_what_is_wrong(data: bytes, reason: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streaming.offsets_log.fold import commit_slots
-from streaming.offsets_log.fold.commit_slots import UNKNOWN, CommitSlots, KeyTable
+from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, KeyTable
 from tests.offsets_log.compacting import columns
 from tests.offsets_log.one_by_one import Record
 
@@ -88,3 +88,12 @@ def test_thousands_of_partitions_have_a_slot_each_until_it_is_closed() -> None:
 def test_a_partition_has_its_slot_as_soon_as_it_is_made_however_many_there_are() -> None:
     slots, opened = CommitSlots(), []
     assert [slots.slot(slots.make(0, opened, ("t", n), b"%d" % n)) for n in range(5_000)] == list(range(5_000))
+
+
+def test_keys_whose_records_are_dropped_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_slots, "_DROPPED_KEPT", 3)
+    slots = CommitSlots()
+    for key in (b"a", b"b", b"a", b"c", b"d", b"e"):
+        slots.drop(key)
+    records = columns([Record(number, 0, key, b"v") for number, key in enumerate((b"a", b"b", b"c", b"d", b"e"))])
+    assert slots.find(records).tolist() == [DROPPED, DROPPED, DROPPED, UNKNOWN, UNKNOWN]

@@ -235,6 +235,14 @@ def test_large_junk_is_cut_and_told_by_its_digest() -> None:
     assert record.sha256 == hashlib.sha256(key + value).hexdigest()
 
 
+def test_junk_of_64_kib_is_kept_whole() -> None:
+    key, value = b"\x00\x01" + bytes(65_534), bytes(65_536)
+    _, unreadable, _ = compacted(numbered([(key, value)]))
+    (record,) = unreadable
+    assert isinstance(record, QuarantinedRecord)
+    assert (record.key, record.value, record.sha256) == (key, value, None)
+
+
 def test_a_null_key_is_quarantined() -> None:
     _, unreadable, _ = compacted(numbered([(None, None)]))
     (record,) = unreadable
@@ -282,6 +290,17 @@ def test_what_is_held_of_junk_and_of_names_is_told() -> None:
     before = compactor.held
     compactor.add(500, 1, b"\x00", bytes(1_000_000))
     assert before + 65_536 < compactor.held < before + 70_000
+
+
+def test_commits_that_wait_to_be_folded_are_held_as_well() -> None:
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    held = []
+    for n in range(5):
+        compactor.add(n, 1, COMMIT_KEY, offset_value(3, n))
+        held.append(compactor.held)
+    assert held == sorted(set(held))
+    compactor.fold()
+    assert compactor.held < held[-1]
 
 
 def test_what_is_held_grows_with_each_topic_of_a_long_name_and_once_per_name() -> None:
