@@ -118,6 +118,13 @@ def test_installed_packages_offer_strategies_and_the_configuration_goes_before_t
     assert both.named("range") is None
 
 
+def test_an_entry_point_that_is_ignored_hides_none_of_those_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "tests.assignors.custom_examples:Dice"
+    points = [EntryPoint(name, path, "evenkeel.assignors") for name in ("range", "mine", "")]
+    monkeypatch.setattr(assignors.custom, "entry_points", lambda group: points if group == "evenkeel.assignors" else [])
+    assert installed_strategies() == (CustomStrategy("mine", path),)
+
+
 def test_the_list_can_be_sent_to_another_process() -> None:
     sent = pickle.loads(pickle.dumps(CustomStrategies((custom("FirstTakesAll"),))))
 

@@ -358,6 +358,39 @@ def test_kafka_python_goes_on_where_the_previous_owner_takes_no_part_and_the_pre
     assert same(result, {"a": {"y": (0,)}, "b": {"x": (0, 1)}})
 
 
+def test_kafka_python_moves_a_partition_to_an_earlier_owner_while_two_members_differ_by_one() -> None:
+    # a has one more of x than b. So x-0 moves to e, which had it before.
+    e, c = claiming("e", "y", 2, x=(0,)), claiming("c", "y", y=(0,))
+    members = read_by_kafka_python(e, claiming("a", "x", x=(0, 1, 2)), claiming("b", "x", x=(3, 4)), c)
+    result = assign("sticky", Group(members, {"x": 5, "y": 1}), "kafka-python:3.0.12")
+    assert same(result, {"e": {"x": (0,)}, "a": {"x": (1, 2)}, "b": {"x": (3, 4)}, "c": {"y": (0,)}})
+
+
+def test_kafka_python_moves_a_partition_back_as_well_as_the_one_that_moves_in_its_place() -> None:
+    # y-0 has moved from b to c, and y-2 from d to b. Then y-0 should move on to d: y-2 returns to d, and y-0 to b.
+    a, b = claiming("a", "x", x=(0, 1, 2, 3, 4, 5, 6)), claiming("b", "x y", y=(0,))
+    members = read_by_kafka_python(a, b, claiming("c", "x", 2, x=(2,), y=(0, 1)), claiming("d", "y z", y=(1, 2, 4)))
+    result = assign("sticky", Group(members, {"x": 7, "y": 5, "z": 1}), "kafka-python:3.0.12")
+    assert same(
+        result,
+        {
+            "a": {"x": (3, 4, 5, 6)},
+            "b": {"x": (0,), "y": (0, 3)},
+            "c": {"x": (1, 2), "y": (1,)},
+            "d": {"y": (2, 4), "z": (0,)},
+        },
+    )
+
+
+def test_kafka_python_takes_its_moves_back_where_they_make_the_group_no_more_even() -> None:
+    # x-1 moves from c to d. By then a, which had x-0 before, counts as a member too: 1, 2, 1 and 0 differ as much as 1,
+    # 3 and 0 did, by 6 over all pairs.
+    a, d = claiming("a", "", 1, x=(0,)), claiming("d", "x")
+    members = read_by_kafka_python(a, claiming("b", "x", x=(0,)), claiming("c", "x", x=(1, 2, 3)), d)
+    result = assign("sticky", Group(members, {"x": 4}), "kafka-python:3.0.12")
+    assert same(result, {"b": {"x": (0,)}, "c": {"x": (1, 2, 3)}})
+
+
 def test_kafka_python_counts_a_topic_twice_that_a_member_lists_twice() -> None:
     # z-0 and z-1 go back to m. With these two it has as much as kafka-python believes that it could have: x-0 stays.
     m, q = claiming("m", "x x", 2, z=(0, 1)), claiming("q", "z", z=(6, 7, 8, 9, 10))
@@ -385,6 +418,15 @@ def test_librdkafka_before_2_6_1_never_ends_where_its_check_for_balance_returns_
     assert counts(assign("cooperative-sticky", group, "librdkafka:2.6.1")) == {
         "a": 1, "b": 1, "c": 1, "d": 1, "e": 3, "f": 3,
     }  # fmt: skip
+
+
+def test_librdkafka_before_2_6_1_looks_at_the_member_after_one_that_has_all_it_could_have() -> None:
+    # a could not have more than x-0. So the next one, b, is compared with c: y-3 moves, and c gives it up first. (2.6.0
+    # by its source.)
+    members = owning("a", "x", x=(0,)), owning("b", "x y", y=(0, 1, 2)), owning("c", "y", y=(3, 4, 5, 6, 7))
+    for release in ("2.6.0", "2.6.1"):
+        result = assign("cooperative-sticky", Group(members, {"x": 1, "y": 8}), f"librdkafka:{release}")
+        assert same(result, {"a": {"x": (0,)}, "b": {"y": (0, 1, 2)}, "c": {"y": (4, 5, 6, 7)}})
 
 
 def test_where_librdkafka_confuses_the_owners_of_a_partition_its_decision_is_not_told() -> None:

@@ -34,6 +34,26 @@ def test_what_follows_a_partition_that_two_members_keep_is_dealt_once_more(relea
     assert owners(result) == {"t": {0: ["a", "c"], 1: ["a"], 2: ["b"], 3: ["b", "c"]}}
 
 
+@pytest.mark.parametrize("release", ["3.4.1", "3.5.1"])
+def test_a_move_that_leaves_a_partition_with_its_other_owner_is_taken_back_if_it_is_no_better(release: str) -> None:
+    # The leader takes c for the owner of x-0, which c does not want, and a has it too: b gets it, and nobody has less.
+    members = (
+        cooperative("a", "x", owned={"x": (0,)}, generation=5),
+        cooperative("b", "x", owned={"x": (0,)}, generation=3),
+        cooperative("c", "z", owned={"x": (0,), "z": (0, 1, 2)}, generation=4),
+        cooperative("d", "z", owned={"z": (3, 4, 5)}, generation=5),
+        cooperative("w1", "w", owned={"w": (0,)}, generation=5),
+    )
+
+    def owners_of_x(idle: int) -> list[str]:
+        more = (cooperative(f"w{2 + number}", "w", owned={}, generation=5) for number in range(idle))
+        group = Group((*members, *more), {"x": 1, "z": 6, "w": 1})
+        return owners(assign("cooperative-sticky", group, release))["x"][0]
+
+    # b is then one nearer to the four members that have something, and one further from each of those without anything.
+    assert [owners_of_x(3), owners_of_x(4)] == [["a", "b"], ["a"]]
+
+
 def test_from_3_7_1_on_what_returns_to_the_member_that_had_it_in_another_rack_is_not_held_back() -> None:
     member = replace(cooperative("a", "t", owned={"t": (0, 1)}), rack="r")
     assert assign("cooperative-sticky", Group((member,), {"t": 2}), "3.7.1", {"t": [["r"], ["s"]]}) == {

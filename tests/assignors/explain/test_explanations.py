@@ -14,9 +14,9 @@ from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.explain import WrongStepError, explain_line, from_clients, verify
 from assignors.explain.nearest import candidates
 from assignors.explain.rules import rule_of_client, rule_of_server
-from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Moved, NotBelieved, Step
+from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Moved, NotBelieved, Step, Undone
 from assignors.jsonl import write_client_line
-from tests.assignors.clients.test_sticky import claiming, cooperative
+from tests.assignors.clients.test_sticky import claiming, cooperative, read_by_kafka_python
 
 JAVA = Library("java", (3, 7, 1))
 T, U = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
@@ -68,6 +68,15 @@ def test_a_claim_of_a_topic_that_is_gone_does_not_count_and_one_beyond_the_topic
     assert kinds(told.steps, GivenUp) == [GivenUp("a", (("t", 7),), "share")]
 
 
+@pytest.mark.parametrize(("rack", "other", "why"), [("r", "s", "rack"), ("far", "r", "share")])
+def test_a_partition_is_given_up_for_the_member_s_rack_only_where_racks_count(rack: str, other: str, why: str) -> None:
+    # They do where the replicas are not in the same racks everywhere. Each of the two may have one.
+    members = replace(claiming("a", "t", t=(0, 1)), rack=rack), replace(claiming("b", "t"), rack=other)
+    line = write_client_line("sticky", Group(members, {"t": 2}), JAVA, {"t": [["r"], [other]]})
+    told = explain_line(json.loads(json.dumps(line)))
+    assert kinds(told.steps, GivenUp) == [GivenUp("a", (("t", 1),), why)]
+
+
 def moved(meant: trace.Meant | None, note: trace.Moved) -> Step:
     """The move of a group in which a has t-0 to t-3 and b nothing; c subscribes to nothing."""
     group = Group((*PLAIN, Subscription("c", ())), {"t": 4})
@@ -85,6 +94,15 @@ def test_a_move_has_the_reason_of_what_was_meant_and_another_target_is_for_balan
     assert moved(back, trace.Moved(1, 0, 1)) == Moved(other, "a", "b", 4, 0, "previous", first)
     assert moved(back, trace.Moved(0, 0, 2)) == Moved(first, "a", "c", 4, 0, "balance", first, unsubscribed=True)
     assert moved(back, trace.Moved(1, 0, 1, "share")) == Moved(other, "a", "b", 4, 0, "share")
+
+
+def test_moves_that_the_leader_takes_back_are_told_with_their_number() -> None:
+    # By then a, which had t-0 before, counts as a member too: 1, 2, 1 and 0 are no more even than 1, 3 and 0.
+    a, d = claiming("a", "", 1, t=(0,)), claiming("d", "t")
+    members = read_by_kafka_python(a, claiming("b", "t", t=(0,)), claiming("c", "t", t=(1, 2, 3)), d)
+    told = explained("sticky", members, Library("kafka-python", (3, 0, 12)), t=4)
+    assert told.steps[-3:-1] == (Moved(("t", 1), "c", "d", 3, 0, "balance"), Undone(1))
+    assert told.assignment["c"] == {"t": (1, 2, 3)}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from assignors import (
     optimal_moves,
 )
 from assignors.measures.optimal_imbalance import smallest_maximum
-from assignors.measures.optimal_moves import _shift
+from assignors.measures.optimal_moves import MOST_PARTITIONS, _shift
 from tests.examples import examples
 
 
@@ -172,6 +172,13 @@ class TestLeastMoves:
         group = Group(members, dict.fromkeys(topics, 2))
 
         assert optimal_moves({"all": dict.fromkeys(topics, (0, 1))}, group) is None
+
+    def test_the_moves_of_as_many_partitions_as_the_limit_are_counted_and_not_of_one_more(self) -> None:
+        members = Subscription("a", ("t",)), Subscription("b", ("u",))
+        before: Assignment = {"a": {"t": range(MOST_PARTITIONS - 1)}, "b": {"u": (0,)}}
+
+        assert optimal_moves(before, Group(members, {"t": MOST_PARTITIONS - 1, "u": 1})) == 0
+        assert optimal_moves(before, Group(members, {"t": MOST_PARTITIONS - 1, "u": 2})) is None
 
 
 _TOPICS = ("t0", "t1", "t2")

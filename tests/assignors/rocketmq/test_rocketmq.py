@@ -196,6 +196,13 @@ def test_what_no_class_takes_has_an_error_of_its_own() -> None:
         allocate(strategy_named("CONSISTENT_HASH", Options(virtual_node_cnt=2**31 - 1)), "a", queues(a=1), ["a"])
 
 
+def test_a_queue_id_may_be_as_low_as_an_int32_can_be_and_no_lower() -> None:
+    lowest = MessageQueue("t", "b", -2_147_483_648)
+    assert allocate("AVG", "a", [lowest], ["a"]) == (lowest,)
+    with pytest.raises(BadQueue, match="Queue -2147483649 of topic 't' on broker 'b' is no int32"):
+        allocate("AVG", "a", [MessageQueue("t", "b", -2_147_483_649)], ["a"])
+
+
 LINE: dict[str, Any] = {
     "strategy": "rocketmq:AVG",
     "queues": [{"topic": "t", "broker": "b", "queue": number} for number in (1, 0)],
