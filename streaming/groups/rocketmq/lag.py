@@ -24,7 +24,7 @@ from streaming.groups.lag.state import PartitionState
 from streaming.groups.lag.totals import Totals
 from streaming.groups.rocketmq.places import named, place_of, split
 from streaming.groups.rocketmq.views import Views
-from streaming.groups.rows import ROCKETMQ, HotPartition, LagRow
+from streaming.groups.rows import HotPartition, LagRow
 from streaming.groups.seen.commits import window_seen
 from streaming.groups.state import GroupState
 from streaming.records import (
@@ -165,7 +165,7 @@ def write_lag(
 def as_queue(row: LagRow) -> LagRow:
     """A row of `lag` by place as one of a queue."""
     topic, broker = split(row.topic)
-    return msgspec.structs.replace(row, topic=topic, broker=broker, source=ROCKETMQ, commits=None)
+    return msgspec.structs.replace(row, topic=topic, broker=broker, commits=None)
 
 
 def as_queues(hot: tuple[HotPartition, ...] | None) -> tuple[HotPartition, ...] | None:

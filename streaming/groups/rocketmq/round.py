@@ -23,7 +23,7 @@ from streaming.groups.rocketmq.places import named
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.verdicts import give_up, write_verdicts
 from streaming.groups.rocketmq.views import NO_MEMBERS, Views
-from streaming.groups.rows import ROCKETMQ, Finding, GroupHealthRow, MemberLoadRow
+from streaming.groups.rows import Finding, GroupHealthRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
 from streaming.records import BROADCASTING, GroupObservation, RocketMQObservation
@@ -76,9 +76,9 @@ def close_rocketmq_group(state: GroupState, seen: RocketMQObservation, context: 
             if known.row is not None or known.commits:
                 end_partition(state, known, observation, context, place, number, subscribed=True)
     context.rows.lag[begin:] = [as_queue(row) for row in context.rows.lag[begin:]]
-    health, load = len(context.rows.group_health), len(context.rows.member_load)
+    health = len(context.rows.group_health)
     end_health(state, observation, context)
-    _as_rocketmq(context, health, load)
+    _name_places(context, health)
 
 
 def _see_views(mine: RocketMQState, views: Views) -> None:
@@ -123,9 +123,9 @@ def _write_health(
     if (raging := storm(state.rebalances, state.clock.now)) is not None:
         found.append(raging)
     findings: tuple[Finding, ...] = keep_since(state, found)
-    health, load = len(context.rows.group_health), len(context.rows.member_load)
+    health = len(context.rows.group_health)
     write_row(state, observation, context, totals, _membership(state, mine), findings)
-    _as_rocketmq(context, health, load)
+    _name_places(context, health)
 
 
 def _membership(state: GroupState, mine: RocketMQState) -> Membership:
@@ -151,23 +151,16 @@ def _membership(state: GroupState, mine: RocketMQState) -> Membership:
     )
 
 
-def _as_rocketmq(context: Context, health: int, load: int) -> None:
-    """Name places and source in the rows that other rooms have written, from these places on."""
-    context.rows.group_health[health:] = [_health_row(row) for row in context.rows.group_health[health:]]
-    context.rows.member_load[load:] = [_load_row(row) for row in context.rows.member_load[load:]]
+def _name_places(context: Context, begin: int) -> None:
+    """Name the places in the rows of `group_health` from this one on: other rooms have written them as topics."""
+    context.rows.group_health[begin:] = [_health_row(row) for row in context.rows.group_health[begin:]]
 
 
 def _health_row(row: GroupHealthRow) -> GroupHealthRow:
     topic = row.time_behind_topic
     return msgspec.structs.replace(
         row,
-        source=ROCKETMQ,
-        log_partition=None,
         time_behind_topic=named(topic) if topic is not None else None,
         loses_data_topic=named(row.loses_data_topic) if row.loses_data_topic is not None else None,
         hot_partitions=as_queues(row.hot_partitions),
     )
-
-
-def _load_row(row: MemberLoadRow) -> MemberLoadRow:
-    return msgspec.structs.replace(row, source=ROCKETMQ)

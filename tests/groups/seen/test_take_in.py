@@ -10,7 +10,7 @@ import pytest
 from streaming.groups import decode_state, encode_state
 from streaming.groups.rows import ChurnRow
 from streaming.groups.seen.commits import window_seen
-from streaming.records import GroupObservation, Member, SeenClassic, SeenCommits, SeenConsumer, SeenMember
+from streaming.records import GroupObservation, Member, Seen, SeenClassic, SeenCommits, SeenConsumer, SeenMember
 from tests.groups.build import (
     SECOND,
     START,
@@ -76,6 +76,15 @@ def test_a_look_without_members_says_that_nothing_has_changed() -> None:
     assert life.rows.group_health[-1].verdict == "identical"
     life.take(make_look(7, X, classic=classic(*even("x", 2, "a", "b"))))
     assert last(life).decided_time_min == START + 5 * SECOND
+
+
+def test_a_round_that_has_not_looked_at_the_membership_says_nothing_of_it() -> None:
+    life = Life()
+    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    life.take(make_observation(3, X, log_partition=-1, seen=Seen("admin")))
+    life.take(make_look(5, X, classic=classic(*even("x", 2, "a", "b"))))
+    # It may have been made at any time since the first round.
+    assert last(life).decided_time_min == START + SECOND
 
 
 def test_the_order_of_members_alone_is_no_decision() -> None:
