@@ -94,3 +94,12 @@ def test_columns_are_taken_as_records_are() -> None:
     assert np.array_equal(taken.offset, [1, 2, 3, 4])
     many.add_columns(taken)
     assert found(one) == found(many) == {"a": [Compacted(0, 2)], "b": [Compacted(0, 4)]}
+
+
+def test_a_key_whose_group_is_no_text_hides_no_other_group() -> None:
+    stretches = CompactedStretches()
+    stretches.missing(5, 9)
+    odd = A.replace(b"a", b"\xff", 1)
+    for offset, key in ((10, odd), (11, B)):
+        stretches.add(offset, key)
+    assert found(stretches) == {"b": [Compacted(5, 12)]}

@@ -130,3 +130,11 @@ def test_a_static_member_s_return_does_not_end_the_waiting() -> None:
         record(5, "m", 1), *committed(8), record(20, "m", 2), record(22, "m2", 2), *committed(25), make_observation(30)
     )
     assert [(row.decision, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (20, 2)]
+
+
+def test_a_group_that_ended_before_any_round_is_told_of_no_more() -> None:
+    life = Life()
+    life.take(first_owner(), *committed(8), two_owners(20), *committed(23), two_owners(30, 3), make_tombstone(40))
+    revisions = [(row.decision, row.revision) for row in life.rows.rebalance_churn]
+    life.take(make_observation(50))
+    assert [(row.decision, row.revision) for row in life.rows.rebalance_churn] == revisions

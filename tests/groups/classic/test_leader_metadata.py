@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from assignors import CustomStrategies, CustomStrategy, Subscription, strategy_named
-from streaming.groups.classic.leader_metadata import WatchedRacks, possible_counts
+from streaming.groups.classic.leader_metadata import WatchedRacks, possible_counts, seen_counts
+from tests.groups.build import Life, even, make_observation, make_record, make_topic
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,7 @@ from streaming.groups.classic.leader_metadata import WatchedRacks, possible_coun
         lambda racks: racks.get("unknown"),
         lambda racks: "t" in racks,
         list,
+        lambda racks: next(iter(racks)),
         len,
         bool,
         lambda racks: list(racks.items()),
@@ -61,3 +63,14 @@ def test_a_custom_strategy_may_have_left_out_partitions_and_no_count_is_tried_tw
     assert mine is not None
     found = possible_counts(mine, [member], {"t": 4}, {"t": (2, 4, 6)})
     assert list(found) == [{"t": 4}, {"t": 6}]
+
+
+@pytest.mark.parametrize(("since", "complete"), [(1_400, True), (1_401, False)])
+def test_counts_are_complete_where_rounds_have_shown_them_since_the_beginning_of_the_grace_period(
+    since: int, complete: bool
+) -> None:
+    # (600 s before the decision at 2000.)
+    life = Life()
+    life.take(make_observation(since, make_topic("x", 3)), make_observation(1_990, make_topic("x", 3)))
+    assert life.state is not None
+    assert seen_counts(life.state, make_record(2_000, even("x", 3, "a")), life.config)["x"].complete == complete

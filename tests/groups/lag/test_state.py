@@ -207,3 +207,13 @@ def test_a_partition_is_forgotten_only_when_no_row_needs_it(change: dict[str, An
 
 def test_pauses_of_no_time_are_pauses() -> None:
     assert lived(0, 0, 0, 0, 0, 1).pauses == [0, 0, 0, 0, HOUR, HOUR]
+
+
+def test_24_pauses_are_kept_where_each_is_shorter_than_the_one_before() -> None:
+    # Each is three quarters of the one before, so none is like three later ones.
+    lengths = [int(20 * DAY * 0.75**number) for number in range(30)]
+    rhythm = Rhythm()
+    for length in lengths:
+        count_pause(rhythm, length)
+    # (The three newest are kept whatever their length.)
+    assert rhythm.pauses[::2] == [*lengths[:21], *lengths[-3:]]

@@ -127,3 +127,11 @@ def test_members_of_the_new_protocol_are_weighed_by_what_they_own() -> None:
     life.take(*read([owns("b", 3, 1, 3)], 8_010))
     life.take(round_at(900, make_topic("orders", 4, end=9_000, topic_id=TOPIC_ID), state=None, group_type="consumer"))
     assert told(life) == (0.0, 0.0, 0.0, [])
+
+
+def test_what_the_window_before_has_shown_is_not_told_of_one_whose_rates_are_not_known() -> None:
+    rates = {"x": [9, 9, 1, 1]}
+    life = after_a_window(rates, {"x": (0, 1)}, {"x": (2, 3)})
+    assert told(life)[0] == 18 / 10 - 1
+    see(life, rates, 10 * HEARTBEAT, 10 * HEARTBEAT)
+    assert told(life) == (None, None, None, None)

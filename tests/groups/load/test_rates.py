@@ -94,6 +94,15 @@ def test_a_window_of_several_short_heartbeats_has_rates_up_to_a_minute(
     assert rates(life) == known
 
 
+@pytest.mark.parametrize(("seconds", "known"), [(2 * HEARTBEAT, (5.0, 3.0)), (2 * HEARTBEAT + 1, (None, None))])
+def test_a_window_has_rates_up_to_two_heartbeats(seconds: int, known: tuple[float | None, float | None]) -> None:
+    life = Life()
+    for second in (0, seconds):
+        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND))
+        life.take(round_at(second, make_topic("x", 1, end=5 * second)))
+    assert rates(life) == known
+
+
 def test_rates_cause_no_rows() -> None:
     def rows_with(heartbeat_ms: int) -> tuple[int, int]:
         life = Life(GroupConfig(cluster="test", heartbeat_ms=heartbeat_ms))

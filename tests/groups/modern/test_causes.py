@@ -25,7 +25,13 @@ from tests.groups.modern_log import (
     stands,
     target,
 )
-from tests.offsets_log.written import current_assignment, member_metadata, other_key, regular_expression
+from tests.offsets_log.written import (
+    current_assignment,
+    member_metadata,
+    other_key,
+    regular_expression,
+    target_assignment,
+)
 
 GROUP = "orders-app"
 
@@ -277,3 +283,9 @@ def test_no_cause_is_claimed_that_did_not_happen(group: Coordinator) -> None:
         if "unknown" in causes:
             assert not told.joined
             assert not told.left
+
+
+def test_partitions_of_an_unknown_topic_that_come_with_a_member_are_no_change_of_the_topic() -> None:
+    bills = other_key(7, GROUP, "b"), target_assignment({bytes(15) + b"b": (0, 1)})
+    found = hashed(7, 8, bills, log=(subscribes("b", "bills"),))
+    assert [(c.cause, c.topic) for c in found] == [("member_joined", None)]

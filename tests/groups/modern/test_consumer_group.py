@@ -27,6 +27,7 @@ from streaming.records import (
     STREAMS,
     CurrentAssignment,
     IdPartitions,
+    KnownTopics,
     ModernInput,
     ModernMember,
     Removed,
@@ -245,17 +246,19 @@ def test_a_tombstone_removes_what_its_key_names_from_groups_of_every_type(
     assert take(group, Removed(*where, of_epoch)) == (None, Ended(10, 1_000, 3, group_type))
 
 
-def test_tombstones_remove_a_resolved_expression_and_a_topology() -> None:
+def test_tombstones_remove_a_resolved_expression_the_known_topics_and_a_topology() -> None:
     where, streams = (10, 1_000, CONSUMER, 3), (10, 1_000, STREAMS, 3)
     group: ModernGroup | None = None
     group, _ = take(group, ResolvedRegex(*where, "or.*", ("orders",), 1, 1_000), born=True)
     group, _ = take(group, StreamsTopology(*streams, 1, ()))
+    group, _ = take(group, KnownTopics(*where, ((TOPIC_ID, "orders", 4),)))
     assert group is not None
-    assert (list(group.regexes), group.topology is None) == (["or.*"], False)
+    assert (list(group.regexes), group.topology is None, group.topics is None) == (["or.*"], False, False)
     group, _ = take(group, Removed(*where, 16, "or.*"))
     group, _ = take(group, Removed(*streams, 23))
+    group, _ = take(group, Removed(*where, 4))
     assert group is not None
-    assert (list(group.regexes), group.topology) == ([], None)
+    assert (list(group.regexes), group.topology, group.topics) == ([], None, None)
 
 
 def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() -> None:

@@ -363,3 +363,10 @@ def test_a_commit_under_the_legacy_key_counts_at_its_place_among_the_others() ->
         assert isinstance(window, CommitWindow)
         # From 1,000, committed in the middle, it went back to 201.
         assert (window.commits, window.offset, window.step_back) == (400, 399, 799)
+
+
+def test_keys_of_a_group_that_is_not_watched_are_looked_at_once() -> None:
+    compactor = Compactor(0, 1, (), lambda _: False, lambda _: True)
+    records = columns(numbered([(offset_key("g", "t", n), offset_value(3, 1)) for n in range(200)]))
+    assert [compactor._add_chunk(records), compactor._add_chunk(records)] == [200, 0]
+    assert compactor.dropped == 400
