@@ -279,8 +279,6 @@ def _move(state: GroupState, shift: Shift) -> None:
         entries: list[CountSeen | RacksSeen] = [*topic.counts, *topic.racks]
         for seen in entries:
             seen.first, seen.last = moved(seen.first), moved(seen.last)
-    if state.seen is not None:
-        state.seen.looked = moved(state.seen.looked)
     if state.offset_events is not None:
         state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
     if shift.since <= 0:

@@ -9,8 +9,8 @@ class SeenState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The looks so far.
 
     Attributes:
-        looked: Time of the newest round that looked at the membership, or that knew that there was no such group, ms;
-            -1 if none did.
+        looked: Time of the newest round that looked at the membership, or that knew that there was no such group, by
+            its own clock, ms; -1 if none did.
         empty: At that look the group had no members.
         untold: Number of its members, if they are too large to be reported; 0 otherwise.
     """

@@ -45,7 +45,8 @@ def take_membership(state: GroupState, observation: GroupObservation, seen: Seen
         return
     after = max(kept.looked, observation.rested_until)
     until = max(observation.time, observation.closed)
-    context.made = (min(after, until) if after >= 0 else None, until)
+    # Where the clock was ahead at the look before, nobody knows when that was by the present clock.
+    context.made = (after if 0 <= after <= until else None, until)
     if observation.group_type == CONSUMER:
         _take_consumer(state, kept, observation, seen.consumer, context)
     elif observation.group_type in {None, "classic"}:

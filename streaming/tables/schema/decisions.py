@@ -137,7 +137,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "decided_time_min",
             TIMESTAMP,
-            "Where a decision was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, and where no round had looked before",
+            "Where a decision was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, where no round had looked before, and where the clock was ahead when it did",
         ),
         Column(
             "decided_time_max",

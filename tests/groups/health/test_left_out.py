@@ -58,6 +58,15 @@ def test_new_partitions_are_stale_metadata_from_the_second_round_that_shows_them
     assert detail(life) == "new partitions that the coordinator's target does not have: orders (4 to 6 partitions)"
 
 
+def test_a_topic_that_is_not_watched_hides_no_other() -> None:
+    log = [member_of(["aside", "orders"]), *FIRST[1:]]
+    life = Life(GroupConfig("test", watches_topic=lambda topic: topic != "aside"))
+    life.take(*read(log))
+    for at in (15, 20, 30):
+        life.take(shows(at, orders=4 if at == 15 else 6))
+    assert found(life) == [("stale_metadata", 20)]
+
+
 def test_stale_metadata_becomes_unassigned_after_the_grace() -> None:
     life = assigned(shows(20, orders=6), shows(30, orders=6), shows(20 + GRACE_S - 1, orders=6))
     assert found(life) == [("stale_metadata", 20)]

@@ -392,3 +392,8 @@ def test_partitions_of_a_topic_that_no_round_shows_are_closed_once_they_have_nei
     life.take(make_record(15, without, generation=2), make_commit(16, None, topic="x"), make_observation(20))
     rows = [(row.partition, row.ended) for row in life.rows.lag if row.round_time > START + 10 * SECOND]
     assert rows == [(0, True), (1, True)]
+
+
+def test_a_log_that_never_held_a_record_ends_at_0() -> None:
+    row = one_round(make_commit(5, 0, topic="x"), topic=make_topic("x", 1, end=0))
+    assert (row.high_watermark, row.last_stable_offset, row.log_start_offset, row.lag) == (0, 0, 0, 0)

@@ -87,6 +87,26 @@ def test_a_round_that_has_not_looked_at_the_membership_says_nothing_of_it() -> N
     assert last(life).decided_time_min == START + SECOND
 
 
+def test_a_static_member_s_return_beside_another_change_is_a_rebalance() -> None:
+    def static(member_id: str, *partitions: int) -> Member:
+        return make_member(member_id, ("x",), {"x": partitions}, group_instance_id="i1")
+
+    assert last(two_looks(classic(static("old", 0, 1)), classic(static("new", 0, 1)))).kind == "static_replacement"
+    grown = classic(static("new", 0), make_member("b", ("x",), {"x": (1,)}))
+    assert last(two_looks(classic(static("old", 0, 1)), grown)).kind == "rebalance"
+
+
+def test_nobody_knows_after_when_a_decision_was_made_if_the_clock_was_an_hour_ahead_at_the_look_before() -> None:
+    life = Life()
+    made = []
+    for second, ahead, members in ((10, 3_600, "a"), (20, 3_600, "ab"), (30, 0, "a"), (40, 0, "ab"), (50, 0, "a")):
+        at = START + (second + ahead) * SECOND
+        told = classic(*even("x", 2, *members))
+        life.take(make_look(second, X, classic=told, time=at, elapsed=second * SECOND))
+        made.append(last(life).decided_time_min)
+    assert made == [None, START + 3_610 * SECOND, None, START + 30 * SECOND, START + 40 * SECOND]
+
+
 def test_the_order_of_members_alone_is_no_decision() -> None:
     a, b = even("x", 2, "a", "b")
     life = two_looks(classic(a, b), classic(b, a))
