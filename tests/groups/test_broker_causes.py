@@ -87,9 +87,10 @@ def test_a_move_that_no_round_explains_stays_what_it_is(moves: tuple[Coordinator
     assert told(lived(first, seen(6), second, seen(901, *moves), seen(902, DOWN))) == MOVED
 
 
-def test_a_round_that_looked_before_the_move_is_not_the_last_word() -> None:
+@pytest.mark.parametrize("epoch", [0, 7])
+def test_a_round_that_looked_before_the_move_is_not_the_last_word(epoch: int) -> None:
     first, second = decisions()
-    life = lived(first, seen(6, epoch=7), second, seen(901, epoch=7))
+    life = lived(first, seen(6, epoch=epoch), second, seen(901, epoch=epoch))
     assert told(life) == MOVED
     life.take(seen(902, DOWN, epoch=8))
     assert told(life)[-1] == ("broker_down", "2", "1")

@@ -88,6 +88,14 @@ def test_a_group_that_is_behind_does_not_count_its_lag() -> None:
     assert 2 * (1_410 - 1_340) <= last[2] <= 2 * (1_410 - 1_300)
 
 
+def test_what_the_newest_round_showed_a_minute_before_the_last_commit_had_arrived_before_the_stop() -> None:
+    life = begun(committed=10)
+    commits = [make_commit(401 + p, 20, topic="x", partition=p) for p in (0, 1)]
+    life.take(*commits, two_owners(405), make_observation(410, make_topic("x", 2, end=150)))
+    # The round at 10 showed 100 of each.
+    assert told(life, 405)[-1] == (2, 0, 2 * (150 - 100), None)
+
+
 def test_what_came_between_two_rounds_inside_a_long_stop_was_certainly_delayed() -> None:
     life = begun()
     for second in range(20, 400, 10):

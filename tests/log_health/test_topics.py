@@ -68,6 +68,11 @@ def test_rates_are_differences_between_two_looks() -> None:
     assert (row.produced_reason, row.bytes_reason) == (None, None)
 
 
+def test_a_clock_that_is_a_second_ahead_of_the_time_that_has_passed_leaves_rates_as_they_are() -> None:
+    row = rows_of([look(0), look(10, (700, 650), time=START + 10 * MINUTE + 1_000)])[1]
+    assert (row.produced_per_second, row.produced_reason) == (2.0, None)
+
+
 def test_new_partitions_count_from_their_beginning() -> None:
     row = rows_of([look(0, (100,)), look(10, (100, 600))])[1]
     assert (row.partitions, row.produced_per_second, row.produced_bytes_per_second_min) == (2, 1.0, 10.0)

@@ -138,3 +138,16 @@ def test_a_group_that_ended_before_any_round_is_told_of_no_more() -> None:
     revisions = [(row.decision, row.revision) for row in life.rows.rebalance_churn]
     life.take(make_observation(50))
     assert [(row.decision, row.revision) for row in life.rows.rebalance_churn] == revisions
+
+
+def test_times_from_the_end_of_all_times_are_bounded_by_what_a_state_can_hold() -> None:
+    life = Life()
+    life.take(first_owner(), *committed(8))
+    for generation in range(2, 6):
+        late = make_record(20 * generation, even("x", 2, "a", "b"), generation=generation, time=2**63 - 1)
+        life.take(msgspec.structs.replace(late, state_time=0))
+        for partition in (0, 1):
+            at = 20 * generation + 1 + partition
+            life.take(make_commit(at, 10, topic="x", partition=partition, time=2**63 - 1))
+    life.take(make_observation(200))
+    assert max(row.unassigned_partition_seconds_min or 0 for row in life.rows.rebalance_churn) == 2 * 2**53 / 1_000

@@ -11,6 +11,8 @@ from streaming.records import Member
 from tests.groups.build import (
     CONFIG,
     MINUTE,
+    SECOND,
+    START,
     Life,
     even,
     make_member,
@@ -123,7 +125,7 @@ def test_a_decision_is_pending_while_a_subscribed_topic_has_not_been_shown() -> 
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10), make_observation(20))
     assert life.rows.drift == []
-    assert life.rows.group_health[-1].verdict == "pending"
+    assert (life.rows.group_health[-1].verdict, life.rows.group_health[-1].drifted_count) == ("pending", 0)
     life.take(make_observation(30, make_topic("x", 2)))
     assert verdict_of(life).verdict == "identical"
 
@@ -173,6 +175,16 @@ def test_partition_numbers_that_no_topic_has_are_not_recomputed() -> None:
 def test_a_record_from_the_future_is_not_verified() -> None:
     row = judged(*even("x", 2, "a", "b"), counts={"x": 2}, time=2**62)
     assert row.verdict == "unverified"
+
+
+@pytest.mark.parametrize(("ahead", "verdict"), [(10 * MINUTE, "identical"), (10 * MINUTE + 1, "unverified")])
+def test_a_record_is_of_the_future_where_its_time_is_more_than_the_grace_after_the_round(
+    ahead: int, verdict: str
+) -> None:
+    life = Life()
+    record = make_record(5, even("x", 2, "a", "b"), time=START + 10 * SECOND + ahead)
+    life.take(make_observation(3, make_topic("x", 2)), record, make_observation(10, make_topic("x", 2)))
+    assert verdict_of(life).verdict == verdict
 
 
 def test_after_too_many_decisions_without_a_round_the_oldest_are_not_recomputed() -> None:

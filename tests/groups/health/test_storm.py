@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,3 +154,12 @@ def test_a_group_is_old_enough_for_a_storm_after_an_hour_whenever_its_first_hour
         for time in (0, *every(MINUTE, HOUR, HOUR + LEAST * MINUTE)):
             note(known, begin + time)
         assert known.storm_since == begin + HOUR
+
+
+@pytest.mark.parametrize(("past", "is_storm"), [(240, True), (260, False)])
+def test_a_storm_is_more_than_five_times_what_is_usual(past: float, is_storm: bool) -> None:
+    # Of a group that is old, ten minutes have on average 600 s * ln 2 / 86,400 s of what is halved per day: a 207.8th.
+    # 240 of it are 1.15 in ten minutes, and 260 are 1.25; six is five times 1.2.
+    known = Rebalances(START - 365 * DAY, [START + at * MINUTE for at in range(5)], past, START)
+    note(known, START + 5 * MINUTE)
+    assert (storm(known, START + 5 * MINUTE) is not None) == is_storm

@@ -36,6 +36,11 @@ def test_a_group_without_a_rhythm_has_not_stopped() -> None:
     assert status(Trend(waited=100 * HOUR, rounds=10), pauses=2) == "ok"
 
 
+def test_nothing_was_lost_where_the_log_began_at_0_before_and_the_commit_was_above() -> None:
+    assert Measured(10, 100, 100, 20, None, start_before=0).lost == 0
+    assert Measured(10, 100, 100, 20, None, start_before=-1).lost is None
+
+
 def test_lag_of_one_offset_is_no_trouble() -> None:
     trouble = Trend(waited=100 * HOUR, rounds=10, stood=10)
     assert (status(trouble, lag=1), status(trouble, lag=2)) == ("ok", "stopped")

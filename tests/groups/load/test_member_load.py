@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from streaming.groups.rows import MemberLoadRow
-from tests.groups.build import START, Life, make_commit, make_record
+from tests.groups.build import START, Life, make_commit, make_record, make_topic
 from tests.groups.load.test_balance import after_a_window, record_of, see
 from tests.groups.load.test_rates import EVERY, HEARTBEAT, round_at
+from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
 
 
 def told(rows: list[MemberLoadRow]) -> dict[str, tuple[int, float | None, float | None, float | None]]:
@@ -105,3 +106,13 @@ def test_a_window_without_certain_length_leaves_no_rows() -> None:
     see(life, {"x": [6]}, 0, 0)
     see(life, {"x": [6]}, 5_000, 5_000)
     assert life.rows.member_load == []
+
+
+def test_members_that_a_broker_assigns_have_closing_rows_only_when_they_have_left() -> None:
+    life = Life()
+    both = [metadata("a"), metadata("b"), epoch(1), target("a", 0, 1), target("b", 2, 3), stands(1)]
+    life.take(*read([*both, owns("a", 1, 0, 1), owns("b", 1, 2, 3)], 1))
+    for second in range(0, 2 * HEARTBEAT + 1, EVERY):
+        seen = make_topic("orders", 4, end=[5 * second] * 4, topic_id=TOPIC_ID)
+        life.take(round_at(second + 60, seen, state=None, group_type="consumer"))
+    assert [(row.member_id, row.ended) for row in life.rows.member_load] == [("a", False), ("b", False)] * 2

@@ -374,3 +374,20 @@ def test_a_partition_whose_first_records_were_deleted_unread_is_in_doubt_though_
     assert is_doubtful(PartitionState(committed=0, start=10), 20) == (False, True)
     assert is_doubtful(PartitionState(committed=0, start=1), 20) == (False, False)  # a transaction's marker, perhaps
     assert is_doubtful(PartitionState(committed=-1, start=10), 20) == (False, False)
+
+
+@pytest.mark.parametrize(("deletes", "known"), [(False, 6.0), (True, 3.0)])
+def test_a_window_in_which_an_offset_was_deleted_tells_nothing_of_how_fast_the_group_can_be(
+    deletes: bool, known: float
+) -> None:
+    # It reads 3 a second in the first window, and 6 in the second one.
+    life = Life()
+    life.take(make_record(0, [make_member("a", ("x",), {"x": (0, 1)})]), make_commit(1, 10, topic="x", time=START))
+    for second in range(0, 2 * HEARTBEAT + 1, EVERY):
+        at = START + second * SECOND
+        read = 3 * second + 3 * max(0, second - HEARTBEAT)
+        life.take(make_commit(10 * second + 1, read, topic="x", partition=1, time=at))
+        life.take(round_at(second, make_topic("x", 2, end=5 * second + 50_000)))
+        if deletes and second == HEARTBEAT:
+            life.take(make_commit(10 * second + 5, None, topic="x", time=at))
+    assert health(life).consumed_per_second_behind == known

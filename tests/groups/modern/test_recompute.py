@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
-from streaming.groups.modern.recompute import in_every_order
+from streaming.groups.modern.recompute import in_every_order, orders_of
 
 X, Y, Z = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw", "AAAAAAAAAAAAAAAAAAAABA"
 TARGET = ((X, (0,)), (Y, (1,)), (Z, (2,)))
@@ -33,3 +35,10 @@ def test_members_that_share_buckets_are_tried_in_sixteen_orders_at_most() -> Non
     asked = ServerGroup(members, {"x": ServerTopic(X, 3)})
     orders = {tuple(member.member_id for member in found.members) for found in in_every_order(asked)}
     assert len(orders - {tuple(member.member_id for member in members)}) in (15, 16)
+
+
+@pytest.mark.parametrize(("log_partition", "listed"), [(-1, False), (0, True), (7, True)])
+def test_only_the_log_lists_targets_in_the_order_of_their_records(log_partition: int, listed: bool) -> None:
+    decision = SimpleNamespace(log_partition=log_partition)
+    found = list(orders_of(decision, ASKED))  # type: ignore[arg-type]
+    assert found == list(in_every_order(ASKED, targets_listed=listed))

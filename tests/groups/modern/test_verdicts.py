@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -188,3 +190,16 @@ def test_decisions_of_a_consumer_group_that_pile_up_are_counted_beyond_a_thousan
     assert rows[0].reason == (
         "too many generations passed without a round: not recomputed, nor are 36 before it, which have no row here"
     )
+
+
+def test_members_whose_order_in_the_coordinator_s_map_is_not_reproduced_leave_the_reason() -> None:
+    # The names Aa and BB have one hash code in Java, so these sixteen members share one bucket.
+    names = ["".join(parts) for parts in product(("Aa", "BB"), repeat=4)]
+    first = [metadata(names[0]), epoch(1), target(names[0], 0, 1, 2, 3), stands(1)]
+    targets = [target(name, *range(at, at + (at < PARTITIONS))) for at, name in enumerate(names)]
+    life = Life()
+    life.take(*read([*first, *map(metadata, names[1:]), epoch(2), *targets, stands(2)]), observation(100))
+    row = life.rows.drift[-1]
+    assert row.verdict == "unverified"
+    assert row.reason is not None
+    assert "more than eight keys" in row.reason
