@@ -151,6 +151,14 @@ def test_uniform_before_4_0_does_not_take_a_partition_that_two_members_have_from
         "b": {U: [2]},
         "c": {T: [0, 1], U: [2]},
     }
+    # (u-0 stays with all four.)
+    members = {"a": ("t u", {T: (0, 1, 2), U: (0,)}), "b": ("u", {U: (0,)}), "c": ("u", {U: (0,)})}
+    assert assigned("server-uniform", group({**members, "d": ("t u", {U: (0,)})}, t=4, u=2), "3.9.1") == {
+        "a": {T: [1, 2], U: [0]},
+        "b": {U: [0, 1]},
+        "c": {U: [0]},
+        "d": {T: [0, 3], U: [0]},
+    }
 
 
 def test_a_uuid_is_hashed_and_compared_as_javas() -> None:

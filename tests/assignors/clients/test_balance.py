@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assignors import Group, Subscription
+from assignors import CannotTell, Group, Subscription
+from assignors.clients.sticky import kafka_python
 from assignors.clients.sticky.balance import pairwise_differences
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
@@ -36,3 +37,13 @@ def test_the_first_of_java_s_set_moves_back_where_several_partitions_moved_the_o
     movements.record(x + 3, 0, 1)
     movements.record(x + 8, 0, 1)
     assert movements.actual(x + 0, 1, 0) == x + 8
+
+
+def test_which_of_two_partitions_kafka_python_moves_back_depends_on_its_hash_seed() -> None:
+    members = Subscription("a", ("y",)), Subscription("b", ("y",))
+    movements = kafka_python._Movements(IndexedGroup.of_others(Group(members, {"y": 3}), members), [0] * 3)
+    movements.record(1, 0, 1)
+    assert movements.actual(0, 1, 0) == 1
+    movements.record(2, 0, 1)
+    with pytest.raises(CannotTell, match="hash seed"):
+        movements.actual(0, 1, 0)

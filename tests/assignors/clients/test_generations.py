@@ -25,3 +25,12 @@ def test_nine_partitions_share_a_bucket_of_the_smallest_table_only_as_long_as_th
             _in_hash_order(crowded)
     assert _in_hash_order([*alike[:8], *others, alike[8]]) == [*alike[::2], *others, *alike[1::2]]
     assert _in_hash_order([*alike[:8], *others[:4]]) == [*alike[:8], *others[:4]]
+
+
+def test_nine_partitions_that_share_a_bucket_only_of_the_table_of_32_cannot_be_told() -> None:
+    # The ninth of them comes after the thirteenth partition, with which the table of 16 has grown.
+    alike = [(chr(32 * number - 961), 0) for number in range(40, 49)]
+    others = [(chr(32 * 40 - 961 + number), 0) for number in range(1, 6)]
+    with pytest.raises(CannotTell, match="collide"):
+        _in_hash_order([*alike[:8], *others, alike[8]])
+    assert _in_hash_order([*alike[:8], *others]) == [*alike[:8], *others]

@@ -16,7 +16,7 @@ from assignors.explain.nearest import candidates
 from assignors.explain.rules import rule_of_client, rule_of_server
 from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Moved, NotBelieved, Step, Undone
 from assignors.jsonl import write_client_line
-from tests.assignors.clients.test_sticky import claiming, cooperative, read_by_kafka_python
+from tests.assignors.clients.test_sticky import claiming, cooperative, owning, read_by_kafka_python
 
 JAVA = Library("java", (3, 7, 1))
 T, U = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
@@ -47,6 +47,12 @@ def test_two_claims_of_one_generation_are_nobody_s() -> None:
     members = cooperative("a", "t", owned={"t": (0, 1)}), cooperative("b", "t", owned={"t": (1, 2)})
     told = explained("cooperative-sticky", members, t=3)
     assert kinds(told.steps, NotBelieved) == [NotBelieved(m, (("t", 1),), "twice", mine=1) for m in "ab"]
+
+
+def test_librdkafka_gives_nobody_a_partition_that_two_claim_in_one_generation() -> None:
+    members = owning("a", "t", t=(0, 1)), owning("b", "t", t=(1, 2))
+    told = explained("cooperative-sticky", members, Library("librdkafka", (2, 16)), t=3)
+    assert kinds(told.steps, NotBelieved) == [NotBelieved(m, (("t", 1),), "twice", mine=3) for m in "ab"]
 
 
 def test_a_claim_that_the_leader_compares_with_no_generation_loses_to_another() -> None:
@@ -239,3 +245,36 @@ def test_steps_of_another_assignment_do_not_add_up() -> None:
     verify(told.steps, facts, {"a": {"t": (0, 1)}, "b": {"t": (2,)}})
     with pytest.raises(WrongStepError, match="do not add up"):
         verify(told.steps, facts, {"a": {"t": (0,)}, "b": {"t": (1, 2)}})
+
+
+def test_steps_that_do_not_lead_to_the_assignment_are_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = explained("range", PLAIN, t=3)
+    monkeypatch.setattr(from_clients, "dealt_steps", lambda *_: told.steps[:1])
+    untold = explained("range", PLAIN, t=3)
+    assert (told.reason, untold.assignment, untold.steps) == (None, told.assignment, told.steps[-1:])
+    assert untold.sentences()[1] == (
+        "The steps are not told: they do not add up to the assignment, which is a mistake in Evenkeel: please report "
+        "it with the inputs."
+    )
+
+
+def of_queues(strategy: str, clients: list[str], **options: Any) -> Any:
+    """Queues 0 and 1 of a topic on each of two brokers."""
+    queues = [{"topic": "q", "broker": broker, "queue": n} for broker in ("r1@x", "r2@x") for n in (0, 1)]
+    return explain_line({"strategy": f"rocketmq:{strategy}", "queues": queues, "clients": clients, "options": options})
+
+
+def test_queues_of_rocketmq_are_told_by_their_room_and_the_rooms_of_the_rule() -> None:
+    told = of_queues("MACHINE_ROOM", ["c"], consumeridcs=["r2"])
+    assert told.steps[0].text().startswith("2 queues of rooms r2 for 1 client make 2 each")
+    told = of_queues("MACHINE_ROOM_NEARBY-MACHINE_ROOM", ["r1@c"], consumeridcs=["r1", "r2"], room_separator="@")
+    assert [step.text().split(" for ")[0] for step in told.steps[:-1]] == [
+        "2 queues of room r1 in rooms r1, r2",
+        "2 queues of room r2, which has no client, in rooms r1, r2",
+    ]
+
+
+def test_a_client_of_rocketmq_whose_call_throws_does_not_hide_those_after_it() -> None:
+    told = of_queues("AVG", ["", "c"])
+    assert told.assignment == {"": {}, "c": {"q on r2@x": [0, 1]}}
+    assert [step.kind for step in told.steps] == ["fails", "result"]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from assignors import to_pairs
+from assignors.clients.sticky import write_sticky
 from assignors.jsonl import assign_line
 from tests.assignors.random_groups import random_group, random_racks
 from tests.oracle.java_assignors import Case, Thrown, ask_java
@@ -43,6 +44,31 @@ def test_static_members_and_racks_are_read() -> None:
     }
 
     assert assign_line(question) == {"assignment": {"a": [["t", 1]], "b": [["t", 0]]}}
+
+
+def test_minus_1_is_no_remembered_generation_and_any_other_is_one_of_an_int32() -> None:
+    for generation in (-1, 0, (1 << 31) - 1):
+        assert assign_line(QUESTION | {"remembered_generation": generation}) == assign_line(QUESTION)
+    for generation in (-2, 1 << 31):
+        error = assign_line(QUESTION | {"remembered_generation": generation})["error"]
+        assert error == f"The remembered_generation is {generation}: give a generation, or -1 for none."
+
+
+def test_the_lists_of_java_s_sticky_are_in_its_order() -> None:
+    # From 3.7.1 on the class sorts what members keep.
+    members = {"a": {"topics": ["t"], "user_data": _claims(1, 0)}, "b": {"topics": ["t"], "user_data": _claims(3, 2)}}
+    question = {"strategy": "sticky", "partitions_per_topic": {"t": 4}, "members": members}
+
+    def lists(release: str) -> dict[str, list[int]]:
+        told = assign_line(question | {"library": release})["assignment"]
+        return {member: [partition for _, partition in pairs] for member, pairs in told.items()}
+
+    assert lists("3.4.1") == {"a": [1, 0], "b": [3, 2]}
+    assert lists("3.7.1") == lists("4.3.1") == {"a": [0, 1], "b": [2, 3]}
+
+
+def _claims(*partitions: int) -> str:
+    return write_sticky((("t", partitions),), 3).hex()
 
 
 @pytest.mark.parametrize("partition", [-(1 << 31), (1 << 31) - 1])
