@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from streaming.groups.rows import Cause, ChurnRow
-from streaming.records import CoordinatorMove, GroupInput, GroupObservation
-from tests.groups.build import Life, even, make_observation, make_record, make_topic
+from streaming.records import CoordinatorMove, GroupEpoch, GroupInput, GroupObservation, TargetEpoch
+from tests.groups.build import Life, even, make_commit, make_observation, make_record, make_topic
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, epoch, gone, observation, owns, read, stands
 
 DOWN = CoordinatorMove(2, 1, 7, 8, gone_round=640)
 BACK = CoordinatorMove(1, 2, 8, 9, back_since=1_767_225_600_000)
@@ -127,3 +129,32 @@ def test_a_move_of_before_the_decision_does_not_hide_the_one_that_counts() -> No
     life = lived(first, seen(6), second)
     life.take(seen(901, earlier, DOWN))
     assert told(life) == [("member_gone", None, None), ("broker_down", "2", "1")]
+
+
+def moved_modern() -> list[GroupInput]:
+    """The log of a group that a broker assigns: b joins a, and the coordinator has moved."""
+    return [
+        msgspec.structs.replace(item, leader_epoch=6 + item.epoch)
+        if isinstance(item, TargetEpoch | GroupEpoch)
+        else item
+        for item in [*read(FIRST), *read(SECOND_MEMBER, 15)]
+    ]
+
+
+def test_a_handover_that_ends_before_a_round_sees_the_move_stays_in_the_row() -> None:
+    life = lived(observation(9, coordinator_epoch=7), *moved_modern(), observation(25, coordinator_epoch=7))
+    life.take(*read([owns("a", 2, 0, 1)], 30), *read([owns("b", 2, 2, 3)], 37))
+    life.take(observation(40, coordinator_moves=(DOWN,), coordinator_epoch=8))
+    rows = [row for row in life.rows.rebalance_churn if row.generation == 2]
+    assert [row.revision for row in rows] == list(range(1, len(rows) + 1))
+    assert [found.cause for found in rows[-1].causes or ()] == ["member_joined", "broker_down"]
+    # (b's partitions have been without an owner from 30 to 37.)
+    assert rows[-1].unassigned_partition_seconds_min == 14.0
+
+
+def test_why_the_coordinator_of_a_group_moved_that_ended_before_any_round_is_not_told() -> None:
+    ends = [*gone("a", "b"), *((written[0], None) for written in (stands(2), epoch(2)))]
+    life = lived(*moved_modern(), *read(ends, 50), make_commit(60, 5))
+    told = len(life.rows.rebalance_churn)
+    life.take(observation(70, coordinator_moves=(DOWN,), coordinator_epoch=8))
+    assert len(life.rows.rebalance_churn) == told
