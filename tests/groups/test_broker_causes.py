@@ -123,7 +123,7 @@ def test_causes_stay_in_order_and_others_as_they_were() -> None:
     assert (newest(life).causes or ())[0] == before[0]
 
 
-def test_a_move_of_before_the_decision_does_not_hide_the_one_that_counts() -> None:
+def test_a_move_before_the_decision_does_not_hide_the_one_that_counts() -> None:
     first, second = decisions()
     earlier = CoordinatorMove(3, 2, 5, 6, gone_round=100)
     life = lived(first, seen(6), second)

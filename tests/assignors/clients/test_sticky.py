@@ -413,7 +413,7 @@ def test_librdkafka_moves_a_partition_to_an_earlier_owner_while_two_members_diff
     assert same(result, {"a": {"x": (1, 2)}, "b": {"x": (3, 4)}, "c": {"y": (0,)}})
 
 
-def test_librdkafka_before_2_6_1_takes_members_that_differ_by_one_for_balanced() -> None:
+def test_librdkafka_before_2_6_1_considers_members_that_differ_by_one_balanced() -> None:
     # (Otherwise it would look at y-0, whose previous owner, a, takes no part. 2.6.0 by its source.)
     members = owning("a", "x", 1, y=(0,)), owning("b", "y", y=(0, 1)), owning("c", "y", y=(2,))
     for release in ("2.6.0", "2.16"):
@@ -453,7 +453,7 @@ def test_where_librdkafka_confuses_the_owners_of_a_partition_its_decision_is_not
 
 
 @pytest.mark.parametrize("library", ["java:3.0", "java:3.4"])
-def test_claims_of_before_the_leader_s_last_decision_do_not_count(library: str) -> None:
+def test_claims_older_than_the_leader_s_last_decision_do_not_count(library: str) -> None:
     members = (claiming("a", "t", 3, t=(1,)), claiming("b", "t", 3, t=(0,)))
     counting = assign("sticky", Group(members, {"t": 2}), library)
     assert same(counting, {"a": {"t": (1,)}, "b": {"t": (0,)}})

@@ -46,7 +46,7 @@ def test_static_members_and_racks_are_read() -> None:
     assert assign_line(question) == {"assignment": {"a": [["t", 1]], "b": [["t", 0]]}}
 
 
-def test_minus_1_is_no_remembered_generation_and_any_other_is_one_of_an_int32() -> None:
+def test_a_remembered_generation_is_minus_1_or_fits_an_int32() -> None:
     for generation in (-1, 0, (1 << 31) - 1):
         assert assign_line(QUESTION | {"remembered_generation": generation}) == assign_line(QUESTION)
     for generation in (-2, 1 << 31):
@@ -54,7 +54,7 @@ def test_minus_1_is_no_remembered_generation_and_any_other_is_one_of_an_int32() 
         assert error == f"The remembered_generation is {generation}: give a generation, or -1 for none."
 
 
-def test_the_lists_of_java_s_sticky_are_in_its_order() -> None:
+def test_java_s_sticky_lists_partitions_in_its_own_order() -> None:
     # From 3.7.1 on the class sorts what members keep.
     members = {"a": {"topics": ["t"], "user_data": _claims(1, 0)}, "b": {"topics": ["t"], "user_data": _claims(3, 2)}}
     question = {"strategy": "sticky", "partitions_per_topic": {"t": 4}, "members": members}

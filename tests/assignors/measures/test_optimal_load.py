@@ -56,7 +56,7 @@ def test_partitions_that_only_some_members_may_have_stay_with_them() -> None:
     assert smallest_load_bounds(group_of(load, ["x"], ["x", "y"]), load) == (11, 12)
 
 
-def test_a_partition_without_a_load_changes_nothing_whoever_may_have_it() -> None:
+def test_a_partition_without_load_changes_neither_bound() -> None:
     # Two members may have x, two y, and all three of these z, whose members' mean would be 4.
     load = {"x": [1] * 6, "y": [1] * 6}
     group = group_of({**load, "z": [0]}, "xz", "xyz", "yz", "")

@@ -425,7 +425,7 @@ def test_every_cause_that_a_row_may_have_is_listed_once() -> None:
     assert len(set(CAUSES)) == len(CAUSES)
 
 
-def test_of_many_topics_each_one_whose_count_changed_is_named_and_no_other() -> None:
+def test_every_topic_whose_partition_count_changed_is_named_and_no_other() -> None:
     names = [f"t{number:02d}" for number in range(40)]
 
     def record(at: int, generation: int, *grown: str) -> GroupInput:

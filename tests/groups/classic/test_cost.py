@@ -57,7 +57,7 @@ def test_the_cost_is_bounded_once_every_partition_has_committed_again() -> None:
     assert second == msgspec.structs.replace(first, revision=3, unassigned_partition_seconds_max=37.0)
 
 
-def test_a_commit_in_the_millisecond_of_the_one_before_bounds_its_partition_s_time_by_nothing() -> None:
+def test_a_commit_at_the_time_of_the_one_before_it_adds_nothing_to_the_bound() -> None:
     again = make_commit(30, 11, topic="x", partition=1, time=START + 8 * SECOND)
     rows = churn_of(
         first_owner(), *committed(8), two_owners(20), make_commits(23, 11, topic="x"), again, make_observation(40)
@@ -132,7 +132,7 @@ def test_a_static_member_s_return_does_not_end_the_waiting() -> None:
     assert [(row.decision, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (20, 2)]
 
 
-def test_a_group_that_ended_before_any_round_is_told_of_no_more() -> None:
+def test_a_group_that_ended_before_any_round_gets_no_more_revisions() -> None:
     life = Life()
     life.take(first_owner(), *committed(8), two_owners(20), *committed(23), two_owners(30, 3), make_tombstone(40))
     revisions = [(row.decision, row.revision) for row in life.rows.rebalance_churn]
@@ -140,7 +140,7 @@ def test_a_group_that_ended_before_any_round_is_told_of_no_more() -> None:
     assert [(row.decision, row.revision) for row in life.rows.rebalance_churn] == revisions
 
 
-def test_times_from_the_end_of_all_times_are_bounded_by_what_a_state_can_hold() -> None:
+def test_times_far_in_the_future_are_bounded_by_what_a_state_can_hold() -> None:
     life = Life()
     life.take(first_owner(), *committed(8))
     for generation in range(2, 6):

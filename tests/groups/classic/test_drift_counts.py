@@ -178,7 +178,7 @@ def test_a_record_from_the_future_is_not_verified() -> None:
 
 
 @pytest.mark.parametrize(("ahead", "verdict"), [(10 * MINUTE, "identical"), (10 * MINUTE + 1, "unverified")])
-def test_a_record_is_of_the_future_where_its_time_is_more_than_the_grace_after_the_round(
+def test_a_record_is_from_the_future_if_its_time_is_more_than_the_grace_after_the_round(
     ahead: int, verdict: str
 ) -> None:
     life = Life()

@@ -205,7 +205,7 @@ def test_a_partition_is_forgotten_only_when_no_row_needs_it(change: dict[str, An
     assert not PartitionState(**({"committed": -1} | change)).is_void()
 
 
-def test_pauses_of_no_time_are_pauses() -> None:
+def test_pauses_of_zero_length_count() -> None:
     assert lived(0, 0, 0, 0, 0, 1).pauses == [0, 0, 0, 0, HOUR, HOUR]
 
 

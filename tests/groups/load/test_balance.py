@@ -129,7 +129,7 @@ def test_members_of_the_new_protocol_are_weighed_by_what_they_own() -> None:
     assert told(life) == (0.0, 0.0, 0.0, [])
 
 
-def test_what_the_window_before_has_shown_is_not_told_of_one_whose_rates_are_not_known() -> None:
+def test_a_window_without_rates_does_not_repeat_the_imbalance_of_the_one_before() -> None:
     rates = {"x": [9, 9, 1, 1]}
     life = after_a_window(rates, {"x": (0, 1)}, {"x": (2, 3)})
     assert told(life)[0] == 18 / 10 - 1

@@ -96,7 +96,7 @@ def test_a_static_member_s_return_beside_another_change_is_a_rebalance() -> None
     assert last(two_looks(classic(static("old", 0, 1)), grown)).kind == "rebalance"
 
 
-def test_nobody_knows_after_when_a_decision_was_made_if_the_clock_was_an_hour_ahead_at_the_look_before() -> None:
+def test_the_earliest_time_of_a_decision_is_unknown_if_the_clock_was_ahead_at_the_look_before() -> None:
     life = Life()
     made = []
     for second, ahead, members in ((10, 3_600, "a"), (20, 3_600, "ab"), (30, 0, "a"), (40, 0, "ab"), (50, 0, "a")):
