@@ -1,7 +1,8 @@
 """The records of many batches at once, as columns; `walk` does the same for one batch, record by record.
 
-Every batch is a lane. Only a record's first varint gives its end, so the lanes are walked step by step, but step k of
-all lanes is one step of NumPy; all other fields are then read for all records at once. `walk.py` describes the layout.
+Only a record's first varint gives its end, so each batch is walked from record to record; but the step to record k is
+one step of NumPy for all batches. All other fields are then read for all records at once. `walk.py` describes the
+layout.
 
 A batch with anything odd (a varint of more than nine bytes, a length that does not fit, offsets out of order, a codec
 that refuses, far more records than others) is handed on as it is: `walk` decodes it or reports what is wrong with it.
@@ -20,7 +21,7 @@ from kafka.errors import CorruptRecordError
 from streaming.offsets_log import PADDING, Bytes, Ints, RecordColumns
 from streaming.record_batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun, decompressed
 
-# Records walked together: enough lanes to spread NumPy's cost per call. It also limits the memory of the columns
+# Records walked together: enough batches to spread NumPy's cost per call. It also limits the memory of the columns
 # (16 bytes a record) and of the decompressed batches, to twice that: a batch that is larger by itself is left to
 # `walk`, which holds none of its records.
 _RECORDS_AT_ONCE = 65_536
@@ -39,8 +40,8 @@ _FEW_RECORDS = 150
 # The shortest record: length, attributes, timestamp, offset, two sizes, number of headers.
 _LEAST_RECORD = 7
 
-# With fewer lanes than this a step of NumPy costs more than stepping from record to record in Python.
-_FEW_LANES = 100
+# With fewer batches than this a step of NumPy costs more than stepping from record to record in Python.
+_FEW_BATCHES = 100
 
 _SEVEN_BITS = 0x7F
 
@@ -62,15 +63,15 @@ def record_columns(run: FetchedRun, start: int, end: int) -> Iterator[RecordColu
         yield from run.batches()
         return
     trim = run.base_offset < start or run.offset >= end
-    for lane in _gathered(run):
-        for piece in lane.pieces():
+    for part in _gathered(run):
+        for piece in part.pieces():
             if trim and isinstance(piece, RecordColumns):
                 yield piece.where((piece.offset >= start) & (piece.offset < end))
             else:
                 yield piece
 
 
-def _gathered(run: FetchedRun) -> Iterator[_Lanes]:
+def _gathered(run: FetchedRun) -> Iterator[_Batches]:
     """Parts of a run, decompressed, each small enough to be walked at once."""
     records = np.cumsum(np.clip(run.records, 0, run.size))
     edges = _edges(np.maximum(records / _RECORDS_AT_ONCE, np.cumsum(run.size) / _BYTES_AT_ONCE))
@@ -80,7 +81,7 @@ def _gathered(run: FetchedRun) -> Iterator[_Lanes]:
             begin = int(part.start[0])
             whole = part.data[begin : int(part.start[-1] + part.size[-1])]
             body = part.start - begin + HEADER
-            yield _Lanes(part, [whole], body, body + part.size - HEADER)
+            yield _Batches(part, [whole], body, body + part.size - HEADER)
         else:
             yield from _decompressed(part)
 
@@ -94,7 +95,7 @@ def _edges(load: npt.NDArray[np.float64]) -> list[int]:
     return [0, *(np.flatnonzero(np.diff(load.astype(np.int64))) + 1).tolist(), load.size]
 
 
-def _decompressed(run: FetchedRun) -> Iterator[_Lanes]:
+def _decompressed(run: FetchedRun) -> Iterator[_Batches]:
     clear: list[bytes | memoryview] = []
     size = first = 0
     begin: list[int] = []
@@ -106,18 +107,18 @@ def _decompressed(run: FetchedRun) -> Iterator[_Lanes]:
         try:
             body = decompressed(attributes & CODEC, run.data[at + HEADER : at + length], _BYTES_AT_ONCE)
         except CorruptRecordError:
-            # No lane ends before it begins: this marks it as odd.
+            # No batch ends before it begins, so this marks an odd one.
             stop.append(size - 1)
         else:
             clear.append(body)
             size += len(body)
             stop.append(size)
         if size >= _BYTES_AT_ONCE or row == len(run) - 1:
-            yield _Lanes(run.part(first, row + 1), clear, np.array(begin), np.array(stop))
+            yield _Batches(run.part(first, row + 1), clear, np.array(begin), np.array(stop))
             clear, size, first, begin, stop = [], 0, row + 1, [], []
 
 
-class _Lanes:
+class _Batches:
     """Decompressed batches in one buffer.
 
     Call `pieces` once.
@@ -163,40 +164,40 @@ class _Lanes:
                 yield columns.part(done - start, int(edges[last]) - start)
 
     def _columns(self, first: int, last: int, at: Ints, after: Ints) -> RecordColumns:
-        """The records of lanes [first, last); those of lanes that prove odd have no meaning.
+        """The records of batches [first, last); those of batches that prove odd have no meaning.
 
         Args:
-            first: First lane.
-            last: Exclusive end of the lanes.
+            first: First batch.
+            last: Exclusive end of the batches.
             at: Where each record begins, after its length field.
             after: Where it ends.
         """
         run, count = self._run, self._count[first:last]
-        lane = np.repeat(np.arange(first, last), count)
-        stop = self._stop[lane]
-        # Each record ends in its lane, and the last one at the lane's end.
-        self._refuse(lane, after > stop)
+        batch = np.repeat(np.arange(first, last), count)
+        stop = self._stop[batch]
+        # Each record ends in its batch, and the last one at the batch's end.
+        self._refuse(batch, after > stop)
         ends = np.cumsum(count)
         full = np.flatnonzero(count)
         self._refuse(first + full, after[ends[full] - 1] != self._stop[first + full])
         after = np.minimum(after, stop)
-        time, at = self._varints(lane, at + 1)
-        delta, at = self._varints(lane, at)
-        key_size, key_start = self._varints(lane, at)
+        time, at = self._varints(batch, at + 1)
+        delta, at = self._varints(batch, at)
+        key_size, key_start = self._varints(batch, at)
         value_at = key_start + np.maximum(key_size, 0)
-        self._refuse(lane, value_at >= after)
-        value_size, value_start = self._varints(lane, np.minimum(value_at, after))
-        self._refuse(lane, value_start + np.maximum(value_size, 0) >= after)
-        in_order = np.empty(lane.size, np.bool_)
+        self._refuse(batch, value_at >= after)
+        value_size, value_start = self._varints(batch, np.minimum(value_at, after))
+        self._refuse(batch, value_start + np.maximum(value_size, 0) >= after)
+        in_order = np.empty(batch.size, np.bool_)
         np.greater(delta[1:], delta[:-1], out=in_order[1:])
         in_order[(ends - count)[full]] = True
-        base = run.first_offset[lane]
+        base = run.first_offset[batch]
         offset = base + delta
-        self._refuse(lane, ~in_order | (delta < 0) | (offset > run.last_offset[lane]))
-        timestamp = run.first_timestamp[lane] + time
+        self._refuse(batch, ~in_order | (delta < 0) | (offset > run.last_offset[batch]))
+        timestamp = run.first_timestamp[batch] + time
         appended = (run.attributes[first:last] & APPEND_TIME) != 0
         if appended.any():
-            timestamp = np.where(np.repeat(appended, count), run.max_timestamp[lane], timestamp)
+            timestamp = np.where(np.repeat(appended, count), run.max_timestamp[batch], timestamp)
         return RecordColumns(
             data=self._data,
             offset=offset,
@@ -208,27 +209,27 @@ class _Lanes:
         )
 
     def _walked(self, first: Ints) -> tuple[Ints, Ints]:
-        """Where each record begins, after its length field, and where it should end (beyond its lane if it is odd).
+        """Where each record begins, after its length field, and where it should end (beyond its batch if it is odd).
 
         Args:
-            first: Row of each lane's first record.
+            first: Row of each batch's first record.
         """
         data, total = self._data, int(self._count.sum())
         begins, ends = np.empty(total, np.int64), np.empty(total, np.int64)
         order = np.argsort(-self._count, kind="stable")
         count = self._count[order]
         row, at, stop = first[order], self._begin[order], self._stop[order]
-        # Number of lanes that have a record k.
+        # Number of batches that have a record k.
         steps = int(count[0])
         going = np.searchsorted(-count, -np.arange(steps), side="left")
-        wide = int(np.searchsorted(-going, -_FEW_LANES, side="right"))
-        for lanes in going[:wide].tolist():
-            row, at, stop = row[:lanes], at[:lanes], stop[:lanes]
+        wide = int(np.searchsorted(-going, -_FEW_BATCHES, side="right"))
+        for walking in going[:wide].tolist():
+            row, at, stop = row[:walking], at[:walking], stop[:walking]
             length, at, endless = _varints(data, at)
             begins[row] = at
             if endless is not None:
                 length[endless] = -1
-            # A length of zero would not advance: the position moves beyond the lane, and all later steps stay there.
+            # A length of zero would not advance: the position moves beyond the batch, and all later steps stay there.
             at = np.where(length > 0, at + length, stop + 1)
             ends[row] = at
             at = np.minimum(at, stop)
@@ -238,17 +239,17 @@ class _Lanes:
             for number in range(int(going[wide])):
                 left = int(count[number]) - wide
                 here = slice(int(row[number]), int(row[number]) + left)
-                begins[here], ends[here] = _one_lane(raw, int(at[number]), int(stop[number]), left)
+                begins[here], ends[here] = _one_batch(raw, int(at[number]), int(stop[number]), left)
         return begins, ends
 
-    def _refuse(self, lane: Ints, odd: _Mask) -> None:
+    def _refuse(self, batch: Ints, odd: _Mask) -> None:
         if odd.any():
-            self._good[lane[odd]] = False
+            self._good[batch[odd]] = False
 
-    def _varints(self, lane: Ints, at: Ints) -> tuple[Ints, Ints]:
+    def _varints(self, batch: Ints, at: Ints) -> tuple[Ints, Ints]:
         value, after, endless = _varints(self._data, at)
         if endless is not None:
-            self._good[lane[endless]] = False
+            self._good[batch[endless]] = False
         return value, after
 
 
@@ -278,8 +279,8 @@ def _varints(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints | None]:
     return (value >> 1) ^ -(value & 1), after, endless
 
 
-def _one_lane(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], list[int]]:
-    """The steps for a single lane, up to its end, in Python."""
+def _one_batch(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], list[int]]:
+    """The steps for a single batch, up to its end, in Python."""
     begins: list[int] = []
     ends: list[int] = []
     for _ in range(count):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaError
 
-from streaming.job.source import columnar_records as lanes_module
+from streaming.job.source import columnar_records
 from streaming.job.source.columnar_records import record_columns
 from streaming.offsets_log import RecordColumns
 from streaming.record_batches import FetchedBatch, FetchedRun, Record, epochs_of, walk
@@ -75,10 +75,10 @@ def both_ways(fetched: FetchedRun, start: int, end: int) -> tuple[list[Told], li
     return found, expected, left
 
 
-@pytest.fixture(autouse=True, params=["steps of all lanes", "lane by lane"])
+@pytest.fixture(autouse=True, params=["all batches at once", "batch by batch"])
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes_module, "_FEW_RECORDS", 0)
-    monkeypatch.setattr(lanes_module, "_FEW_LANES", 1 if request.param == "steps of all lanes" else 1_000)
+    monkeypatch.setattr(columnar_records, "_FEW_RECORDS", 0)
+    monkeypatch.setattr(columnar_records, "_FEW_BATCHES", 1 if request.param == "all batches at once" else 1_000)
 
 
 def blob(random: Random) -> bytes | None:
@@ -161,7 +161,7 @@ def test_many_broken_batches_give_the_same_records_and_errors(seed: int) -> None
     broken_batches_both_ways(seed, 500)
 
 
-def test_one_broken_batch_leaves_its_neighbours_to_the_lanes() -> None:
+def test_one_broken_batch_leaves_its_neighbours_to_the_columns() -> None:
     sound = encoded([(0, 5, b"k", b"v", []), (1, 6, b"k", b"w", [])], 0)
     bad = bytearray(at_offset(sound, 2))
     bad[61] = 0x7E
@@ -242,8 +242,8 @@ def test_append_time_is_the_batchs_for_all_its_records() -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_much_is_walked_in_parts(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes_module, "_RECORDS_AT_ONCE", 7)
-    monkeypatch.setattr(lanes_module, "_BYTES_AT_ONCE", 200)
+    monkeypatch.setattr(columnar_records, "_RECORDS_AT_ONCE", 7)
+    monkeypatch.setattr(columnar_records, "_BYTES_AT_ONCE", 200)
     records: list[Any] = [(delta, 7, b"key", b"v" * delta, []) for delta in range(12)]
     some = [at_offset(encoded(records[: 1 + n % 12], codec), 100 * n) for n in range(40)]
     found, expected, left = both_ways(run(some), 0, 10_000)
@@ -251,7 +251,7 @@ def test_much_is_walked_in_parts(codec: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_few_records_are_left_to_the_plain_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes_module, "_FEW_RECORDS", 3)
+    monkeypatch.setattr(columnar_records, "_FEW_RECORDS", 3)
     batch = encoded([(0, 10, b"k", b"v", [])], 0)
     assert both_ways(run([batch, at_offset(batch, 1)]), 0, 10)[2] == 2
     assert both_ways(run([batch, at_offset(batch, 1), at_offset(batch, 2)]), 0, 10)[2] == 0

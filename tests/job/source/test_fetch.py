@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
-from streaming.job.source import columnar_records as lanes_module
+from streaming.job.source import columnar_records
 from streaming.job.source.columnar_records import record_columns
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
@@ -131,7 +131,7 @@ def test_any_range_read_in_runs_equals_the_plain_consumers(
     bootstrap: str, mixed: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(whole_batches, "_FEW_BYTES", 0)
-    monkeypatch.setattr(lanes_module, "_FEW_RECORDS", 0)
+    monkeypatch.setattr(columnar_records, "_FEW_RECORDS", 0)
     topic, end = mixed
     expected = plainly(bootstrap, topic, end)
     random = Random(12)
