@@ -26,7 +26,7 @@ def seen_groups(
     """What a round reports of the groups where it does not read the log."""
     return {
         name: SeenGroup(
-            # An empty group need not be metadata to know that it has no members.
+            # An empty group need not be described to know that it has no members.
             looked=name in descriptions or group.state == EMPTY,
             membership=descriptions[name].membership if name in descriptions else None,
             offsets=committed[name].offsets if name in committed else None,
