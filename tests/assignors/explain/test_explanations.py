@@ -16,7 +16,7 @@ from assignors.explain.nearest import candidates
 from assignors.explain.rules import rule_of_client, rule_of_server
 from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Moved, NotBelieved, Step, Undone
 from assignors.jsonl import write_client_line
-from tests.assignors.clients.test_sticky import claiming, cooperative, owning, read_by_kafka_python
+from tests.assignors.clients.sticky.members import claiming, cooperative, owning, read_by_kafka_python
 
 JAVA = Library("java", (3, 7, 1))
 T, U = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"

@@ -158,8 +158,8 @@ def test_a_group_is_old_enough_for_a_storm_after_an_hour_whenever_its_first_hour
 
 @pytest.mark.parametrize(("past", "is_storm"), [(240, True), (260, False)])
 def test_a_storm_is_more_than_five_times_what_is_usual(past: float, is_storm: bool) -> None:
-    # Of a group that is old, ten minutes have on average 600 s * ln 2 / 86,400 s of what is halved per day: a 207.8th.
-    # 240 of it are 1.15 in ten minutes, and 260 are 1.25; six is five times 1.2.
+    # In an old group the average of ten minutes is `past` times 600 * ln 2 / 86,400, which is a 207.8th of it: 1.15 for
+    # 240, and 1.25 for 260. The group has six rebalances, which is five times 1.2.
     known = Rebalances(START - 365 * DAY, [START + at * MINUTE for at in range(5)], past, START)
     note(known, START + 5 * MINUTE)
     assert (storm(known, START + 5 * MINUTE) is not None) == is_storm

@@ -1,61 +1,20 @@
-"""Since when the oldest unread record could be read: what rounds tell, and why a bound is missing."""
+"""Since when a partition's oldest unread record could be read: what rounds tell, and why a bound is missing."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import msgspec
 import pytest
 
 from streaming.groups.lag.oldest_unread import thinned, unread_between
-from streaming.groups.rows import LagRow
 from tests.groups.build import (
-    MINUTE,
     SECOND,
     START,
     Life,
     make_commit,
-    make_member,
     make_observation,
-    make_record,
-    make_topic,
     packed,
 )
-
-HOUR = 60 * MINUTE
-
-
-def see(life: Life, second: int, end: int, **changes: Any) -> None:
-    """A round at a second, which closes half a second later, with a high watermark."""
-    of_topic = {name: changes.pop(name) for name in ("log_start_offsets", "topic_id") if name in changes}
-    life.take(make_observation(second, make_topic("x", 1, end=end, **of_topic), **changes))
-
-
-def told(life: Life) -> tuple[float | None, float | None, str | None]:
-    """The bounds in the newest row, as seconds since START, and the reason."""
-    row = life.rows.lag[-1]
-    return _second(row.oldest_unread_time_min), _second(row.oldest_unread_time_max), row.oldest_unread_reason
-
-
-def _second(time: int | None) -> float | None:
-    return None if time is None else (time - START) / SECOND
-
-
-def caught_up() -> Life:
-    """A group that had read all 100 records at 10 and 20."""
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"))
-    see(life, 10, 100)
-    see(life, 20, 100)
-    return life
-
-
-def behind() -> Life:
-    """It has read nothing since: 150 at 30, 200 at 40, 250 at 50."""
-    life = caught_up()
-    for second, end in ((30, 150), (40, 200), (50, 250)):
-        see(life, second, end)
-    return life
+from tests.groups.lag.backlog import HOUR, behind, caught_up, health, see, told
 
 
 def test_a_record_came_after_the_last_round_without_it_opened_and_before_the_first_round_with_it_closed() -> None:
@@ -339,88 +298,11 @@ def test_a_clock_that_runs_backwards_cannot_make_marks_many() -> None:
     assert kept[-3:] == marks[-3:]
 
 
-def health(life: Life) -> tuple[float | None, float | None, str | None, tuple[str, int] | None]:
-    row = life.rows.group_health[-1]
-    place = (row.time_behind_topic, row.time_behind_partition) if row.time_behind_topic is not None else None
-    return row.time_behind_seconds_min, row.time_behind_seconds_max, row.time_behind_reason, place  # type: ignore[return-value]
-
-
-def test_a_group_is_as_far_behind_as_its_oldest_unread_record() -> None:
-    life = Life()
-    topic = lambda *ends: make_topic("x", 2, end=ends)  # noqa: E731
-    life.take(make_commit(5, 100, topic="x"), make_commit(6, 100, topic="x", partition=1))
-    life.take(make_observation(10, topic(100, 100)), make_observation(20, topic(100, 100)))
-    assert health(life) == (0.0, 0.0, None, None)
-    life.take(make_observation(30, topic(100, 150)))
-    # The age is as of the round's opening, and the record may have come since, so the group may keep up.
-    assert health(life) == (0.0, 10.0, None, None)
-    life.take(make_observation(40, topic(150, 200)))
-    assert health(life) == (9.5, 20.0, None, ("x", 1))
-    life.take(make_commit(45, 200, topic="x", partition=1), make_observation(50, topic(150, 200)))
-    assert health(life) == (9.5, 20.0, None, ("x", 0))
-
-
-def test_a_group_that_keeps_up_at_a_constant_distance_has_no_row_for_that_in_each_round() -> None:
-    life = Life()
-    for second in range(10, 300, 10):
-        life.take(make_commit(second - 1, 10 * second - 5, topic="x"))
-        see(life, second, 10 * second)
-    written = len(life.rows.group_health)
-    assert written <= 3
-    assert health(life) == (0.0, 10.0, None, None)
-    see(life, 300, 3_000)
-    see(life, 310, 3_000)
-    assert health(life) == (9.5, 20.0, None, ("x", 0))
-
-
-def test_one_partition_that_is_behind_since_before_the_rounds_leaves_the_upper_bound_of_the_group_open() -> None:
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"), make_commit(6, 90, topic="x", partition=1))
-    life.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(150, 100))))
-    assert health(life) == (9.5, None, "before_rounds", ("x", 1))
-
-
-def test_a_group_whose_lag_is_not_known_is_neither_behind_nor_caught_up() -> None:
-    life = caught_up()
-    see(life, 30, 150, held_since=START)
-    assert health(life) == (None, None, "lag_unknown", None)
-
-
-def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
-    life = behind()
-    life.take(make_record(55, [make_member("a", ("y",))]))
-    life.take(make_observation(60, make_topic("x", 1, end=250), make_topic("y", 1, end=0)))
-    assert health(life)[2:] == ("lag_unknown", None)
-    assert told_of(life, "x").oldest_unread_time_max == START + 30 * SECOND + SECOND // 2
-
-
-def told_of(life: Life, topic: str) -> LagRow:
-    return [row for row in life.rows.lag if row.topic == topic][-1]
-
-
 def test_the_last_row_of_a_partition_claims_nothing() -> None:
     life = behind()
     life.take(make_observation(60, gone="deleted"))
     assert told(life) == (None, None, "lag_unknown")
     assert health(life) == (None, None, "lag_unknown", None)
-
-
-def test_a_backlog_of_which_no_time_is_certain_does_not_keep_up() -> None:
-    life = Life()
-    life.take(make_commit(5, 0, topic="x"))
-    see(life, 10, 100_000, closed=-1)
-    assert told(life) == (None, None, "uncertain_time")
-    assert health(life) == (0.0, None, "uncertain_time", None)
-
-
-def test_a_group_whose_log_was_cut_back_does_not_keep_up() -> None:
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"))
-    see(life, 10, 100)
-    for second in (30, 40):
-        see(life, second, 1_000)
-    see(life, 50, 900)
-    assert health(life)[3] == ("x", 0)
 
 
 @pytest.mark.parametrize("wrong", [{"closed": -1}, {}])
@@ -433,17 +315,6 @@ def test_the_marks_are_bounded_while_no_round_tells_its_time(wrong: dict[str, in
         see(life, 10 + number, 100 + number, time=time, **wrong)
     assert life.state is not None
     assert len(life.state.partitions["x"][0].marks) <= 3 * 2 * 192 + 3
-
-
-def test_sums_beyond_what_a_state_can_hold_are_cut_off() -> None:
-    life = Life()
-    members = (make_member("a", ("x",), {"x": (0, 1, 2)}),)
-    most = 2**63 - 1
-    life.take(make_record(5, members), make_observation(10, make_topic("x", 3, end=0)))
-    life.take(make_observation(20, make_topic("x", 3, end=most)), make_observation(30, make_topic("x", 3, end=most)))
-    life.take(*(make_commit(40 + number, 0, topic="x", partition=number) for number in range(3)))
-    life.take(make_observation(50, make_topic("x", 3, end=most)), make_observation(60, make_topic("x", 3, end=most)))
-    assert life.rows.group_health[-1].lag_total == most
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -1,9 +1,8 @@
-"""The sticky strategies: hand-written values, and properties of every group."""
+"""Java's sticky strategies: hand-written values, and what holds for every group and for other libraries too."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -23,8 +22,9 @@ from assignors import (
     strategy_named,
     with_hidden_inputs,
 )
-from assignors.clients.sticky import read_kafka_python, read_sticky, write_sticky
-from assignors.clients.sticky.user_data import MemberData, read_generation
+from assignors.clients.sticky import read_sticky, write_sticky
+from assignors.clients.sticky.user_data import MemberData
+from tests.assignors.clients.sticky.members import claiming, cooperative, newcomer, read_by_kafka_python
 from tests.examples import examples
 
 JAVA = ("2.4.1", "2.5.1", "2.8.1", "3.0.2", "3.4.0", "3.4.1", "3.5.1", "3.5.2", "3.7.1", "4.3.1")
@@ -45,15 +45,6 @@ _GROUND_LOOP = Group(
     ),
     {"r": 30, "w": 7, "p": 2, "u": 1, "v": 3},
 )
-
-
-def cooperative(member_id: str, *topics: str, owned: dict[str, tuple[int, ...]], generation: int = 1) -> Subscription:
-    data = struct.pack(">i", generation)
-    return Subscription(member_id, topics, owned=tuple(owned.items()), generation=generation, user_data=data)
-
-
-def newcomer(member_id: str, *topics: str) -> Subscription:
-    return Subscription(member_id, topics, user_data=struct.pack(">i", -1))
 
 
 @pytest.mark.parametrize("library", [*JAVA, *OTHERS])
@@ -142,40 +133,6 @@ def test_racks_that_are_not_known_cannot_be_told() -> None:
     assert assign("sticky", group, partition_racks={"t": [[], ["r"]]})["a"] == {"t": (1,)}
 
 
-def test_a_kafka_python_leader_reads_its_own_bytes_only() -> None:
-    java = write_sticky((("t", (2,)),), 5)
-
-    assert read_kafka_python(b"\0\1" + java) == MemberData((("t", (2,)),), 5)
-    assert read_kafka_python(java) == read_kafka_python(b"") == MemberData((), -1)
-    version_0 = b"\0\0" + write_sticky((("t", (2,)),), None)
-    assert read_kafka_python(version_0) == MemberData((("t", (2,)),), -1)
-
-
-def test_user_data_is_read_as_version_1_then_0_then_not_at_all() -> None:
-    held = (("t", (0, 3)), ("\u65e5", (7,)))
-    both = write_sticky(held, 9)
-
-    assert read_sticky(both) == (MemberData(held, 9), len(both))
-    assert read_sticky(both[:-4]) == (MemberData(held, None), len(both) - 4)
-    assert read_sticky(both[:-6])[0] == MemberData((), -1)
-    assert read_sticky(None)[0] == read_sticky(b"")[0] == MemberData((), None)
-    assert read_sticky(both, len(both))[0] == MemberData((), None)
-
-
-def test_a_bare_generation_is_read_once() -> None:
-    assert read_generation(struct.pack(">i", 7)) == (7, 4)
-    assert read_generation(struct.pack(">i", 7), 4) == (-1, 4)
-    assert read_generation(None) == (None, 0)
-    assert read_generation(b"") == (-1, 0)
-
-
-@given(st.binary(max_size=60), st.integers(0, 70))
-def test_reading_never_raises(data: bytes, position: int) -> None:
-    read_sticky(data, position)
-    read_generation(data, position)
-    read_kafka_python(data)
-
-
 _TOPICS = ("s", "t", "u")
 
 
@@ -225,42 +182,6 @@ def test_what_no_record_holds_is_said_of_java_and_kafka_python_only(strategy: st
     assert strategy_named(strategy).name == strategy
 
 
-def test_librdkafka_moves_another_partition_than_the_one_that_was_to_go_back() -> None:
-    """Seen in a real group: b-0, which moved from "s1" to "r2", should move back, but b-1 moves."""
-    everything = ("a", "b", "c-10", "c-2")
-
-    def member(member_id: str, topics: tuple[str, ...], **owned: tuple[int, ...]) -> Subscription:
-        had = tuple((topic.replace("_", "-"), partitions) for topic, partitions in owned.items())
-        return Subscription(member_id, topics, had, 71 if owned else None, None, None, b"")
-
-    group = Group(
-        (
-            member("s0", ("a",), a=(0, 1, 2, 3, 4)),
-            member("r2", everything),
-            member("s1", everything, b=(0, 1, 2, 3, 4), c_10=(0, 1, 2), c_2=(0, 1, 2, 3, 4, 5, 6, 7)),
-            member("r9", ("a", "c-10")),
-        ),
-        {"a": 5, "b": 5, "c-10": 3, "c-2": 8},
-    )
-    result = assign("cooperative-sticky", group, "librdkafka:2.16")
-    assert same(result, {"s0": {"a": (1, 2, 3, 4)}, "s1": {"b": (1,), "c-2": (3, 4, 5, 6, 7)}})
-
-
-@pytest.mark.parametrize(
-    ("data", "position"),
-    [
-        # One topic, "t", that claims five partitions: two whole numbers follow, and two bytes that are no third.
-        (b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\5" + bytes(10), 4 + 3 + 4 + 8),
-        (b"\0\0\0\2" + b"\0\1t" + b"\0\0\0\1" + bytes(4) + b"\x00\x09t", 4 + 3 + 4 + 4 + 2),
-        (b"\0\0\0\1" + b"\0", 4),
-        (b"\0\0", 0),
-    ],
-)
-def test_java_s_buffer_stays_where_a_read_failed(data: bytes, position: int) -> None:
-    assert read_sticky(data) == (MemberData((), -1), position)
-    assert read_sticky(b"???" + data, 3) == (MemberData((), -1), 3 + position)
-
-
 @pytest.mark.parametrize(("of_a", "of_b", "owner"), [(6, 5, "a"), (5, 6, "b")])
 def test_a_partition_that_two_members_claim_stays_with_the_newer_generation_in_their_user_data(
     of_a: int, of_b: int, owner: str
@@ -276,20 +197,7 @@ def test_a_partition_that_two_members_claim_stays_with_the_newer_generation_in_t
     assert same(assign("cooperative-sticky", Group(members, {"t": 4}), "2.4"), newer["b"])
 
 
-def claiming(member_id: str, topics: str, generation: int = 3, **held: tuple[int, ...]) -> Subscription:
-    return Subscription(member_id, tuple(topics.split()), user_data=write_sticky(tuple(held.items()), generation))
-
-
-def owning(member_id: str, topics: str, generation: int = 3, **owned: tuple[int, ...]) -> Subscription:
-    return Subscription(member_id, tuple(topics.split()), owned=tuple(owned.items()), generation=generation)
-
-
-def read_by_kafka_python(*members: Subscription) -> tuple[Subscription, ...]:
-    return tuple([replace(member, user_data=b"\0\1" + (member.user_data or b"")) for member in members])
-
-
-# The results of the next tests are those of the real classes (Java 2.4.1, 3.4.0, 3.5.1 and 4.3.1, kafka-python 3.0.12,
-# librdkafka 2.16), unless they say otherwise.
+# Results of the next tests are those of the real classes (2.4.1, 3.4.0, 3.5.1 and 4.3.1), unless they say otherwise.
 
 
 def test_java_before_3_0_throws_where_the_previous_owner_can_have_nothing_else() -> None:
@@ -341,58 +249,6 @@ def test_a_member_that_owned_nothing_has_its_generation_all_the_same() -> None:
     assert read_sticky(b"\0\0\0\0" + b"\0\0\0\7") == (MemberData((), 7), 8)
 
 
-def test_kafka_python_s_order_of_several_partitions_with_an_earlier_owner_depends_on_its_hash_seed() -> None:
-    members = read_by_kafka_python(claiming("a", "x", 1, x=(0, 1)), claiming("b", "x", 3, x=(0, 1)))
-    with pytest.raises(CannotTell, match="hash seed"):
-        assign("sticky", Group(members, {"x": 2}), "kafka-python:3.0.12")
-
-
-def test_kafka_python_throws_where_the_previous_owner_takes_no_part_and_the_present_one_has_two() -> None:
-    members = read_by_kafka_python(claiming("a", "", 2, x=(0,)), claiming("b", "x", x=(0, 1)), claiming("c", "x"))
-    with pytest.raises(LeaderWouldFail, match="KeyError"):
-        assign("sticky", Group(members, {"x": 2}), "kafka-python:3.0.12")
-
-
-def test_kafka_python_goes_on_where_the_previous_owner_takes_no_part_and_the_present_one_has_one() -> None:
-    members = claiming("a", "y", 3, x=(0,), y=(0,)), claiming("b", "x y", 3, y=(0,))
-    members = read_by_kafka_python(*members, claiming("c", "", 1, y=(0,)), claiming("d", "y", 2, x=(1,)))
-    result = assign("sticky", Group(members, {"x": 2, "y": 1}), "kafka-python:3.0.12")
-    assert same(result, {"a": {"y": (0,)}, "b": {"x": (0, 1)}})
-
-
-def test_kafka_python_moves_a_partition_to_an_earlier_owner_while_two_members_differ_by_one() -> None:
-    # a has one more of x than b. So x-0 moves to e, which had it before.
-    e, c = claiming("e", "y", 2, x=(0,)), claiming("c", "y", y=(0,))
-    members = read_by_kafka_python(e, claiming("a", "x", x=(0, 1, 2)), claiming("b", "x", x=(3, 4)), c)
-    result = assign("sticky", Group(members, {"x": 5, "y": 1}), "kafka-python:3.0.12")
-    assert same(result, {"e": {"x": (0,)}, "a": {"x": (1, 2)}, "b": {"x": (3, 4)}, "c": {"y": (0,)}})
-
-
-def test_kafka_python_moves_a_partition_back_as_well_as_the_one_that_moves_in_its_place() -> None:
-    # y-0 has moved from b to c, and y-2 from d to b. Then y-0 should move on to d: y-2 returns to d, and y-0 to b.
-    a, b = claiming("a", "x", x=(0, 1, 2, 3, 4, 5, 6)), claiming("b", "x y", y=(0,))
-    members = read_by_kafka_python(a, b, claiming("c", "x", 2, x=(2,), y=(0, 1)), claiming("d", "y z", y=(1, 2, 4)))
-    result = assign("sticky", Group(members, {"x": 7, "y": 5, "z": 1}), "kafka-python:3.0.12")
-    assert same(
-        result,
-        {
-            "a": {"x": (3, 4, 5, 6)},
-            "b": {"x": (0,), "y": (0, 3)},
-            "c": {"x": (1, 2), "y": (1,)},
-            "d": {"y": (2, 4), "z": (0,)},
-        },
-    )
-
-
-def test_kafka_python_takes_its_moves_back_where_they_make_the_group_no_more_even() -> None:
-    # x-1 moves from c to d. By then a, which had x-0 before, counts as a member too: 1, 2, 1 and 0 differ as much as 1,
-    # 3 and 0 did, by 6 over all pairs.
-    a, d = claiming("a", "", 1, x=(0,)), claiming("d", "x")
-    members = read_by_kafka_python(a, claiming("b", "x", x=(0,)), claiming("c", "x", x=(1, 2, 3)), d)
-    result = assign("sticky", Group(members, {"x": 4}), "kafka-python:3.0.12")
-    assert same(result, {"b": {"x": (0,)}, "c": {"x": (1, 2, 3)}})
-
-
 @pytest.mark.parametrize("library", ["2.4.1", "2.5.1", "2.8.1", "kafka-python:3.0.12"])
 def test_java_before_3_0_and_kafka_python_count_a_topic_twice_that_a_member_lists_twice(library: str) -> None:
     # z-0 and z-1 go back to m. With these two it has as much as the leader believes that it could have: x-0 stays.
@@ -402,54 +258,6 @@ def test_java_before_3_0_and_kafka_python_count_a_topic_twice_that_a_member_list
         members = read_by_kafka_python(*members)
     result = assign("sticky", Group(members, {"x": 1, "z": 11}), library)
     assert same(result, {"m": {"z": (0, 1)}, "o": {"x": (0,), "z": (2, 3, 4, 5)}, "q": {"z": (6, 7, 8, 9, 10)}})
-
-
-def test_librdkafka_moves_a_partition_to_an_earlier_owner_while_two_members_differ_by_one() -> None:
-    # a has one more of x than b. So x-0 moves to e, which had it before, and a gives it up first.
-    members = owning("e", "y", 2, x=(0,)), owning("a", "x", x=(0, 1, 2)), owning("b", "x", x=(3, 4))
-    result = assign(
-        "cooperative-sticky", Group((*members, owning("c", "y", y=(0,))), {"x": 5, "y": 1}), "librdkafka:2.16"
-    )
-    assert same(result, {"a": {"x": (1, 2)}, "b": {"x": (3, 4)}, "c": {"y": (0,)}})
-
-
-def test_librdkafka_before_2_6_1_considers_members_that_differ_by_one_balanced() -> None:
-    # (Otherwise it would look at y-0, whose previous owner, a, takes no part. 2.6.0 by its source.)
-    members = owning("a", "x", 1, y=(0,)), owning("b", "y", y=(0, 1)), owning("c", "y", y=(2,))
-    for release in ("2.6.0", "2.16"):
-        result = assign("cooperative-sticky", Group(members, {"x": 1, "y": 3}), f"librdkafka:{release}")
-        assert same(result, {"a": {"x": (0,)}, "b": {"y": (0, 1)}, "c": {"y": (2,)}})
-
-
-def test_librdkafka_before_2_6_1_never_ends_where_its_check_for_balance_returns_to_a_member() -> None:
-    # By its source: after a member that could have two partitions it goes on with the fourth member, which could have
-    # two as well.
-    t, u = (owning("a", "t", t=(0,)), owning("b", "t", t=(1,))), (owning("c", "u", u=(0,)), owning("d", "u", u=(1,)))
-    group = Group((*t, *u, owning("e", "w", w=(0, 1, 2)), owning("f", "w", w=(3, 4, 5))), {"t": 2, "u": 2, "w": 6})
-    with pytest.raises(LeaderWouldFail, match="forever"):
-        assign("cooperative-sticky", group, "librdkafka:2.6.0")
-    assert counts(assign("cooperative-sticky", group, "librdkafka:2.6.1")) == {
-        "a": 1, "b": 1, "c": 1, "d": 1, "e": 3, "f": 3,
-    }  # fmt: skip
-
-
-def test_librdkafka_before_2_6_1_looks_at_the_member_after_one_that_has_all_it_could_have() -> None:
-    # a could not have more than x-0. So the next one, b, is compared with c: y-3 moves, and c gives it up first. (2.6.0
-    # by its source.)
-    members = owning("a", "x", x=(0,)), owning("b", "x y", y=(0, 1, 2)), owning("c", "y", y=(3, 4, 5, 6, 7))
-    for release in ("2.6.0", "2.6.1"):
-        result = assign("cooperative-sticky", Group(members, {"x": 1, "y": 8}), f"librdkafka:{release}")
-        assert same(result, {"a": {"x": (0,)}, "b": {"y": (0, 1, 2)}, "c": {"y": (4, 5, 6, 7)}})
-
-
-def test_where_librdkafka_confuses_the_owners_of_a_partition_its_decision_is_not_told() -> None:
-    newest = Subscription("a", ("x",), owned=(("x", (0, 1)),), generation=3)
-    older = Subscription("b", ("x",), owned=(("x", (1,)),), generation=2)
-    # (librdkafka 2.16 gives nothing to either here.)
-    with pytest.raises(CannotTell, match="an older claim of a partition is listed after the newest one"):
-        assign("cooperative-sticky", Group((newest, older), {"x": 2}), "librdkafka:2.16")
-    told = assign("cooperative-sticky", Group((older, newest), {"x": 2}), "librdkafka:2.16")
-    assert same(told, {"a": {"x": (0,)}, "b": {}})
 
 
 @pytest.mark.parametrize("library", ["java:3.0", "java:3.4"])

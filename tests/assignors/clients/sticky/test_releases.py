@@ -14,7 +14,7 @@ from assignors.clients.sticky import read_kafka_python, read_sticky
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.prior_owners import previous_owners
 from assignors.clients.sticky.user_data import MemberData, write_kafka_python
-from tests.assignors.clients.test_sticky import claiming, cooperative
+from tests.assignors.clients.sticky.members import claiming, cooperative
 
 
 def test_from_3_5_2_on_a_claim_that_loses_is_not_the_one_that_the_next_is_compared_with() -> None:
