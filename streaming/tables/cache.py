@@ -21,7 +21,7 @@ import pyarrow as pa
 from streaming.tables.dataset import DAY
 from streaming.tables.held import HeldTable, create_group_numbers, forget_groups
 from streaming.tables.log_tail import DataFile, DeltaLogTail
-from streaming.tables.memory import give_back, holding
+from streaming.tables.memory import fetched_dicts, give_back, holding
 from streaming.tables.read import VIEWS
 from streaming.tables.schema import Table, table_named
 
@@ -196,9 +196,7 @@ class TableCache:
             cursor = self._connection.cursor()
         try:
             cursor.execute("SET TimeZone = 'UTC'")
-            cursor.execute(sql, dict(parameters or {}))
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return fetched_dicts(cursor, sql, dict(parameters or {}))
         finally:
             cursor.close()
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
+import duckdb
 import pyarrow.fs as pa_fs
 
-from streaming.tables.dataset import file_system
+from streaming.tables.dataset import LakeUnreadableError, file_system
 
 _FOLDER = "_lost"
 
@@ -31,6 +33,25 @@ _REPAIR = (
 def advice(error: BaseException, otherwise: str) -> str:
     """What to do after an error while a table's files were read."""
     return _REPAIR if _GONE.search(str(error)) and _DATA.search(str(error)) else otherwise
+
+
+@contextmanager
+def naming_what_is_lost(what: str) -> Iterator[None]:
+    """Say what to do where DuckDB finds a data file gone; its other errors pass.
+
+    Args:
+        what: What is read, to begin the message with: "The lake" and its root.
+
+    Raises:
+        LakeUnreadableError: A data file is gone.
+    """
+    try:
+        yield
+    except duckdb.InvalidInputException as error:
+        if not (repair := advice(error, "")):
+            raise
+        message = f"{what} cannot be read ({str(error)[:300]}): {repair}."
+        raise LakeUnreadableError(message) from error
 
 
 @dataclass(frozen=True, slots=True)

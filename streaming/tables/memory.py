@@ -72,6 +72,15 @@ def fetched_few(
     return connection.execute(sql, given).to_arrow_table()
 
 
+def fetched_dicts(
+    connection: duckdb.DuckDBPyConnection, sql: str, given: Mapping[str, Any] | Sequence[object] = ()
+) -> list[dict[str, Any]]:
+    """Run a query; one dict per row."""
+    cursor = connection.execute(sql, given)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
 def give_back() -> None:
     """Give memory that was freed back to the system: Arrow's pool and the C library keep it for the next time."""
     pa.default_memory_pool().release_unused()

@@ -13,14 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import LakeUnreadableError, all_rows
-from streaming.tables.lost import advice
-from streaming.tables.memory import in_memory
+from streaming.tables.dataset import all_rows
+from streaming.tables.lost import naming_what_is_lost
+from streaming.tables.memory import fetched_dicts, in_memory
 from streaming.tables.schema import ALL_TABLES, Table
 
 _WITH_LIVING_GROUP = frozenset({"drift", "what_if"})
@@ -106,16 +105,8 @@ class LakeReader:
             LakeUnreadableError: A data file is gone.
             duckdb.Error: Anything else is wrong, such as the query.
         """
-        try:
-            cursor = self._connection.execute(sql, parameters or [])
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-        except duckdb.InvalidInputException as error:
-            what = advice(error, "")
-            if not what:
-                raise
-            message = f"The lake {self._root} cannot be read ({str(error)[:300]}): {what}."
-            raise LakeUnreadableError(message) from error
+        with naming_what_is_lost(f"The lake {self._root}"):
+            return fetched_dicts(self._connection, sql, parameters or [])
 
     def count(self, table: str) -> int:
         """Rows of a table or view."""

@@ -12,15 +12,14 @@ from datetime import date, datetime
 from typing import Any, Final
 from urllib.parse import unquote
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
-from streaming.tables.lost import advice
-from streaming.tables.memory import in_memory
+from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
+from streaming.tables.lost import naming_what_is_lost
+from streaming.tables.memory import fetched_dicts, in_memory
 from streaming.tables.schema import Table
 
 __all__ = ["Stretch", "StretchReader"]
@@ -84,18 +83,9 @@ class StretchReader:
         except TableNotFoundError:
             return []
         rows = data_set(files, self._table.arrow_schema, file_system(self._uri))
-        with in_memory() as connection:
+        with in_memory() as connection, naming_what_is_lost(f"The table {self._uri}"):
             connection.register(self._table.name, rows)
-            try:
-                cursor = connection.execute(sql, dict(parameters))
-                names = [column[0] for column in cursor.description or ()]
-                return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-            except duckdb.InvalidInputException as error:
-                what = advice(error, "")
-                if not what:
-                    raise
-                message = f"The table {self._uri} cannot be read ({str(error)[:300]}): {what}."
-                raise LakeUnreadableError(message) from error
+            return fetched_dicts(connection, sql, dict(parameters))
 
     def files(self, stretch: Stretch) -> int:
         """How many files the last question would have opened for a stretch."""
