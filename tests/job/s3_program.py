@@ -6,11 +6,8 @@ writes an event log, in which no credentials may be.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,7 @@ from streaming.job.session import start_session
 from streaming.maintain import Maintainer
 from streaming.maintain.files_engine import FilesEngine
 from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, table_named
-from tests.job.spark_writer_program import ALL, QUERY, SEVERAL, TWO, RefusedError, TornLake, packed, rows_of
+from tests.job.spark_writer_program import ALL, QUERY, SEVERAL, TWO, RefusedError, TornLake, packed, play, rows_of
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, row
 from tests.maintain.build import rows_of as rows_of_lake
 
@@ -156,7 +153,7 @@ def _entries(hadoop: Any) -> dict[str, str]:
 
 def main(folder: Path, root: str) -> None:
     program = Program(folder, root)
-    parts: tuple[Callable[[], dict[str, Any]], ...] = (
+    parts = (
         program.each_writer,
         program.switched_within_a_batch,
         program.in_a_catalog,
@@ -164,13 +161,7 @@ def main(folder: Path, root: str) -> None:
         program.what_is_configured,
         program.a_large_batch,
     )
-    answers = {}
-    for part in parts:
-        try:
-            answers[part.__name__] = part()
-        except Exception:  # noqa: BLE001 - its tests fail, the others do not
-            traceback.print_exc()
-    (folder / "answers.json").write_text(json.dumps(answers), "utf-8")
+    play(parts, folder)
     program.spark.stop()
 
 

@@ -10,7 +10,7 @@ import json
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -309,9 +309,20 @@ def engines(lake: DeltaLake, table: str) -> list[str]:
     return ["spark" if "Spark" in h.get("engineInfo", "") else "delta-rs" for h in reversed(history[:-1])]
 
 
+def play(parts: Iterable[Callable[[], dict[str, Any]]], folder: Path) -> None:
+    """Run each part, and write their answers by their names to `answers.json`."""
+    answers = {}
+    for part in parts:
+        try:
+            answers[part.__name__] = part()
+        except Exception:  # noqa: BLE001 - its tests fail, the others do not
+            traceback.print_exc()
+    (folder / "answers.json").write_text(json.dumps(answers), "utf-8")
+
+
 def main(folder: Path) -> None:
     program = Program(folder)
-    parts: tuple[Callable[[], dict[str, Any]], ...] = (
+    parts = (
         program.each_writer,
         program.switched_within_a_batch,
         program.only_delta_skips,
@@ -321,13 +332,7 @@ def main(folder: Path) -> None:
         program.switched_between_batches,
         program.maintained_by_spark,
     )
-    answers = {}
-    for part in parts:
-        try:
-            answers[part.__name__] = part()
-        except Exception:  # noqa: BLE001 - its tests fail, the others do not
-            traceback.print_exc()
-    (folder / "answers.json").write_text(json.dumps(answers), "utf-8")
+    play(parts, folder)
     program.spark.stop()
 
 
