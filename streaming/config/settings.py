@@ -209,8 +209,8 @@ class ServeSettings(Section):
         partition_series: Whether `/metrics` has series by partition under our own names.
         most_series: Most series of one scrape; beyond it whole metrics are left out, those by partition first.
         burrow_minutes: For how long commits are held for Burrow's API; 0 serves none.
-        forget_days: After so many days without a round `/metrics` no longer has a cluster at all, if another one lives;
-            0 never forgets one.
+        forget_days: After so many days without a round `/metrics` and `/health` no longer have a cluster at all, if
+            another one lives; 0 never forgets one.
         marks_token: Token of `POST /api/v1/marks`, the only request that writes; None takes no marks.
         public_url: Where people reach the page, "https://evenkeel.example.org/path"; messages of alerts link to it.
     """

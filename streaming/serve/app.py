@@ -101,8 +101,9 @@ def _metrics(scrapes: Scrapes, request: Request) -> Response:
 def _health(model: Model) -> Response:
     """Alive, and whether the lake is followed; without names, because it needs no login."""
     snapshot = model.snapshot
-    ages = [round_age_s(cluster) for cluster in snapshot.clusters.values()] if snapshot else []
-    silent = len(model.silent(snapshot)) if snapshot else 0
+    there = model.there(snapshot) if snapshot else frozenset[str]()
+    ages = [round_age_s(snapshot.clusters[name]) for name in there] if snapshot else []
+    silent = len(model.silent(snapshot) & there) if snapshot else 0
     followed = model.lake.followed
     status = "ok" if followed and snapshot and not silent else "silent" if followed and snapshot else "starting"
     if snapshot and not ages:
@@ -123,7 +124,7 @@ def _health(model: Model) -> Response:
 def _health_of_alerter(model: Model, site: Site) -> Response:
     """Whether the alerter of every cluster judges rounds, by what it wrote; without names."""
     snapshot = model.snapshot
-    lives = None if snapshot is None else site.alerters_live(sorted(snapshot.clusters))
+    lives = None if snapshot is None else site.alerters_live(sorted(model.there(snapshot)))
     if lives is None:
         return JSONResponse({"status": "starting"}, 503, {"Retry-After": "5"})
     late = sum(one is False for one in lives.values())

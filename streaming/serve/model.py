@@ -152,15 +152,17 @@ class Model:
             if self.quiet_s(name) > self.thresholds.silent_after_s(cluster.interval_ms)
         )
 
-    def gone(self, snapshot: Snapshot) -> frozenset[str]:
-        """Clusters that have been silent for so long that they are forgotten, while another one lives.
+    def there(self, snapshot: Snapshot) -> frozenset[str]:
+        """Clusters without those that have been silent for so long that they are forgotten, while another one lives.
 
         (Where none lives, the job may have died: that stays visible for ever.)
         """
         silent = self.silent(snapshot)
         if not self._forget_s or silent == snapshot.clusters.keys():
-            return frozenset()
-        return frozenset(name for name in silent if self.quiet_s(name) > self._forget_s)
+            return frozenset(snapshot.clusters)
+        return frozenset(
+            name for name in snapshot.clusters if name not in silent or self.quiet_s(name) <= self._forget_s
+        )
 
     def _snapshot(self, version: int, *, whole: bool) -> Snapshot:
         alerts: dict[tuple[str, str, str], int] = {}

@@ -93,7 +93,7 @@ class Scrapes:
             raise StartingError
         if not snapshot.clusters:
             raise NoRoundsError
-        there = snapshot.clusters.keys() - self._model.gone(snapshot)
+        there = self._model.there(snapshot)
         if cluster is None and mode in NEED_CLUSTER and len(there) > 1:
             raise WhichClusterError
         if cluster is not None and cluster not in there:

@@ -126,10 +126,3 @@ def test_the_description_of_the_api_has_the_request(unwritten: Served) -> None:
         "text", "cluster", "group", "time", "id",
     }  # fmt: skip
     assert "get" in document["paths"][MARKS]
-
-
-def test_the_health_of_the_alerter_goes_by_what_it_wrote(served: Served, tmp_path: Path) -> None:
-    # (No alerter has run: nobody can say that one lives.)
-    answer = served.get("/health/alerter")
-    assert (answer.status, answer.json()["status"]) == (503, "unknown")
-    assert CLUSTER not in answer.text

@@ -1,0 +1,138 @@
+"""What `/health` and `/health/alerter` say, to whom, and with which status."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.alerts.decisions import Decisions
+from streaming.tables import ALL_TABLES
+from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
+from tests.empty_lake import empty_lake
+from tests.serve.conftest import Served
+from tests.serve.running import pause
+
+WEEK = 7 * 86_400.0
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeLake:
+    """A lake with 130 rounds, ten seconds apart."""
+    return MadeLake(tmp_path, [MadeGroup("billing")], rounds=130)
+
+
+@contextmanager
+def followed(served: Served) -> Iterator[Served]:
+    """While its thread follows the lake."""
+    served.model.start()
+    try:
+        yield served
+    finally:
+        served.model.stop(60)
+
+
+def settled(served: Served, target: str, passing: str) -> tuple[int, dict[str, Any]]:
+    """Status and body, once it does not say a word that passes."""
+    until = time.monotonic() + 60
+    while (answer := served.get(target)).json()["status"] == passing and time.monotonic() < until:
+        pause()
+    return answer.status, answer.json()
+
+
+def add_other_cluster(lake: MadeLake) -> None:
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    lake.add("rounds", {"cluster": "gone", "event_date": now // 86_400_000, "round": 1, "round_time": now})
+
+
+def decide(lake: MadeLake, up_to: int) -> None:
+    """Write down, as the alerter does, up to which round it has decided."""
+    decisions = Decisions(lake.lake.root, CLUSTER)
+    decisions.remember()
+    decisions.commit([], up_to, int(lake.end.timestamp() * 1000), [], {})
+
+
+def test_a_server_that_follows_its_lake_is_healthy_and_names_no_cluster(
+    made: MadeLake, serve_over: Callable[..., Served]
+) -> None:
+    with followed(serve_over(Path(made.lake.root), made, password="secret")) as served:
+        status, body = settled(served, "/health", "starting")
+        age = body.pop("newest_round_age_seconds")
+        assert (status, body) == (200, {"status": "ok", "followed": True, "clusters": 1, "silent_clusters": 0})
+        assert 0 <= age < 600
+        assert CLUSTER not in served.get("/health").text
+
+
+def test_a_silent_cluster_is_said_and_a_restart_is_not_asked_for(
+    made: MadeLake, serve_over: Callable[..., Served]
+) -> None:
+    with followed(serve_over(Path(made.lake.root), made)) as served:
+        served.quiet_s[CLUSTER] = 3_600.0
+        status, body = settled(served, "/health", "starting")
+        assert (status, body["status"], body["silent_clusters"]) == (200, "silent", 1)
+
+
+def test_a_lake_without_rounds_is_empty_and_not_well(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
+    lake = empty_lake(tmp_path, ALL_TABLES)
+    with followed(serve_over(tmp_path, lake)) as served:
+        status, body = settled(served, "/health", "starting")
+        assert (status, body["status"], body["newest_round_age_seconds"]) == (200, "empty", None)
+        status, body = settled(served, "/health/alerter", "starting")
+        assert (status, body["status"], body["clusters"]) == (503, "unknown", 0)
+
+
+def test_a_lake_that_cannot_be_read_is_no_healthy_one(made: MadeLake, serve_over: Callable[..., Served]) -> None:
+    with followed(serve_over(Path(made.lake.root), made)) as served:
+        assert settled(served, "/health", "starting")[0] == 200
+        made.next_round()
+        newest = max(Path(made.lake.root, "rounds").rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+        newest.write_bytes(b"PAR1")
+        status, body = settled(served, "/health", "ok")
+        assert (status, body["status"], body["followed"]) == (503, "lake_unreadable", False)
+
+
+def test_before_the_first_look_it_starts(made: MadeLake, serve_over: Callable[..., Served]) -> None:
+    served = serve_over(Path(made.lake.root), made)
+    answer = served.get("/health/alerter")
+    assert (answer.status, answer.json()["status"], answer.headers["retry-after"]) == (503, "starting", "5")
+    assert served.get("/health").status == 503
+
+
+@pytest.mark.parametrize(
+    ("rounds_ago", "status", "word"), [(0, 200, "ok"), (90, 200, "ok"), (91, 503, "late"), (None, 503, "unknown")]
+)
+def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds(
+    made: MadeLake, serve_over: Callable[..., Served], rounds_ago: int | None, status: int, word: str
+) -> None:
+    if rounds_ago is not None:
+        decide(made, made.last - rounds_ago)
+    served = serve_over(Path(made.lake.root), made, password="secret")
+    served.look()
+    found, body = settled(served, "/health/alerter", "starting")
+    assert (found, body["status"]) == (status, word)
+    assert (body["clusters"], body["late_clusters"], body["unknown_clusters"]) == (1, word == "late", word == "unknown")
+    assert CLUSTER not in served.get("/health/alerter").text
+
+
+def test_a_cluster_that_is_gone_for_good_makes_nobody_unhealthy_after_days(
+    made: MadeLake, serve_over: Callable[..., Served]
+) -> None:
+    add_other_cluster(made)
+    decide(made, made.last)
+    with followed(serve_over(Path(made.lake.root), made, forget_days=7)) as served:
+        served.quiet_s["gone"] = WEEK - 1
+        assert settled(served, "/health", "starting")[1]["status"] == "silent"
+        assert settled(served, "/health/alerter", "starting")[1]["unknown_clusters"] == 1
+        served.quiet_s["gone"] = WEEK + 1
+        assert served.get("/health").json()["status"] == "ok"
+        assert settled(served, "/health/alerter", "starting") == (
+            200, {"status": "ok", "clusters": 1, "late_clusters": 0, "unknown_clusters": 0},
+        )  # fmt: skip
+        # Where none lives, the job may have died: that is not forgotten.
+        served.quiet_s[CLUSTER] = WEEK + 1
+        assert served.get("/health").json()["silent_clusters"] == 2
