@@ -362,3 +362,13 @@ def test_no_test_folder_stands_for_a_package_that_is_not_there() -> None:
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
     # (Named after their subject: whole runs, the real classes, real groups' members; and the benchmarks.)
     assert folders <= packages | {"benchmarks", "e2e", "mutants", "oracle", "real_groups"}
+
+
+def test_no_test_counts_on_another_modules_tests_for_its_helpers() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for line, name in imports(path)
+        if re.match(r"tests\.(\w+\.)*test_", name)
+    ]
+    assert not found, "\n".join(found)

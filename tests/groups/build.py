@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -229,3 +230,8 @@ def churn_of(*inputs: GroupInput) -> list[ChurnRow]:
     life = Life()
     life.take(*inputs)
     return life.rows.rebalance_churn
+
+
+def counted(rows: Rows) -> dict[str, Counter[object]]:
+    """Rows by table, however they are ordered."""
+    return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}

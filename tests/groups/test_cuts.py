@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from streaming.groups import GroupConfig, Rows
 from streaming.records import decode_inputs, encode_inputs
 from tests.examples import examples
-from tests.groups.build import CONFIG, SECOND, Life
+from tests.groups.build import CONFIG, SECOND, Life, counted
 from tests.groups.streams import Step, batches, steady_streams, streams
 
 OFTEN = GroupConfig(cluster="test", heartbeat_ms=20 * SECOND)
@@ -25,10 +24,6 @@ def rows_of(steps: Sequence[Step], cuts: Iterable[int], config: GroupConfig = CO
     for inputs in batches(steps, cuts):
         life.take(*decode_inputs(encode_inputs(inputs)))
     return life.rows
-
-
-def counted(rows: Rows) -> dict[str, Counter[object]]:
-    return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}
 
 
 @settings(deadline=None, max_examples=examples(120))

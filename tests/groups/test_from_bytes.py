@@ -11,9 +11,8 @@ from streaming.groups import Rows
 from streaming.offsets_log import Compactor
 from streaming.records import CommitWindow, GroupInput, GroupObservation, Member, MembershipRecord, MembershipTombstone
 from tests.examples import examples
-from tests.groups.build import GROUP, Life
+from tests.groups.build import GROUP, Life, counted
 from tests.groups.streams import Logged, Step, streams
-from tests.groups.test_cuts import counted
 from tests.offsets_log.written import assignment, group_key, group_value, member, offset_key, offset_value, subscription
 
 Record = tuple[int, int, bytes, bytes | None]

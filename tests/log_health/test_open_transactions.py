@@ -7,7 +7,7 @@ import msgspec
 from streaming.groups import OpenTransactionRow, decode_reserved, encode_reserved
 from streaming.log_health import RoundsState, advance_rounds
 from streaming.records import ClosedRound, HeldPartition
-from tests.log_health.test_rounds import START, make_round
+from tests.log_health.made_round import START, make_round
 
 HELD = HeldPartition(7, START - 40_000, 100, 180, 3)
 

@@ -8,27 +8,9 @@ import pytest
 from streaming.groups import Rows, decode_reserved, encode_reserved
 from streaming.log_health import RoundsState, advance_rounds
 from streaming.records import ClosedRound, decode_closed_rounds, encode_closed_rounds
+from tests.log_health.made_round import SECOND, START, make_round
 
-START = 1_767_225_600_000
-SECOND = 1_000
 HOUR = 3_600
-
-
-def make_round(number: int, seconds: int, **changes: object) -> ClosedRound:
-    fields: dict[str, object] = {
-        "round": number,
-        "time": START + seconds * SECOND,
-        "closed_time": START + seconds * SECOND + 350,
-        "interval_ms": 10 * SECOND,
-        "probe": "probe-1",
-        "cluster_id": "kafka-cluster-id",
-        "groups": 4,
-        "events": 9,
-        "log_partitions": 50,
-        "held_partitions": 1,
-        "log_records": 1234,
-    }
-    return ClosedRound(**(fields | changes))  # type: ignore[arg-type]
 
 
 def advanced(*batches: list[ClosedRound]) -> Rows:

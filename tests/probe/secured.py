@@ -25,9 +25,19 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.java import find_java
 from tests.ports import free_port
 
-__all__ = ["PASSWORD", "Secured", "running"]
+__all__ = ["PASSWORD", "RIGHTS", "Secured", "running"]
 
 PASSWORD = "not-a-secret"
+
+# The manual's lines, one right each: operation, resource, name, pattern.
+RIGHTS = (
+    (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", ACLResourcePatternType.LITERAL),
+    (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", ACLResourcePatternType.LITERAL),
+    (ACLOperation.DESCRIBE, ResourceType.TOPIC, "*", ACLResourcePatternType.LITERAL),
+    (ACLOperation.CREATE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
+    (ACLOperation.READ, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
+    (ACLOperation.WRITE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from streaming.config import KafkaSettings, Settings
 from streaming.events import encode_round
 from streaming.probe import Inspected, Probe, inspect, inspection, looks_of
 from tests.ports import free_port
-from tests.probe.secured import Secured
-from tests.probe.test_preflight import RIGHTS
+from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import Cluster, MakeSettings
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]

@@ -22,22 +22,12 @@ from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, RoundAbandonedError, check
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from tests.ports import free_port
-from tests.probe.secured import PASSWORD, Secured
+from tests.probe.secured import PASSWORD, RIGHTS, Secured
 from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
-
-# The manual's lines, one right each: operation, resource, name, pattern.
-RIGHTS = (
-    (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", ACLResourcePatternType.LITERAL),
-    (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", ACLResourcePatternType.LITERAL),
-    (ACLOperation.DESCRIBE, ResourceType.TOPIC, "*", ACLResourcePatternType.LITERAL),
-    (ACLOperation.CREATE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
-    (ACLOperation.READ, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
-    (ACLOperation.WRITE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
-)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ of what the rows name for each are the confusion matrix of docs/causes.md.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,9 +20,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import ChurnRow
 from streaming.probe import RoundAbandonedError
-from tests.oracle.java_members import JavaMembers
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed, until
+from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_log import offsets_log
 from tests.real_groups.real_members import LibrdkafkaMembers
@@ -39,18 +38,6 @@ _RESTS_S = 1.5
 """A group rests when it has not decided for this long; members learn of a rebalance within 300 ms."""
 
 
-class KafkaPythonMembers(MembersProcess):
-    """Members of kafka-python in a separate process."""
-
-    def __init__(self) -> None:
-        super().__init__([sys.executable, "-m", "tests.real_groups.real_kafka_python"])
-
-
-LIBRARIES: dict[str, Callable[[], MembersProcess]] = {
-    "java": lambda: JavaMembers("4.3.1"),
-    "librdkafka": LibrdkafkaMembers,
-    "kafka-python": KafkaPythonMembers,
-}
 _JAVA = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",

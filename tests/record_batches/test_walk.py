@@ -8,21 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.errors import CorruptRecordError, KafkaError
 from kafka.record import MemoryRecords
-from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.record_batches import FetchedBatch, Record, walk
 from tests.examples import examples
-
-CODECS = [0, 1, 2, 3, 4]  # none, gzip, snappy, lz4, zstd
-
-Written = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
-
-
-def encoded(records: list[Written], codec: int) -> bytes:
-    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**30)
-    for delta, time, key, value, headers in records:
-        builder.append(delta, time, key, value, headers)
-    return bytes(builder.build())
+from tests.record_batches.encoded import CODECS, Written, encoded
 
 
 def ours(data: bytes, start: int = 0, end: int = 2**63) -> list[Record]:

@@ -22,9 +22,9 @@ from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
 from tests.dashboards.made_events import OTHER, TARGET, add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
-from tests.serve.api.test_fuzz import TEXTS
 from tests.serve.conftest import Served
-from tests.serve.test_page import Seen
+from tests.serve.seen import Seen, shown, text_of
+from tests.serve.texts import TEXTS
 
 pytestmark = pytest.mark.turn(6)
 
@@ -61,24 +61,6 @@ PAGES = (
     "/drift",
     "/drift?range=1y&compare=before&verdict=unverified",
 )
-
-
-def shown(served: Served, target: str) -> str:
-    """A board once its older rows are there."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        answer = served.get(target)
-        assert answer.status == 200, (target, answer.text[-900:])
-        if "Older rows are being read" not in answer.text:
-            return answer.text
-        # (A rendering is kept until something changes.)
-        served.model.lake.forget()
-    message = f"{target} never had its older rows"
-    raise AssertionError(message)
-
-
-def text_of(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 @pytest.mark.parametrize("target", PAGES)

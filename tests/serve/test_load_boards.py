@@ -16,7 +16,7 @@ from streaming.maintain.plan import Limits
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.dashboards.made_load import BUSY, NOBODYS
 from tests.serve.conftest import Served
-from tests.serve.test_boards import shown, text_of
+from tests.serve.seen import shown, text_of
 
 
 def test_a_hot_member_comes_first_and_a_hot_partition_is_named(boards: Served) -> None:

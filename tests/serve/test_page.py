@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -14,8 +13,9 @@ from hypothesis import strategies as st
 
 from dashboards.boards.overview import pattern_of
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
-from tests.serve.api.test_fuzz import TEXTS
 from tests.serve.conftest import Served
+from tests.serve.seen import Seen
+from tests.serve.texts import TEXTS
 
 pytestmark = pytest.mark.turn(6)
 
@@ -30,19 +30,6 @@ PAGES = (
     "/?q=audit",
     "/rebalances?compare=before",
 )
-
-
-class Seen(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def links(self) -> list[str]:
-        return [attrs["href"] or "" for tag, attrs in self.tags if tag == "a" and "href" in attrs]
 
 
 @pytest.mark.parametrize("target", PAGES)

@@ -8,27 +8,23 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streaming.alerts import Alerter, open_targets, send_test
-from streaming.config import AlertSettings, JobSettings, Settings
+from streaming.alerts import open_targets, send_test
+from streaming.config import AlertSettings
 from streaming.exceptions import SetupError
-from streaming.tables import LakeReader, append_once
-from tests.alerts.build import DRIFT, Writer, rules
+from streaming.tables import append_once
+from tests.alerts.build import DRIFT, rules
+from tests.alerts.delivery.delivered import Lake, until_idle
 from tests.alerts.receiver import Receiver
 
 pytestmark = pytest.mark.turn(6)
 
 _SECRETS = ("hunter2secret", "t0ken-in-the-path", "s3cret-param")
-
-
-def _verdict(group: str, verdict: str) -> dict[str, Any]:
-    return {"group_id": group, "verdict": verdict, "decision": 1}
 
 
 def _closed_port() -> int:
@@ -37,49 +33,9 @@ def _closed_port() -> int:
         return int(taken.getsockname()[1])
 
 
-class Lake:
-    """A lake with present rounds, and alerters on it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.writer = Writer(folder)
-        self.rules = rules(folder, DRIFT)
-        self._round = (round(time.time() * 1000) - 1_800_000_000_000) // 10_000
-
-    def write(self, **verdicts: str) -> None:
-        self._round += 1
-        self.writer.write(self._round, {"drift": [_verdict(group, verdict) for group, verdict in verdicts.items()]})
-
-    def settings(self, **targets: str) -> Settings:
-        alerts = AlertSettings(first_start="deliver", targets=targets, look_ms=100, rules=self.folder / "alerts.yaml")
-        return Settings(cluster="c", lake=self.writer.root, alerts=alerts, job=JobSettings())
-
-    @contextmanager
-    def alerter(self, **targets: str) -> Iterator[Alerter]:
-        settings = self.settings(**targets)
-        with Alerter(settings, self.rules, open_targets(settings)) as alerter:
-            yield alerter
-
-    def deliveries(self, target: str) -> list[tuple[str, str, int | None, str | None]]:
-        rows = LakeReader(self.writer.root).rows(
-            "SELECT outcome, state, attempt, reason FROM alert_deliveries WHERE target = ? AND outcome <> 'added' "
-            "ORDER BY attempt_time, attempt",
-            [target],
-        )
-        return [(row["outcome"], row["state"], row["attempt"], row["reason"]) for row in rows]
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path)
-
-
-def _until_idle(alerter: Alerter) -> None:
-    deadline = time.monotonic() + 60
-    while not alerter.idle and time.monotonic() < deadline:
-        alerter.wake.wait(1)
-        alerter.wake.clear()
-        alerter.look()
 
 
 def test_a_message_says_what_holds_since_when_of_whom_and_which_copy_it_is(lake: Lake) -> None:
@@ -87,7 +43,7 @@ def test_a_message_says_what_holds_since_when_of_whom_and_which_copy_it_is(lake:
         lake.write(billing="drifted")
         (decided,) = alerter.look()
         receiver.wait()
-        _until_idle(alerter)
+        until_idle(alerter)
     (message,) = receiver.messages
     assert message["title"] == "[firing] drift: billing (critical)"
     assert message["type"] == "failure"
@@ -107,7 +63,7 @@ def test_hostile_names_arrive_as_the_text_they_are(lake: Lake) -> None:
         lake.write(**dict.fromkeys(names, "drifted"))
         alerter.look()
         receiver.wait(len(names))
-        _until_idle(alerter)
+        until_idle(alerter)
     told = {message["group_id"] for message in receiver.messages}
     assert told == {*(name.replace("\n", "\\n") for name in names[:4]), f"{'x' * 99}…{'x' * 99}"}
     for message in receiver.messages:
@@ -123,7 +79,7 @@ def test_what_was_told_to_fire_is_told_to_end_and_pending_is_told_to_nobody(tmp_
         for verdicts in ({"a": "drifted", "b": "drifted"}, {"b": "identical"}, {"a": "identical"}):
             lake.write(**verdicts)
             alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert receiver.told() == [("firing", "a"), ("resolved", "a")]
     assert receiver.messages[1]["type"] == "success"
     assert receiver.messages[0]["alert"] == receiver.messages[1]["alert"]
@@ -134,7 +90,7 @@ def test_an_answer_of_500_is_tried_again_until_the_target_takes_it(lake: Lake) -
         lake.write(a="drifted")
         alerter.look()
         receiver.wait(3)
-        _until_idle(alerter)
+        until_idle(alerter)
     assert len({message["id"] for message in receiver.messages}) == 1
     assert lake.deliveries("ops") == [
         ("failed", "firing", 1, "the target answered HTTP 500 Internal Server Error"),
@@ -184,11 +140,11 @@ def test_a_restart_sends_what_is_left_in_order_and_nothing_twice(lake: Lake) -> 
         alerter.look()
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert receiver.told() == [("firing", "a"), ("resolved", "a"), ("firing", "b")]
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert receiver.told() == []
 
 
@@ -208,7 +164,7 @@ def test_a_commit_that_fails_after_it_was_made_is_delivered_all_the_same(
             broken.setattr("streaming.alerts.decisions.append_once", made_and_failed)
             assert alerter.look() == []
         alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert receiver.told() == [("firing", "a")]
     assert [row["state"] for row in lake.writer.transitions()] == ["firing"]
 
@@ -223,7 +179,7 @@ def test_a_new_target_gets_what_fires_now_and_not_what_was(lake: Lake) -> None:
         receiver.wait()
         lake.write(b="identical")
         alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert receiver.told() == [("firing", "b"), ("resolved", "b")]
 
 

@@ -28,7 +28,7 @@ from streaming.alerts.exceptions import LostQueueError
 from streaming.config import Owner
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules
-from tests.alerts.delivery.test_delivery import Lake, _until_idle
+from tests.alerts.delivery.delivered import Lake, until_idle
 from tests.alerts.services import Services
 
 pytestmark = pytest.mark.turn(6)
@@ -371,7 +371,7 @@ def test_five_thousand_groups_that_alert_at_once_over_restarts(tmp_path: Path, m
 
     with Services() as services, lake.alerter(**targets) as alerter:
         alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert _chat(services) == ["[firing] drift: 5,000 alerts (critical)"]
     assert _pager(services) == [("trigger", _DRIFT_KEY)]
     assert _rows(lake, "chat") == _rows(lake, "pager") == {("delivered", "firing"): _MANY}
@@ -380,12 +380,12 @@ def test_five_thousand_groups_that_alert_at_once_over_restarts(tmp_path: Path, m
         with lake.alerter(**targets) as alerter:
             lake.write(**dict.fromkeys(_NAMES[2:], "identical"))
             alerter.look()
-            _until_idle(alerter)
+            until_idle(alerter)
         for name in _NAMES[:2]:
             with lake.alerter(**targets) as alerter:
                 lake.write(**{name: "identical"})
                 alerter.look()
-                _until_idle(alerter)
+                until_idle(alerter)
     assert _chat(services) == [
         "[resolved] drift: 4,998 alerts (critical)",
         "[resolved] drift: g0 (critical)",
@@ -415,7 +415,7 @@ def test_a_restart_in_the_middle_of_a_storm_sends_only_what_has_no_row(tmp_path:
     assert _rows(lake, "chat") == {("delivered", "firing"): 500, ("failed", "firing"): 1}
     with Services() as services, lake.alerter(chat=_CHAT) as alerter:
         alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert _chat(services) == ["[firing] seen: 500 alerts (warning)"]
     assert _rows(lake, "chat") == {("delivered", "firing"): 1_000, ("failed", "firing"): 1}
 
@@ -440,5 +440,5 @@ def test_what_an_earlier_release_told_is_ended_under_the_key_that_it_told(tmp_pa
     with Services() as services, lake.alerter(pager=_PAGER) as alerter:
         lake.write(a="identical")
         alerter.look()
-        _until_idle(alerter)
+        until_idle(alerter)
     assert _pager(services) == [("resolve", decided.alert_id)]

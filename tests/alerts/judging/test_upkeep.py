@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.alerts.build import INTERVAL, Writer
-from tests.alerts.test_trouble import Watched
+from tests.alerts.watched import Watched
 
 UNMAINTAINED = """
   - name: unmaintained

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import pytest
 
 from streaming.groups.rows import HotPartition
-from streaming.records import Member, MembershipRecord
-from tests.groups.build import Assigned, Life, make_member, make_record, make_topic
-from tests.groups.load.test_rates import EVERY, HEARTBEAT, round_at
+from tests.groups.build import Life, make_member, make_record, make_topic
+from tests.groups.load.windows import EVERY, HEARTBEAT, after_a_window, record_of, round_at, see
 from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
-
-
-def after_a_window(
-    per_second: Mapping[str, Sequence[int]], *owned: Assigned, topics: Sequence[str] | None = None
-) -> Life:
-    """A group whose members a, b, ... own these partitions, at the end of its first window."""
-    life = Life()
-    life.take(record_of(1, *owned, topics=topics or tuple(per_second)))
-    see(life, per_second, 0, HEARTBEAT)
-    return life
-
-
-def record_of(at: int, *owned: Assigned, topics: Sequence[str]) -> MembershipRecord:
-    members: list[Member] = [make_member(name, topics, of) for name, of in zip("abcdef", owned, strict=False)]
-    return make_record(at, members, generation=at)
-
-
-def see(life: Life, per_second: Mapping[str, Sequence[int]], since: int, until: int) -> None:
-    for second in range(since, until + 1, EVERY):
-        seen = [make_topic(t, len(of), end=[second * rate for rate in of]) for t, of in per_second.items()]
-        life.take(round_at(second, *seen))
 
 
 def told(life: Life) -> tuple[float | None, float | None, float | None, list[tuple[int, float]] | None]:

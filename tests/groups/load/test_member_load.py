@@ -6,8 +6,7 @@ import msgspec
 
 from streaming.groups.rows import MemberLoadRow
 from tests.groups.build import START, Life, make_commit, make_record, make_topic
-from tests.groups.load.test_balance import after_a_window, record_of, see
-from tests.groups.load.test_rates import EVERY, HEARTBEAT, round_at
+from tests.groups.load.windows import EVERY, HEARTBEAT, after_a_window, record_of, round_at, see
 from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
 
 

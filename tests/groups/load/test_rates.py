@@ -23,10 +23,7 @@ from tests.groups.build import (
     make_record,
     make_topic,
 )
-
-HEARTBEAT = 600
-EVERY = 60
-"""Seconds between rounds here: as good as ten, and six times fewer."""
+from tests.groups.load.windows import EVERY, HEARTBEAT, round_at
 
 
 def lived(
@@ -47,11 +44,6 @@ def lived(
             life.take(make_commit(10 * second + 1, offset, topic="x", time=START + second * SECOND))
         life.take(round_at(second, make_topic("x", partitions, end=end(second), **changes)))
     return life
-
-
-def round_at(second: int, *topics: Any, **changes: Any) -> Any:
-    at = START + second * SECOND
-    return make_observation(10 * second + 2, *topics, time=at, **changes)
 
 
 def rates(life: Life, partition: int = 0) -> tuple[float | None, float | None]:

@@ -9,8 +9,7 @@ from streaming.groups.rows import WhatIfRow
 from streaming.groups.what_if.classic import StrategyColumns, with_load_optimal
 from streaming.records import GroupObservation
 from tests.groups.build import MINUTE, START, Life, make_record, make_topic
-from tests.groups.load.test_balance import record_of, see
-from tests.groups.load.test_rates import HEARTBEAT, round_at
+from tests.groups.load.windows import HEARTBEAT, record_of, round_at, see
 from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
 
 RATES = {"x": [6, 6, 1, 1]}

@@ -12,7 +12,7 @@ from streaming.log_health import RoundsState, advance_rounds
 from streaming.records import CoordinatorMove as Moved
 from streaming.records import decode_closed_rounds, encode_closed_rounds
 from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
-from tests.job.source.observations.test_assembler import LOG, group
+from tests.job.source.observations.made_events import LOG, group
 
 TIME = closed(0, [1]).time
 

@@ -15,7 +15,7 @@ from streaming.offsets_log import RecordColumns
 from streaming.record_batches import FetchedBatch, FetchedRun, Record, epochs_of, walk
 from streaming.record_batches.batches import by_magic, chased, run_of
 from tests.examples import examples
-from tests.record_batches.test_walk import CODECS, Written, encoded
+from tests.record_batches.encoded import CODECS, Written, encoded
 
 Told = Record | str
 

@@ -13,8 +13,7 @@ from streaming.events import ClassicSeen, CommitsSeen, RoundSeen
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, check, source_of
 from streaming.probe.kafka.source import choose
-from tests.probe.secured import Secured
-from tests.probe.test_preflight import RIGHTS
+from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import read_round
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]

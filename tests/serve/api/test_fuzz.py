@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import time
-from urllib.parse import quote, quote_from_bytes
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming.serve.api import PREFIX
-from streaming.serve.api.cursors import written
 from streaming.serve.api.listings import LISTINGS
-from tests.dashboards.made_lake import CLUSTER, HOSTILE
+from tests.dashboards.made_lake import CLUSTER
 from tests.serve.conftest import Served
+from tests.serve.texts import TEXTS
 
 # A thousand times what such an answer takes: only what hangs is slow.
 _LONG_S = 20
 
 NAMES = ("cluster", "group", "topic", "status", "verdict", "since", "limit", "cursor", "mode", "nonsense")
-
-TEXTS = st.one_of(
-    st.text(max_size=60).map(lambda text: quote(text.encode("utf-8", "surrogatepass"))),
-    st.binary(max_size=60).map(quote_from_bytes),
-    st.sampled_from([*map(quote, HOSTILE), CLUSTER, "null", "0", "-1", "1000", "1" * 400, "1e9", "NaN", "%00", "+"]),
-    st.datetimes().map(lambda time: quote(f"{time.isoformat()}Z")),
-    st.lists(st.one_of(st.text(max_size=9), st.integers(), st.floats(allow_nan=False), st.none()),
-             max_size=5).map(written),
-)  # fmt: skip
 
 PATHS = st.one_of(
     st.sampled_from([f"{PREFIX}/{listing.name}" for listing in LISTINGS]),

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from streaming.events import ClusterTopicEvent, Event, GroupEvent, GroupGone, TopicEvent, encode_event
+from streaming.events import ClusterTopicEvent, Event, TopicEvent, encode_event
 from streaming.job.source.observations import EventRound, ObservationAssembler, assembler, event_rounds
 from streaming.job.source.plan import plan_batch
 from streaming.job.source.positions import Positions
 from streaming.offsets_log import partition_for
 from streaming.records import CountedRecords, GroupObservation, PartitionInput, QuarantinedRecord, TopicObservation
 from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
+from tests.job.source.observations.made_events import LOG, gone, group, topic
 
 
 @dataclass
@@ -21,37 +22,7 @@ class Made:
     unreadable: list[PartitionInput]
 
 
-LOG = (100, 200)
 ROUND = EventRound(round=7, opened=7, time=1_000, first=10, end=90, log=LOG)
-
-
-def group(name: str, topics: int, number: int = 7, **changes: object) -> GroupEvent:
-    partition = partition_for(name, 2)
-    given: dict[str, object] = {
-        "v": 1,
-        "cluster": "test",
-        "round": number,
-        "time": 1_000,
-        "group": name,
-        "log_partition": partition,
-        "log_position": LOG[partition],
-        "topics": topics,
-        "state": "Stable",
-        "protocol_type": "consumer",
-        "group_type": "classic",
-        "held_since": None,
-        "cluster_id": "abc",
-    }
-    return GroupEvent(**(given | changes))  # type: ignore[arg-type]
-
-
-def gone(name: str, reason: str = "deleted") -> GroupGone:
-    partition = partition_for(name, 2)
-    return GroupGone(1, "test", 7, 1_000, name, partition, LOG[partition], reason)
-
-
-def topic(name: str, topic: str, number: int = 7) -> TopicEvent:
-    return TopicEvent(1, "test", number, name, topic, 2, None, (5, 6), (5, 5), (0, 1))
 
 
 def everything(_: str) -> bool:
