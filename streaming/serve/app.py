@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from dashboards import Site
 from streaming.config import ServeSettings
+from streaming.exceptions import EvenkeelError
 from streaming.serve import api, burrow
 from streaming.serve.access import Guard
 from streaming.serve.metrics import (
@@ -122,15 +123,25 @@ def _health(model: Model) -> Response:
 
 
 def _health_of_alerter(model: Model, site: Site) -> Response:
-    """Whether the alerter of every cluster judges rounds, by what it wrote; without names."""
+    """Whether the alerter of every cluster judges rounds, by what it wrote; without names.
+
+    Of a silent cluster it is not known: whether an alerter that has nothing to judge still lives cannot be seen.
+    """
     snapshot = model.snapshot
-    lives = None if snapshot is None else site.alerters_live(sorted(model.there(snapshot)))
+    if not model.lake.followed:
+        return JSONResponse({"status": "lake_unreadable"}, 503)
+    there = model.there(snapshot) if snapshot else frozenset[str]()
+    silent = model.silent(snapshot) & there if snapshot else there
+    try:
+        lives = None if snapshot is None else site.alerters_live(sorted(there - silent))
+    except EvenkeelError:
+        return JSONResponse({"status": "lake_unreadable"}, 503)
     if lives is None:
         return JSONResponse({"status": "starting"}, 503, {"Retry-After": "5"})
     late = sum(one is False for one in lives.values())
-    unknown = sum(one is None for one in lives.values())
-    status = "late" if late else "unknown" if unknown or not lives else "ok"
-    body = {"status": status, "clusters": len(lives), "late_clusters": late, "unknown_clusters": unknown}
+    unknown = sum(one is None for one in lives.values()) + len(silent)
+    status = "late" if late else "unknown" if unknown or not there else "ok"
+    body = {"status": status, "clusters": len(there), "late_clusters": late, "unknown_clusters": unknown}
     return JSONResponse(body, 200 if status == "ok" else 503)
 
 

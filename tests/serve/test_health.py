@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dashboards import PageLake
 from streaming.alerts.decisions import Decisions
 from streaming.tables import ALL_TABLES
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
@@ -87,6 +88,7 @@ def test_a_lake_without_rounds_is_empty_and_not_well(tmp_path: Path, serve_over:
 
 
 def test_a_lake_that_cannot_be_read_is_no_healthy_one(made: MadeLake, serve_over: Callable[..., Served]) -> None:
+    decide(made, made.last)
     with followed(serve_over(Path(made.lake.root), made)) as served:
         assert settled(served, "/health", "starting")[0] == 200
         made.next_round()
@@ -94,13 +96,29 @@ def test_a_lake_that_cannot_be_read_is_no_healthy_one(made: MadeLake, serve_over
         newest.write_bytes(b"PAR1")
         status, body = settled(served, "/health", "ok")
         assert (status, body["status"], body["followed"]) == (503, "lake_unreadable", False)
+        # (Up to the rounds that were read before, the alerter has decided.)
+        assert settled(served, "/health/alerter", "starting") == (503, {"status": "lake_unreadable"})
 
 
-def test_before_the_first_look_it_starts(made: MadeLake, serve_over: Callable[..., Served]) -> None:
+def test_alerts_that_cannot_be_read_say_nothing_of_an_alerter(
+    made: MadeLake, serve_over: Callable[..., Served]
+) -> None:
+    decide(made, made.last)
+    with followed(serve_over(Path(made.lake.root), made)) as served:
+        settled(served, "/health", "starting")
+        for commit in Path(made.lake.root, "alerts", "_delta_log").glob("*.json"):
+            commit.write_text("{")
+        assert settled(served, "/health/alerter", "starting") == (503, {"status": "lake_unreadable"})
+
+
+def test_before_the_first_look_it_starts(
+    made: MadeLake, serve_over: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PageLake, "followed", True)
     served = serve_over(Path(made.lake.root), made)
     answer = served.get("/health/alerter")
     assert (answer.status, answer.json()["status"], answer.headers["retry-after"]) == (503, "starting", "5")
-    assert served.get("/health").status == 503
+    assert served.get("/health").json()["status"] == "starting"
 
 
 @pytest.mark.parametrize(
@@ -111,12 +129,25 @@ def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds
 ) -> None:
     if rounds_ago is not None:
         decide(made, made.last - rounds_ago)
-    served = serve_over(Path(made.lake.root), made, password="secret")
-    served.look()
-    found, body = settled(served, "/health/alerter", "starting")
-    assert (found, body["status"]) == (status, word)
-    assert (body["clusters"], body["late_clusters"], body["unknown_clusters"]) == (1, word == "late", word == "unknown")
-    assert CLUSTER not in served.get("/health/alerter").text
+    with followed(serve_over(Path(made.lake.root), made, password="secret")) as served:
+        found, body = settled(served, "/health/alerter", "starting")
+        assert CLUSTER not in served.get("/health/alerter").text
+    late, unknown = int(word == "late"), int(word == "unknown")
+    assert (found, body) == (
+        status, {"status": word, "clusters": 1, "late_clusters": late, "unknown_clusters": unknown},
+    )  # fmt: skip
+
+
+def test_of_a_silent_cluster_nobody_knows_whether_its_alerter_lives(
+    made: MadeLake, serve_over: Callable[..., Served]
+) -> None:
+    decide(made, made.last)
+    with followed(serve_over(Path(made.lake.root), made)) as served:
+        assert settled(served, "/health/alerter", "starting")[1]["status"] == "ok"
+        served.quiet_s[CLUSTER] = 3_600.0
+        assert settled(served, "/health/alerter", "starting") == (
+            503, {"status": "unknown", "clusters": 1, "late_clusters": 0, "unknown_clusters": 1},
+        )  # fmt: skip
 
 
 def test_a_cluster_that_is_gone_for_good_makes_nobody_unhealthy_after_days(
