@@ -43,6 +43,7 @@ class NewestRound:
             LakeUnreadableError: The table cannot be read, or none of its newest files.
         """
         new = self._log_tail.look()
+        self._broken = None
         if not new.is_snapshot:
             return max((n for file in new.files if (n := self._newest_of(file)) is not None), default=None)
         # Not only the newest file: the newest readable one, so that a broken file does not hide the others.

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streaming.alerts.exceptions import RulesError
+from streaming.alerts.routing.routes import RuleRoute
 from streaming.alerts.rules.rules import load_rules
 from streaming.cli import app
 from streaming.config import SHIPPED_RULES
@@ -38,6 +39,14 @@ def test_a_rule_is_a_few_lines(tmp_path: Path) -> None:
     assert rule.labels == (("team", "{client_id}"), ("tier", "1"))
     assert rule.columns == {"lag", "client_id"}
     assert not rule.by_clock
+
+
+def test_a_rule_says_who_gets_it_how_often_and_what_to_do(tmp_path: Path) -> None:
+    given = {"targets": "[ops, ops, chat]", "repeat_after": "60s", "runbook_url": "https://wiki.example.org/lag?a=1"}
+    (rule,) = load_rules(_file(tmp_path, **given))
+    assert rule.route == RuleRoute(("ops", "chat"), 60_000, given["runbook_url"])
+    (rule,) = load_rules(_file(tmp_path, targets="[]"))
+    assert rule.route == RuleRoute((), None, None)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +100,15 @@ def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expe
         ({"labels": "[a, b]"}, "labels must be names with values"),
         ({"labels": "{Team: a}"}, "the label 'Team' must be a name"),
         ({"unless": "1"}, "it has no key 'unless'"),
+        ({"targets": "ops"}, "targets must be a list of names of targets"),
+        ({"targets": "[ops, 1]"}, "targets must be a list of names of targets"),
+        ({"repeat_after": "soon"}, "repeat_after 'soon' is no duration of a minute or more"),
+        ({"repeat_after": "59s"}, "repeat_after '59s' is no duration of a minute or more"),
+        ({"repeat_after": "60"}, "repeat_after 60 is no duration of a minute or more"),
+        ({"runbook_url": "7"}, "runbook_url must be a URL that begins with http:// or https://"),
+        ({"runbook_url": "'http://[half'"}, "runbook_url must be a URL that begins with http:// or https://"),
+        ({"runbook_url": "javascript:alert(1)"}, "runbook_url must be a URL that begins with http:// or https://"),
+        ({"runbook_url": "'https://wiki/a b'"}, "runbook_url must be a URL that begins with http:// or https://"),
         ({"view": "rounds_current", "when": "silent_s > 1", "for": "5m"}, "silent_s belongs to no round"),
         ({"view": "rounds_current", "when": "groups = 0", "message": "'{silent_s}'"}, "only a rule with silent_s"),
     ],
