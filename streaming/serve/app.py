@@ -125,7 +125,7 @@ def _health(model: Model) -> Response:
 def _health_of_alerter(model: Model, site: Site) -> Response:
     """Whether the alerter of every cluster judges rounds, by what it wrote; without names.
 
-    Of a silent cluster it is not known: whether an alerter that has nothing to judge still lives cannot be seen.
+    It is unknown for a silent cluster, because an alerter with nothing to judge writes nothing.
     """
     snapshot = model.snapshot
     if not model.lake.followed:

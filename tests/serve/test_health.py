@@ -138,7 +138,7 @@ def test_the_alerter_lives_while_it_has_decided_within_fifteen_minutes_of_rounds
     )  # fmt: skip
 
 
-def test_of_a_silent_cluster_nobody_knows_whether_its_alerter_lives(
+def test_nobody_knows_whether_the_alerter_of_a_silent_cluster_lives(
     made: MadeLake, serve_over: Callable[..., Served]
 ) -> None:
     decide(made, made.last)
