@@ -25,7 +25,7 @@ help:
 	@echo "make test-all the same in random order, with ten times as much random input, then make soak and make mutants;"
 	@echo "              takes a night. It prints a seed: make test ORDER=--random-order-seed=N repeats that order"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"
-	@echo "make soak     the long tests (three hours or so); GENERATIONS=500 of real groups per client and strategy"
+	@echo "make soak     the long tests (some hours); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     the codec with a million mutated records and a million random ones of eight releases, and"
 	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
 	@echo "make mutants  single changes in the core, and whether a test notices each; MUTANTS=500 (half an hour)"

@@ -127,17 +127,21 @@ def _health_of_alerter(model: Model, site: Site) -> Response:
 
     It is unknown for a silent cluster, because an alerter with nothing to judge writes nothing.
     """
+    starting = JSONResponse({"status": "starting"}, 503, {"Retry-After": "5"})
+    unreadable = JSONResponse({"status": "lake_unreadable"}, 503)
     snapshot = model.snapshot
     if not model.lake.followed:
-        return JSONResponse({"status": "lake_unreadable"}, 503)
-    there = model.there(snapshot) if snapshot else frozenset[str]()
-    silent = model.silent(snapshot) & there if snapshot else there
+        return unreadable
+    if snapshot is None:
+        return starting
+    there = model.there(snapshot)
+    silent = model.silent(snapshot) & there
     try:
-        lives = None if snapshot is None else site.alerters_live(sorted(there - silent))
+        lives = site.alerters_live(sorted(there - silent))
     except EvenkeelError:
-        return JSONResponse({"status": "lake_unreadable"}, 503)
+        return unreadable
     if lives is None:
-        return JSONResponse({"status": "starting"}, 503, {"Retry-After": "5"})
+        return starting
     late = sum(one is False for one in lives.values())
     unknown = sum(one is None for one in lives.values()) + len(silent)
     status = "late" if late else "unknown" if unknown or not there else "ok"

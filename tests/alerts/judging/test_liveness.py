@@ -68,7 +68,7 @@ def test_where_no_file_can_be_read_it_says_so_until_one_can(writer: Writer) -> N
     assert newest.read() == TRIED + 1
 
 
-def test_a_file_that_was_broken_once_is_no_reason_to_complain_for_ever(writer: Writer) -> None:
+def test_a_file_that_is_whole_again_is_not_reported_as_broken(writer: Writer) -> None:
     newest = NewestRound(writer.root, "c")
     rounds(writer, 1, 1)
     assert newest.read() == 1
