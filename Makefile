@@ -5,7 +5,7 @@ BIN := .venv/bin
 # Tests wait more than they compute, so there are more workers than cores. Each may run a broker, a Spark session and a
 # browser, with 3 GB at most.
 WORKERS ?= 4
-IN_PARALLEL := -n $(WORKERS) --dist loadgroup
+SOAK_WORKERS ?= 3
 
 # Options of pytest-random-order; only from the command line, because an environment may have an ORDER of its own.
 ORDER :=
@@ -23,7 +23,7 @@ help:
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
 	@echo "              WORKERS=8 sets the number of processes (default 4)"
 	@echo "make test-all the same in random order, with ten times as much random input, then make soak and make mutants;"
-	@echo "              takes a night. It prints a seed: make test ORDER=--random-order-seed=N repeats that order"
+	@echo "              takes some hours. It prints a seed: make test ORDER=--random-order-seed=N repeats that order"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (some hours); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     the codec with a million mutated records and a million random ones of eight releases, and"
@@ -47,26 +47,29 @@ test: setup
 	@$(PYTHON) conf/setup.py browser
 	@$(PYTHON) conf/setup.py store
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
-	$(BIN)/pytest $(IN_PARALLEL) $(ORDER) -m "not soak" --durations=25; tests=$$?; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ORDER) -m "not soak" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
 	if [ $$linted -ne 0 ]; then echo "make lint failed, see above"; fi; \
 	if [ $$tests -ne 0 ]; then echo "tests failed, see above"; fi; \
 	exit $$((tests || linted))
 
-# One after the other: the long tests measure long runs, and two at once would disturb each other.
+# Each part runs whatever came out before it: a night that ends with the first failure says nothing about the rest.
 test-all:
-	@CASES=20000 $(MAKE) --no-print-directory test ORDER=--random-order
-	@$(MAKE) --no-print-directory soak
-	@$(MAKE) --no-print-directory mutants
+	@failed=; \
+	CASES=20000 $(MAKE) --no-print-directory test ORDER=--random-order || failed="$$failed test"; \
+	$(MAKE) --no-print-directory soak ORDER=--random-order || failed="$$failed soak"; \
+	$(MAKE) --no-print-directory mutants || failed="$$failed mutants"; \
+	if [ -n "$$failed" ]; then echo "failed, see above:$$failed"; exit 1; fi
 
 bench: setup
 	@$(BIN)/python -m tests.benchmarks
 
+# Most of these tests wait for timers of real servers. One worker fewer, because some of them keep a core busy.
 soak: setup
 	@$(PYTHON) conf/setup.py store
 	@$(PYTHON) conf/setup.py prometheus
 	@$(PYTHON) conf/setup.py alertmanager
-	$(BIN)/pytest -m soak --durations=25
+	$(BIN)/pytest -n $(SOAK_WORKERS) --dist loadgroup $(ORDER) -v -m soak --durations=25
 
 MUTANTS ?= 500
 mutants: setup

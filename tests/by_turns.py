@@ -1,4 +1,4 @@
-"""The order in which several processes run the tests (`make test`): in groups, the longest first.
+"""The order in which several processes run the tests (`make test`, `make soak`): in groups, the longest first.
 
 A group stays in one process, in its order. By default it is a module, so that a module's fixtures are set up once; a
 test can choose another:
@@ -8,6 +8,7 @@ test can choose another:
 
 A run ends when its last group ends, so long groups have the first turns:
 
+    0     long tests (`make soak`) of more than eight minutes
     1     the recorded run, which takes two minutes to play
     2, 3  tests of more than a minute, of more than half a minute
     4, 5  tests that read the recorded run, which exists by then

@@ -11,13 +11,14 @@ import os
 import re
 import sys
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.by_turns import ByTurns, group_of, in_turn
+from tests.tell import Tell, Telling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         prepared_brokers.prepare()
         prepared_spark.prepare()
     prepared_spark.use_what_is_prepared()
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Telling(config))
 
 
 def pytest_collection_finish() -> None:
@@ -163,6 +166,12 @@ def unique(request: pytest.FixtureRequest) -> str:
     """A unique prefix for topics and groups, which shows the test's name in the broker's log."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
     return f"{name[:60]}-{uuid.uuid4().hex[:6]}"
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Tell:
+    """`tell(*lines)`: what a long test has found, for people; printed when it ends (`tests/tell.py`)."""
+    return Telling.of(record_property)
 
 
 @pytest.fixture

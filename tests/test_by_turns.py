@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-_TESTS = Path(__file__).resolve().parent
+from tests.pytest_run import run_pytest
 
 _ORDINARY = """
 import pytest
@@ -50,25 +48,12 @@ def test_{name}(server): ...
 """
 
 
-def _run(folder: Path, processes: int, fixtures: str = "") -> subprocess.CompletedProcess[str]:
-    (folder / "conftest.py").write_text((_TESTS / "conftest.py").read_text("utf-8") + fixtures, "utf-8")
-    shared = ["-n", str(processes), "--dist", "loadgroup", "-o", "markers=turn: when"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *shared],
-        cwd=folder,
-        env={"PYTHONPATH": str(_TESTS.parent), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def test_groups_stay_whole_and_begin_in_turn(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"test_{name}.py").write_text(_ORDINARY.format(name=name), "utf-8")
     for name, turn in (("x", 2), ("y", 1)):
         (tmp_path / f"test_{name}.py").write_text(_GROUPED.format(name=name, turn=turn), "utf-8")
-    run = _run(tmp_path, processes=2)
+    run = run_pytest(tmp_path, processes=2)
     assert run.returncode == 0, run.stdout
     passed = re.findall(r"\[(gw\d)\].* PASSED test_(\w)\.py", run.stdout)
     assert len(passed) == 20, run.stdout
@@ -79,11 +64,11 @@ def test_groups_stay_whole_and_begin_in_turn(tmp_path: Path) -> None:
     assert [name for process, name in passed if process == shared][:8] == [*"yyyy", *"xxxx"]
 
 
-def test_a_server_of_one_group_ends_with_it_and_not_with_the_run(tmp_path: Path) -> None:
+def test_a_server_of_one_group_ends_with_it_and_not_with_therun_pytest(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("def test_a(): ...", "utf-8")
     for name in ("x", "y"):
         (tmp_path / f"test_{name}.py").write_text(_SERVED.format(name=name), "utf-8")
-    run = _run(tmp_path, processes=1, fixtures=_SERVER)
+    run = run_pytest(tmp_path, processes=1, fixtures=_SERVER)
     assert run.returncode == 0, run.stdout
     events = (tmp_path / "events").read_text("utf-8").splitlines()
     assert events == ["test_x", "test_y", "the server ends", "test_a"]

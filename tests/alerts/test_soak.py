@@ -143,7 +143,7 @@ class World:
 # (In a short life everything goes wrong five times as often as in a long one.)
 @pytest.mark.parametrize(
     ("rounds", "often"),
-    [(120, 5), pytest.param(10_000, 1, marks=[pytest.mark.soak, pytest.mark.timeout(7_200)])],
+    [(120, 5), pytest.param(10_000, 1, marks=[pytest.mark.soak, pytest.mark.timeout(7_200), pytest.mark.turn(0)])],
 )
 def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path: Path, rounds: int, often: int) -> None:
     chance = random.Random(4711)

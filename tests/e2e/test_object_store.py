@@ -23,7 +23,7 @@ from tests.faulty_store import BUSY, HOLD, HOLD_ANSWERS, NOTHING, RESET, FaultyS
 from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 # (Half an hour on two busy cores, most of it cold JVMs.)
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600), pytest.mark.turn(0)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -65,6 +65,7 @@ def test_any_batches_give_the_rates_of_one(steps: list[Step], data: st.DataObjec
 
 
 @pytest.mark.soak
+@pytest.mark.turn(2)
 @pytest.mark.timeout(3_600)
 @settings(deadline=None, max_examples=5_000)
 @given(streams(), st.data())

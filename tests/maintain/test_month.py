@@ -26,7 +26,7 @@ from streaming.times import DAY_MS
 from tests.maintain.build import SMALL, TODAY, Writer, rows_by_sql, rows_of
 from tests.maintain.lives import in_one, life, newest, write
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600), pytest.mark.turn(0)]
 
 DAYS = int(os.environ.get("DAYS", "30"))
 KEEP = 10

@@ -9,6 +9,8 @@ changed one: no copy of the checkout is needed, and no fork pays for the start o
 from __future__ import annotations
 
 import gc
+import hashlib
+import heapq
 import importlib
 import importlib.util
 import os
@@ -17,6 +19,7 @@ import resource
 import signal
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,8 +28,8 @@ from functools import cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
-from random import Random
 from types import CodeType
 from typing import Final
 
@@ -121,11 +124,20 @@ def sample(count: int, seed: str, rooms: Sequence[str] = ()) -> list[Mutant]:
 
     Args:
         count: How many at most.
-        seed: The same seed draws the same sample of the same code.
+        seed: Another seed draws another sample. A change is drawn by its own text, so that a sample stays what it was
+            while code beside it changes or moves: a test that once noticed one of its mutants is asked again.
         rooms: Beginnings of paths; all of the core where none is given.
     """
-    found = [mutant for mutant in _all() if not rooms or mutant.path.startswith(tuple(rooms))]
-    return Random(seed).sample(found, min(count, len(found)))
+    alike: Counter[tuple[str, str, str]] = Counter()
+    drawn: list[tuple[bytes, Mutant]] = []
+    for mutant in _all():
+        of = mutant.mutation
+        text = (of.function, of.change, of.code)
+        alike[text] += 1
+        if not rooms or mutant.path.startswith(tuple(rooms)):
+            number = hashlib.sha256("\0".join((seed, *text, str(alike[text]))).encode()).digest()
+            drawn.append((number, mutant))
+    return [mutant for _, mutant in heapq.nsmallest(count, drawn, key=itemgetter(0))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
+from tests.mutants import run
 from tests.mutants.executions import Executions
 from tests.mutants.mutations import mutated, mutations_of
 from tests.mutants.run import Equivalent, equivalent, sample
@@ -83,6 +84,15 @@ def test_the_same_seed_draws_the_same_mutants() -> None:
     drawn = sample(50, "1")
     assert drawn == sample(50, "1") != sample(50, "2")
     assert {m.path.split("/")[2] for m in sample(20, "1", ["streaming/groups"])} & {"classic", "lag", "modern"}
+
+
+def test_a_sample_stays_what_it_was_where_other_code_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = sample(60, "1")
+    changed = drawn[0].path
+    others = [mutant for mutant in run._all() if mutant.path != changed]
+    monkeypatch.setattr(run, "_all", lambda: others)
+
+    assert sample(40, "1") == [mutant for mutant in drawn if mutant.path != changed][:40]
 
 
 def test_a_mutant_gets_the_tests_that_execute_its_line_the_cheapest_first() -> None:

@@ -21,8 +21,9 @@ from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import BothModes
 from tests.real_groups.followed import until
 from tests.real_groups.raw_members import RawMembers
+from tests.tell import Tell
 
-pytestmark = [pytest.mark.kafka, pytest.mark.soak, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.kafka, pytest.mark.soak, pytest.mark.timeout(1200), pytest.mark.turn(2)]
 
 GROUPS, PARTITIONS = 1_000, 10
 PREFERRED = 0  # election type on the wire (KIP-460)
@@ -40,7 +41,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def test_a_thousand_groups_with_members_on_two_brokers_look_the_same_in_both_modes_through_a_brokers_death(
-    pair: Pair, unique: str, capsys: pytest.CaptureFixture[str]
+    pair: Pair, unique: str, tell: Tell
 ) -> None:
     topic = f"{unique}-orders"
     groups = [f"{unique}-{number:04}" for number in range(GROUPS)]
@@ -67,8 +68,7 @@ def test_a_thousand_groups_with_members_on_two_brokers_look_the_same_in_both_mod
 
         both()
         assert differing() == {}
-        with capsys.disabled():
-            print("\n" + json.dumps({"round_s": _seconds(modes, 5), "requests": _asked(modes)}))
+        tell(json.dumps({"round_s": _seconds(modes, 5), "requests": _asked(modes)}))
         batches = Counter(members.coordinators().values())
         described = sum(math.ceil(count / GROUPS_PER_REQUEST) for count in batches.values())
         idle_too = described + len(batches)  # the group without members may need one more at its coordinator

@@ -26,8 +26,9 @@ from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_log import offsets_log
 from tests.real_groups.real_members import LibrdkafkaMembers
+from tests.tell import Tell
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 
 CYCLES = int(os.environ.get("CYCLES", "5"))
 GROUPS = int(os.environ.get("CAUSE_GROUPS", "8"))
@@ -238,7 +239,7 @@ def told_in(steps: Steps) -> list[str]:
     ],
 )
 def test_what_is_told_of_real_groups_is_what_was_made(
-    library: str, protocol: str, broker: EmbeddedBroker, unique: str, capfd: pytest.CaptureFixture[str]
+    library: str, protocol: str, broker: EmbeddedBroker, unique: str, tell: Tell
 ) -> None:
     prefix = f"{library}-{protocol}-{unique[-6:]}"
     with ExitStack() as stack:
@@ -255,14 +256,13 @@ def test_what_is_told_of_real_groups_is_what_was_made(
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for _ in range(CYCLES):
             cycle(steps, admin)
-    with capfd.disabled():
-        print("", *told_in(steps), *steps.wrong, *process.failures, sep="\n")
+    tell(*told_in(steps), *steps.wrong, *process.failures)
     assert steps.wrong == []
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_second_half_of_a_real_cooperative_rebalance_is_told_as_a_handover(
-    library: str, broker: EmbeddedBroker, unique: str, capfd: pytest.CaptureFixture[str]
+    library: str, broker: EmbeddedBroker, unique: str, tell: Tell
 ) -> None:
     prefix = f"{library}-cooperative-{unique[-6:]}"
     with ExitStack() as stack:
@@ -279,13 +279,12 @@ def test_the_second_half_of_a_real_cooperative_rebalance_is_told_as_a_handover(
             handovers(steps)
     rows: list[ChurnRow] = [row for group in groups for row in followed.churn(group.name)]
     protocols = Counter(row.rebalance_protocol for row in rows if row.kind == "rebalance")
-    with capfd.disabled():
-        print("", *told_in(steps), *steps.wrong, protocols, sep="\n")
+    tell(*told_in(steps), *steps.wrong, protocols)
     assert steps.wrong == []
 
 
 def test_an_upgrade_and_a_downgrade_of_real_groups_are_told_as_migrations(
-    broker: EmbeddedBroker, unique: str, capfd: pytest.CaptureFixture[str]
+    broker: EmbeddedBroker, unique: str, tell: Tell
 ) -> None:
     prefix = f"migrating-{unique[-6:]}"
     with ExitStack() as stack:
@@ -303,8 +302,7 @@ def test_an_upgrade_and_a_downgrade_of_real_groups_are_told_as_migrations(
             steps.do("upgrade", lambda g: steps.start(g, "new", process, protocol="consumer"), joins, "unknown")
             leaves = {"migration", "member_gone"}
             steps.do("downgrade", lambda g: steps.stop(g, "new"), leaves, "rejoined", "handover")
-    with capfd.disabled():
-        print("", *told_in(steps), *steps.wrong, sep="\n")
+    tell(*told_in(steps), *steps.wrong)
     assert steps.wrong == []
 
 

@@ -42,8 +42,9 @@ from tests.real_groups.real_members import (
     start_kafka_python,
 )
 from tests.real_groups.real_verdicts import Rounds, judged, settings_of
+from tests.tell import Tell
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 
 GENERATIONS = int(os.environ.get("GENERATIONS", "500"))
 SEED = int(os.environ.get("SEED", "5"))
@@ -93,9 +94,9 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
         yield running
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", [pytest.param(client, marks=pytest.mark.xdist_group(client)) for client in CLIENTS])
 def test_no_generation_of_real_clients_is_said_to_drift(
-    client: str, broker: EmbeddedBroker, capfd: pytest.CaptureFixture[str]
+    client: str, broker: EmbeddedBroker, capfd: pytest.CaptureFixture[str], tell: Tell
 ) -> None:
     settings = settings_of(broker.bootstrap, _prefix(client), _METADATA_MS)
     groups: dict[str, ChurningGroup] = {}
@@ -115,8 +116,7 @@ def test_no_generation_of_real_clients_is_said_to_drift(
         if row.verdict != "not_applicable":
             why = re.sub(r"topic '\S+'", "topic '…'", row.matching_library or row.reason or "")
             said[row.strategy or "", row.verdict, why] += 1
-    with capfd.disabled():
-        print(*_told(client, groups, said), *processes.told(), sep="\n")
+    tell(*_told(client, groups, said), *processes.told())
     libraries = _LIBRARIES.get(client, {client})
     for group, churned in groups.items():
         strategy = churned.first.strategy

@@ -171,6 +171,7 @@ def test_what_was_unread_before_the_first_round_is_between_its_bounds(bootstrap:
 
 
 @pytest.mark.soak  # about three minutes
+@pytest.mark.turn(2)
 @pytest.mark.timeout(3_600)
 def test_no_backlog_of_many_groups_is_outside_its_bounds(bootstrap: str, unique: str) -> None:
     wanted, partitions, groups = int(os.environ.get("EVALUATIONS", "100000")), 16, 40

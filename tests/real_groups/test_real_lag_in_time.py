@@ -245,6 +245,7 @@ def test_what_a_real_broker_appended_is_between_the_bounds(bootstrap: str, uniqu
 
 
 @pytest.mark.soak  # about five minutes
+@pytest.mark.turn(2)
 @pytest.mark.timeout(3_600)
 def test_no_group_of_a_long_life_is_outside_its_bounds(bootstrap: str, unique: str) -> None:
     figures = lived(bootstrap, unique, partitions=8, evaluations=int(os.environ.get("EVALUATIONS", "100000")), seed=2)

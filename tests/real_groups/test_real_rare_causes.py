@@ -25,8 +25,9 @@ from tests.real_groups.followed import Followed, until
 from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_log import offsets_log
+from tests.tell import Tell
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(2)]
 
 MADE = int(os.environ.get("CAUSES_MADE", "40"))
 """For each cause and library."""
@@ -101,7 +102,7 @@ def made_groups(bootstrap: str, library: str, process: MembersProcess, prefix: s
 
 @pytest.mark.parametrize("library", sorted(_SLOW))
 def test_a_generation_that_its_leader_never_assigned_is_unfinished(
-    library: str, broker: EmbeddedBroker, unique: str, capfd: pytest.CaptureFixture[str]
+    library: str, broker: EmbeddedBroker, unique: str, tell: Tell
 ) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     matrix: Counter[str] = Counter()
@@ -153,15 +154,14 @@ def test_a_generation_that_its_leader_never_assigned_is_unfinished(
                 group.stop(first[group.name])
                 group.stop(second[group.name])
             followed.round_until(all_settled)
-    with capfd.disabled():
-        print("", library, *sorted(matrix.items()), *wrong, *process.failures, sep="\n")
+    tell(library, *sorted(matrix.items()), *wrong, *process.failures)
     assert wrong == []
     assert sum(count for said, count in matrix.items() if "unfinished_generations" in said) >= 0.95 * MADE
 
 
 @pytest.mark.parametrize("library", ["java", "kafka-python"])
 def test_a_leader_that_did_not_know_what_a_round_had_shown_was_stale(
-    library: str, broker: EmbeddedBroker, unique: str, capfd: pytest.CaptureFixture[str]
+    library: str, broker: EmbeddedBroker, unique: str, tell: Tell
 ) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     matrix: Counter[str] = Counter()
@@ -202,8 +202,7 @@ def test_a_leader_that_did_not_know_what_a_round_had_shown_was_stale(
             for group in groups:
                 group.stop(new[group.name])
             followed.round_until(all_settled)
-    with capfd.disabled():
-        print("", library, *sorted(matrix.items()), *wrong, *process.failures, sep="\n")
+    tell(library, *sorted(matrix.items()), *wrong, *process.failures)
     assert wrong == []
 
 
@@ -220,7 +219,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 # (Members of kafka-python do not send the coordinator their rack.)
 @pytest.mark.parametrize("library", ["java", "librdkafka"])
 def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks(
-    library: str, pair: Pair, unique: str, capfd: pytest.CaptureFixture[str]
+    library: str, pair: Pair, unique: str, tell: Tell
 ) -> None:
     admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)
     matrix: Counter[str] = Counter()
@@ -268,8 +267,7 @@ def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks
             if new:
                 followed.round_until(all_settled)
     admin.close()
-    with capfd.disabled():
-        print("", library, *sorted(matrix.items()), *process.failures, sep="\n")
+    tell(library, *sorted(matrix.items()), *process.failures)
     expected = {"racks_changed"} if library == "java" else {"member_joined", "racks_changed"}
     for said in matrix:
         told = [set(causes.split("+")) for causes in said.split("; ")]

@@ -15,7 +15,7 @@ from streaming.demo.rocketmq import EmbeddedRocketMQ
 from streaming.demo.rocketmq.member import RocketMQMember
 from tests.rocketmq.followed import FollowedGroups
 
-pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(1_800), pytest.mark.turn(0)]
 
 _GROUPS = 20
 _SECONDS = float(os.environ.get("SECONDS", "600"))

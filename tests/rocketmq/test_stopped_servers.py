@@ -17,7 +17,7 @@ from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.look import are_dealt_evenly, holders
 
-pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.xdist_group("rocketmq")]
+pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(2)]
 
 _LASTING = 18
 """Rounds of ten seconds: beyond the longest that any finding waits for."""

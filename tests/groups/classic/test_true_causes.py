@@ -258,6 +258,7 @@ def test_no_cause_is_claimed_that_did_not_happen(group: History) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.turn(2)
 @pytest.mark.timeout(3_600)
 @settings(deadline=None, max_examples=20_000)
 @given(histories())

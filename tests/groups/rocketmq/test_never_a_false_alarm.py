@@ -67,6 +67,7 @@ def test_twenty_churning_groups_are_not_blamed_in_ten_minutes(seed: int) -> None
 
 
 @pytest.mark.soak
+@pytest.mark.turn(2)
 @pytest.mark.parametrize("hundred", range(20))
 def test_thousands_of_churning_groups_are_not_blamed(hundred: int) -> None:
     for seed in range(1_000 + 100 * hundred, 1_100 + 100 * hundred):
@@ -167,6 +168,7 @@ def test_a_lasting_fault_is_found_by_its_name(fault: Callable[[Simulation], None
 
 
 @pytest.mark.soak
+@pytest.mark.turn(2)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_a_lasting_fault_is_found_in_hundreds_of_groups(fault: Callable[[Simulation], None]) -> None:
     for seed in range(100, 300):

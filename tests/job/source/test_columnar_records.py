@@ -156,6 +156,7 @@ def test_broken_batches_give_the_same_records_and_errors() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.turn(2)
 @pytest.mark.parametrize("seed", range(20))
 def test_many_broken_batches_give_the_same_records_and_errors(seed: int) -> None:
     broken_batches_both_ways(seed, 500)

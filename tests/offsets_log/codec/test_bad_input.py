@@ -40,6 +40,7 @@ def test_ten_thousand_mutated_records_are_each_decoded_alike_both_ways_or_kept_a
 
 
 @pytest.mark.soak
+@pytest.mark.turn(2)
 @pytest.mark.parametrize("seed", range(10))
 def test_a_million_mutated_records_are_each_decoded_alike_both_ways_or_kept_as_unread(seed: int) -> None:
     _decode_both_ways(seed, 100_000)

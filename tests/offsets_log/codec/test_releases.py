@@ -71,6 +71,7 @@ def test_random_records_of_every_release_are_printed_as_its_own_classes_print_th
 
 @pytest.mark.java
 @pytest.mark.soak
+@pytest.mark.turn(2)
 @pytest.mark.parametrize("seed", range(50))
 def test_a_million_random_records_are_printed_as_the_classes_of_their_release_print_them(seed: int) -> None:
     assert sum(compare(random_records(seed, RECORDS_OF_A_LONG_RUN)).values()) > RECORDS_OF_A_LONG_RUN * 0.9
