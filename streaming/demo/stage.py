@@ -97,7 +97,7 @@ class Stage:
         self.drained = threading.Event()
         """Set after the last record was produced: members consume the rest, commit once more, and are settled."""
         self.failures: list[str] = []
-        """One sentence for each story that ended with an error."""
+        """One sentence for each story that ended with an error, and for each member whose thread did."""
         self.groups: list[str] = []
         """All groups of the stories that play."""
         self._partitions: dict[str, int] = {}
@@ -207,6 +207,11 @@ class Stage:
         for story in stories:
             self._start(story.number, story.title, partial(story.play, self))
 
+    def thread_died(self, died: threading.ExceptHookArgs) -> None:
+        """For `threading.excepthook`: without it a member whose client fails would only be missing from its group."""
+        name = died.thread.name if died.thread else "without a name"
+        self._failed(0, f"The thread {name} died: {died.exc_value!r}", repr(died.exc_value))
+
     def go_quiet(self) -> None:
         """Stop stories and records; members consume the rest, commit once more, and stay in their groups.
 
@@ -247,12 +252,15 @@ class Stage:
             except StageOverError:
                 pass
             except Exception as error:  # noqa: BLE001  (one failure must not end the others; it is reported at the end)
-                self.failures.append(f"Story {number} ({title}) failed: {error!r}")
-                self.journal.write(number, "failed", error=repr(error))
+                self._failed(number, f"Story {number} ({title}) failed: {error!r}", repr(error))
 
         thread = threading.Thread(target=run, daemon=True, name=title)
         self._threads.append(thread)
         thread.start()
+
+    def _failed(self, story: int, sentence: str, error: str) -> None:
+        self.failures.append(sentence)
+        self.journal.write(story, "failed", error=error)
 
     def _flow(self) -> None:
         settings = {"client.id": "demo-flow", "linger.ms": 50, "topic.metadata.refresh.interval.ms": 2_000}

@@ -5,8 +5,8 @@
 Without `--seconds` it plays until SIGINT or SIGTERM, at which all members leave at once. After N seconds, or at
 SIGUSR1, the stage goes quiet: stories stop, no record is produced, members consume the rest and commit a last time, and
 the journal says `quiet`; from then on lag and offsets do not change. With `--stay` the members then stay in their
-groups until SIGINT or SIGTERM; without it they leave, and the program ends with exit code 0, or 1 if a story failed;
-each failure is printed on standard error.
+groups until SIGINT or SIGTERM; without it they leave, and the program ends with exit code 0, or 1 if a story or a
+member failed; each failure is printed on standard error.
 
 Start it as a `GuardedProcess` (or a child that you stop), so that it ends with its starter. Its own member processes
 always end with it.
@@ -67,6 +67,7 @@ def _play(chosen: argparse.Namespace, stories: tuple[Story, ...], stop: threadin
     except (KafkaError, SetupError) as error:
         sys.stderr.write(f"The cluster at {chosen.bootstrap} does not answer ({error}): is it running?\n")
         return SETUP_EXIT_CODE
+    threading.excepthook = stage.thread_died
     threading.Thread(target=_stop_with_the_starter, args=(stop, quiet), daemon=True).start()
     stage.play(stories)
     quiet.wait(chosen.seconds)
