@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 
 from streaming.tables import limited
 
-DEFINITION: Final = 2
+DEFINITION: Final = 3
 """Version of the rules: days that an older one has looked at are looked at again, as far as they may be."""
 
 PERIOD: Final = 7

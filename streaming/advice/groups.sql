@@ -2,6 +2,7 @@
 --
 -- Reads: group_daily of the period, group_health and rounds of its last day, rebalance_churn, members and drift of the period.
 -- Parameters: $cluster, $day, $part, $parts (which part of the groups)
+-- (The newest row counts, also where it says that something is not known: max_by would take the last known value.)
 WITH
 days AS (
   SELECT group_id,
@@ -17,9 +18,9 @@ days AS (
   HAVING max(event_date) = $day
 ),
 now AS (
-  SELECT group_id, max_by(ended, round) AS ended, max_by(group_type, round) AS group_type,
-    max_by(protocol_type, round) AS protocol_type, max_by(strategy, round) AS strategy,
-    max_by(partitions, round) AS partitions, max_by(members, round) AS members
+  SELECT group_id, arg_max_null(ended, round) AS ended, arg_max_null(group_type, round) AS group_type,
+    arg_max_null(protocol_type, round) AS protocol_type, arg_max_null(strategy, round) AS strategy,
+    arg_max_null(partitions, round) AS partitions, arg_max_null(members, round) AS members
   FROM group_health
   WHERE cluster = $cluster AND event_date = $day AND hash(group_id) % $parts = $part
   GROUP BY group_id
@@ -37,7 +38,7 @@ of_decisions AS (
   GROUP BY ALL
 ),
 newest_decision AS (
-  SELECT group_id, max_by(members, decision) AS members, max_by(epoch_ms(record_time), decision) AS time_ms
+  SELECT group_id, arg_max_null(members, decision) AS members, arg_max_null(epoch_ms(record_time), decision) AS time_ms
   FROM rebalance_churn
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part
   GROUP BY group_id

@@ -9,10 +9,10 @@ changed AS (
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND kind = 'rebalance'
 )
 SELECT group_id, member_id,
-  max_by(group_instance_id IS NOT NULL, decision) AS is_static,
-  max_by(client_id, decision) AS client_id,
-  max_by(client_host, decision) AS client_host,
-  max_by(session_timeout_ms, decision) AS session_timeout_ms
+  arg_max_null(group_instance_id IS NOT NULL, decision) AS is_static,
+  arg_max_null(client_id, decision) AS client_id,
+  arg_max_null(client_host, decision) AS client_host,
+  arg_max_null(session_timeout_ms, decision) AS session_timeout_ms
 FROM members JOIN changed USING (group_id, member_id)
 WHERE cluster = $cluster AND hash(group_id) % $parts = $part
 GROUP BY group_id, member_id

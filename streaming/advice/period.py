@@ -112,6 +112,7 @@ class Produced:
     Attributes:
         total: Records of all partitions.
         topic: Topic of the partition that got most.
+        broker: RocketMQ broker of that queue; None in Kafka.
         partition: Its number.
         most: Its records.
         hours: Hours in which it got records.
@@ -119,6 +120,7 @@ class Produced:
 
     total: int
     topic: str
+    broker: str | None
     partition: int
     most: int
     hours: int

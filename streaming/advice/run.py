@@ -64,11 +64,11 @@ def print_advice(
         raise SetupError(message)
     found = reader.rows(_ADVICE, {"group": group, **of_cluster})
     notes = [*map(_note, looked), *map(_waits, waiting)]
-    if group is not None and not _is_known(reader, group):
-        notes.insert(
-            0, f"The tables have no day of the group {visible(group)} yet: check the name with `evenkeel tables`."
-        )
-    elif not found and looked:
+    of_group = {row["cluster"] for row in looked} if group is None else _clusters_of(reader, group, cluster)
+    if not of_group and group is not None:
+        where = "" if cluster is None else f" of the cluster {visible(cluster)}"
+        notes.insert(0, f"The tables have no day of the group {visible(group)}{where} yet: check the name.")
+    elif not found and not of_group.isdisjoint(row["cluster"] for row in looked):
         notes.insert(0, "No rule found enough events in these days to advise anything.")
     if as_json:
         document = {"lake": lake, "looked_at": looked, "advice": found, "notes": notes}
@@ -122,12 +122,13 @@ def _waits(row: Mapping[str, Any]) -> str:
     )
 
 
-def _is_known(reader: LakeReader, group: str) -> bool:
+def _clusters_of(reader: LakeReader, group: str, cluster: str | None) -> set[str]:
+    """The clusters that have, or had, a group of this name."""
     sql = (
-        "SELECT 1 FROM (SELECT group_id FROM group_daily UNION ALL SELECT group_id FROM group_health_current) "
-        "WHERE group_id = $group LIMIT 1"
+        "SELECT DISTINCT cluster FROM (SELECT cluster, group_id FROM group_daily UNION ALL SELECT cluster, group_id "
+        "FROM group_health_current) WHERE group_id = $group AND ($cluster IS NULL OR cluster = $cluster)"
     )
-    return bool(reader.rows(sql, {"group": group}))
+    return {row["cluster"] for row in reader.rows(sql, {"group": group, "cluster": cluster})}
 
 
 def _days(count: int) -> str:

@@ -61,7 +61,8 @@ def hot_partition(period: Period) -> Advice | None:
     if sharing < 2 or produced.most * sharing <= produced.total * _HOT_FACTOR:
         return None
     fair, share = 100 / sharing, 100 * produced.most / produced.total
-    name = f"{produced.topic}-{produced.partition}"
+    broker = f"@{produced.broker}" if produced.broker else ""
+    name = f"{produced.topic}{broker}-{produced.partition}"
     return Advice(
         "hot_partition",
         produced.hours,
@@ -75,7 +76,8 @@ def hot_partition(period: Period) -> Advice | None:
         None,
         None,
         (
-            ("topic", produced.topic), ("partition", str(produced.partition)), ("records", str(produced.most)),
+            ("topic", produced.topic), *([("broker", produced.broker)] if produced.broker else []),
+            ("partition", str(produced.partition)), ("records", str(produced.most)),
             ("records_of_all", str(produced.total)), ("members", f"{sharing:.3f}"),
         ),
     )  # fmt: skip

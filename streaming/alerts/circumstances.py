@@ -35,8 +35,8 @@ _MOST_CAUSES: Final = 4
 _EVIDENCE_LENGTH: Final = 80
 
 _NEWEST: Final = """
-SELECT a.position, max(c.decision) AS decision, arg_max(c.record_time, c.decision) AS record_time,
-  arg_max(c.causes, c.decision) AS causes
+SELECT a.position, max(c.decision) AS decision, arg_max_null(c.record_time, c.decision) AS record_time,
+  arg_max_null(c.causes, c.decision) AS causes
 FROM (
   SELECT unnest(range(len($groups))) AS position, unnest($groups::VARCHAR[]) AS group_id,
     unnest($untils::BIGINT[]) AS until

@@ -37,7 +37,7 @@ from streaming.alerts import (
     connect_for_many_rows,
     passed_ms,
 )
-from streaming.tables import all_rows, table_named
+from streaming.tables import all_rows, naming_what_is_lost, table_named
 
 # Rounds of a day at the default interval: one chunk a day. More cost memory, fewer cost reads of a day's files.
 _CHUNK_ROUNDS: Final = 8_640
@@ -72,17 +72,29 @@ class ClusterPast:
         self._direct: dict[tuple[str, frozenset[str]], bool] = {}
         self._rules = [rule for rule in rules if not (rule.by_clock or rule.of_events)]
 
+    def first(self) -> Chunk | None:
+        """The chunk with what was current at its only round, the first of the time; None while there is no round."""
+        return next(iter(self._feed.begin(None, self._since_ms)), None)
+
     def chunks(self) -> Iterator[Chunk]:
-        """The chunks, the first one with what was current at its only round; nothing while there is no round."""
-        first = next(iter(self._feed.begin(None, self._since_ms)), None)
+        """The chunks, that of `first` before all others; nothing while there is no round.
+
+        Raises:
+            LakeUnreadableError: A data file is gone.
+        """
+        with naming_what_is_lost(f"The lake {self._lake}"):
+            yield from self._chunks()
+
+    def _chunks(self) -> Iterator[Chunk]:
+        first = self.first()
         if first is None:
             return
         begin = first.rounds[0]
         with connect_for_many_rows() as connection:
             self._tables = {name: opened for name in self._feed.names if (opened := self._opened(name)) is not None}
             rounds = self._rounds(connection, begin.number)
-            wanted = self._wanted(connection, begin.number)
-            candidates = self._candidates(connection, begin.number)
+            wanted = self._wanted(connection, begin.number, first)
+            candidates = self._candidates(connection, begin.number, first)
             standing = self._standing(first)
             yield first
             size = _CHUNK_ROUNDS
@@ -167,8 +179,8 @@ class ClusterPast:
     def _of(self, table: str, *, over_time: bool = False) -> list[Rule]:
         return [rule for rule in self._rules if rule.table.name == table and rule.over_time is over_time]
 
-    def _wanted(self, connection: duckdb.DuckDBPyConnection, after: int) -> dict[str, pa.Table]:
-        """By table the keys for which some rule is true in some round."""
+    def _wanted(self, connection: duckdb.DuckDBPyConnection, after: int, first: Chunk) -> dict[str, pa.Table]:
+        """By table the keys for which some rule is true in some round, or in a row that was current at the first."""
         found: dict[str, pa.Table] = {}
         for name in self._tables:
             rules = self._of(name)
@@ -176,10 +188,12 @@ class ClusterPast:
                 continue
             read = {column for rule in rules for column in (*rule.when.columns, *rule.key)}
             self._register(connection, name, {*read, "cluster", "round"})
-            keys = _quoted(rules[0].key)
+            connection.register("current_rows", first.rows[name])
+            keys = _quoted(rules[0].key) or "1 AS one"
             true = " OR ".join(f"TRY(({rule.when.sql}\n))" for rule in rules)
             of_cluster = f'FROM "{name}" WHERE cluster = $cluster AND "round" >= $after'
-            sql = f"SELECT DISTINCT {keys or '1 AS one'} {of_cluster} AND ({true})"
+            of_first = f"SELECT {keys} FROM current_rows WHERE {true}"  # noqa: S608 - expressions of checked rules
+            sql = f"SELECT {keys} {of_cluster} AND ({true}) UNION {of_first}"
             found[name] = connection.sql(sql, params={"cluster": self._cluster, "after": after}).to_arrow_table()
         if "drift" in found and "group_health" in self._tables:
             # (The end of a group ends its verdicts.)
@@ -237,7 +251,7 @@ class ClusterPast:
         """  # noqa: S608 - names of our own columns, and expressions that `load_rules` has checked
         return connection.sql(sql).to_arrow_table().cast(found.schema)
 
-    def _candidates(self, connection: duckdb.DuckDBPyConnection, after: int) -> set[str]:
+    def _candidates(self, connection: duckdb.DuckDBPyConnection, after: int, first: Chunk) -> set[str]:
         """Groups for which a rule over time could be true at all."""
         rules = self._of("group_health", over_time=True)
         reads = {column for rule in rules for column in rule.when.columns}
@@ -252,7 +266,10 @@ class ClusterPast:
             return set()
         self._register(connection, "group_health", STANDING_COLUMNS | {"group_id", "cluster", "round"})
         of_cluster = 'FROM group_health WHERE cluster = $cluster AND "round" >= $after'
-        sql = f"SELECT DISTINCT group_id {of_cluster} AND ({' OR '.join(conditions)})"
+        connection.register("current_rows", first.rows["group_health"])
+        true = " OR ".join(conditions)
+        of_first = f"SELECT group_id FROM current_rows WHERE {true}"  # noqa: S608 - expressions of our own
+        sql = f"SELECT group_id {of_cluster} AND ({true}) UNION {of_first}"
         return {row[0] for row in connection.execute(sql, {"cluster": self._cluster, "after": after}).fetchall()}
 
     def _standing(self, first: Chunk) -> Standing | None:

@@ -18,6 +18,7 @@ from streaming.backtest.replay import Occurrence, Replay, replay
 from streaming.backtest.suggest import suggest
 from streaming.config import Settings, rules_file
 from streaming.exceptions import SetupError
+from streaming.tables import LakeReader
 from streaming.terminal import printable, visible
 
 _SINCE = re.compile(r"(\d{1,4})\s*(m|h|d|w)")
@@ -62,7 +63,7 @@ def print_backtest(
         suggests: Propose bounds instead.
 
     Raises:
-        SetupError: There is no round in the time, or an argument is wrong.
+        SetupError: There is no round, or no row of the group, or an argument is wrong.
         RulesError: A rule is wrong.
         LakeUnreadableError: A table cannot be read.
     """
@@ -79,13 +80,10 @@ def print_backtest(
         which: replay(settings.lake, settings.cluster, of_file, since_ms, heartbeat)
         for which, of_file in loaded.items()
     }
-    first = next(iter(done.values()))
-    if first.last is None:
-        message = (
-            f"There is no round of the cluster {visible(settings.cluster)} in {settings.lake}: name the lake with "
-            "--lake, and the cluster with --cluster."
-        )
-        raise SetupError(message)
+    if next(iter(done.values())).last is None:
+        raise _no_round(settings)
+    if group is not None and not any(one.group_id == group for of in done.values() for one in of.occurrences):
+        _must_be_there(settings, group)
     if as_json:
         for which, one in done.items():
             for transition in one.transitions:
@@ -93,6 +91,27 @@ def print_backtest(
                     console.out(json.dumps(_row(which, transition)), highlight=False)
         return
     _show(done, console, group, files)
+
+
+def _no_round(settings: Settings) -> SetupError:
+    return SetupError(
+        f"There is no round of the cluster {visible(settings.cluster)} in {settings.lake}: name the lake with "
+        "--lake, and the cluster with --cluster."
+    )
+
+
+def _must_be_there(settings: Settings, group: str) -> None:
+    """Raise where no table has a row of the group: its name may be wrong, and nothing found would read as all well."""
+    sql = (
+        "SELECT 1 FROM (SELECT cluster, group_id FROM group_health UNION ALL SELECT cluster, group_id FROM drift) "
+        "WHERE cluster = $cluster AND group_id = $group LIMIT 1"
+    )
+    if not LakeReader(settings.lake).rows(sql, {"cluster": settings.cluster, "group": group}):
+        message = (
+            f"There is no row of the group {visible(group)} of the cluster {visible(settings.cluster)} in "
+            f"{settings.lake}: check its name, and name its cluster with --cluster."
+        )
+        raise SetupError(message)
 
 
 def _row(which: str, transition: Transition) -> dict[str, Any]:
@@ -183,7 +202,12 @@ def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping
 
 
 def _suggest(settings: Settings, console: Console, since_ms: int, group: str | None, *, as_json: bool) -> None:
-    found, text = suggest(settings.lake, settings.cluster, since_ms, settings.job.heartbeat_ms, group)
+    made = suggest(settings.lake, settings.cluster, since_ms, settings.job.heartbeat_ms, group)
+    if made is None:
+        raise _no_round(settings)
+    found, text = made
+    if group is not None and not found:
+        _must_be_there(settings, group)
     if as_json:
         for one in found:
             row = {

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import yaml
 
-from streaming.alerts import Rule, load_rules
+from streaming.alerts import Conditions, Rule, load_rules
+from streaming.backtest.past import ClusterPast
 from streaming.backtest.replay import replay
 from streaming.tables import LakeReader
 
@@ -60,16 +61,20 @@ class Suggestion:
 
 def suggest(
     lake: str, cluster: str, since_ms: int, heartbeat_ms: int, group: str | None = None
-) -> tuple[list[Suggestion], str]:
+) -> tuple[list[Suggestion], str] | None:
     """Propose bounds.
 
     Returns:
-        The suggestions, those with the most pages first; and the rules that they make, as YAML for `alerts.yaml`.
+        The suggestions, those with the most pages first; and the rules that they make, as YAML for `alerts.yaml`. None
+        where the cluster has no round.
     """
     reader = LakeReader(lake)
+    begin = ClusterPast(lake, cluster, (), Conditions(()), since_ms, heartbeat_ms).first()
+    if begin is None:
+        return None
     found: dict[str, dict[str, Any]] = {}
     for measure, (sql, _) in _MEASURES.items():
-        found[measure] = {row["group_id"]: row for row in _past(reader, sql, cluster, since_ms, group)}
+        found[measure] = {row["group_id"]: row for row in _past(reader, sql, cluster, begin.rounds[0].number, group)}
     given = {"rules": [_rule(measure, rows) for measure, rows in found.items() if rows]}
     text = yaml.safe_dump(given, sort_keys=False, allow_unicode=True, width=10_000)
     if not given["rules"]:
@@ -94,18 +99,17 @@ def suggest(
     return sorted(suggestions, key=lambda one: (-one.pages, one.group_id, one.measure)), text
 
 
-def _past(reader: LakeReader, sql: str, cluster: str, since_ms: int, group: str | None) -> list[dict[str, Any]]:
+def _past(reader: LakeReader, sql: str, cluster: str, first: int, group: str | None) -> list[dict[str, Any]]:
     rows = reader.rows(
         f"""
-        WITH newest AS (SELECT max(round_time) AS at FROM rounds WHERE cluster = $cluster)
         SELECT group_id, approx_quantile(value, {_QUANTILE}) AS high, max(value) AS largest, count(*) AS rows
         FROM (
-          SELECT group_id, ({sql})::DOUBLE AS value FROM group_health, newest
+          SELECT group_id, ({sql})::DOUBLE AS value FROM group_health
           WHERE cluster = $cluster AND NOT ended AND ($group IS NULL OR group_id = $group)
-            AND round_time >= newest.at - to_milliseconds($since)
+            AND "round" >= $first
         ) WHERE value IS NOT NULL GROUP BY group_id HAVING count(*) >= {_LEAST_ROWS} ORDER BY group_id
         """,  # noqa: S608 - expressions of our own
-        {"cluster": cluster, "since": since_ms, "group": group},
+        {"cluster": cluster, "first": first, "group": group},
     )
     return [{**row, "bound": rounded_up(row["high"])} for row in rows if row["largest"] is not None]
 

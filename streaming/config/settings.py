@@ -82,7 +82,13 @@ class StrategyRule(Section):
     """
 
     groups: str
-    strategy: str
+    strategy: str = Field(min_length=1)
+
+    @field_validator("groups")
+    @classmethod
+    def _compile(cls, pattern: str) -> str:
+        compile_all((pattern,))
+        return pattern
 
 
 class Owner(Section):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streaming.alerts import check_settings, open_targets
+from streaming.alerts import check_settings, load_rules, open_targets
 from streaming.config import Settings
 from streaming.doctor.line import Line
 from streaming.exceptions import SetupError
@@ -15,16 +15,19 @@ def look_at_alerts(settings: Settings) -> Iterator[Line]:
     told: list[str] = []
     try:
         check_settings(settings, told.append)
+        rules = load_rules(settings.alerts.rules)
     except SetupError as error:
         yield Line("alerts", "rules and targets", "wrong", str(error))
         return
+    if rules:
+        text = f"{len(rules)} rule{'' if len(rules) == 1 else 's'}: {', '.join(rule.name for rule in rules)}"
+        yield Line("alerts", "rules", "ok", text)
+    else:
+        text = "there are none, so nothing is ever alerted: write one (docs/alerts.md)."
+        yield Line("alerts", "rules", "warn", text)
     for said in told:
-        word, colon, rest = said.partition(": ")
-        if colon and word == "targets":
-            continue
-        if colon and word == "rules":
-            yield Line("alerts", "rules", "ok" if rest != "none" else "warn", f"{rest.count(',') + 1} rules: {rest}")
-        else:
+        # (The lists of rules and targets have lines of their own, the rest is about what no rule reads.)
+        if said.partition(": ")[0] not in {"rules", "targets"}:
             yield Line("alerts", "rules", "warn", f"{said}.")
     targets = open_targets(settings)
     if not targets:

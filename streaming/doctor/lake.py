@@ -7,15 +7,21 @@ from datetime import UTC, datetime
 from typing import Final
 
 from streaming.catalog import contents, faults
-from streaming.config import Settings, checkpoint_of
+from streaming.config import Settings, Thresholds, checkpoint_of
 from streaming.doctor.line import Line
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
 
-# Rounds come every ten seconds by default, and a batch may take a minute.
+# A batch may take a minute, so the newest round of a job that is well may be older than the alert rules' bound of
+# silence (20 s at least): that counts since a round was read, this since it began.
 _FRESH_S: Final = 120.0
+
+# How far a round may be ahead of this machine's clock, as the look at the brokers' clocks has it
+# (`streaming/probe/inspection.py`): below the first nothing notices, beyond the second the page is visibly wrong.
+_AHEAD_S: Final = 2.0
+_AHEAD_WRONG_S: Final = 60.0
 
 
 def look_at_lake(settings: Settings) -> Iterator[Line]:
@@ -85,24 +91,43 @@ def _release(columns: dict[str, tuple[str, ...]]) -> Iterator[Line]:
 
 
 def _fresh(settings: Settings) -> Line:
+    """How old the newest round is: that with the highest number, because a clock may have been ahead at any other."""
     what = "newest round"
     try:
         rows = LakeReader(settings.lake).rows(
-            "SELECT max(round_time) AS newest FROM rounds WHERE cluster = $cluster", {"cluster": settings.cluster}
+            "SELECT round, round_time, interval_ms FROM rounds_current WHERE cluster = $cluster",
+            {"cluster": settings.cluster},
         )
     except EvenkeelError as error:
         return Line("lake", what, "wrong", str(error))
-    newest = rows[0]["newest"]
-    if newest is None:
+    if not rows:
         text = f"none of the cluster {settings.cluster} yet: start probe and job, or correct the setting cluster"
         return Line("lake", what, "warn", f"{text}.")
+    newest = rows[0]["round_time"]
+    if newest is None:
+        text = f"round {rows[0]['round']} has no time that anybody can show: check the clocks of the brokers."
+        return Line("lake", what, "wrong", text)
     age = (datetime.now(UTC) - newest).total_seconds()
-    said = f"{newest:%Y-%m-%d %H:%M:%S} UTC, {age:,.0f} s ago"
-    if age > _FRESH_S:
+    at = f"{newest:%Y-%m-%d %H:%M:%S} UTC"
+    if age < -_AHEAD_S:
+        text = (
+            f"{at}, {-age:,.0f} s ahead of this machine's clock, so it does not say whether rounds still come: check "
+            "NTP here and on the brokers. Silence is noticed by page and alerter, which compare no clocks."
+        )
+        return Line("lake", what, "wrong" if age < -_AHEAD_WRONG_S else "warn", text)
+    said = f"{at}, {max(age, 0.0):,.0f} s ago"
+    if age > max(_FRESH_S, _thresholds(settings).silent_after_s(rows[0]["interval_ms"])):
         lost = settings.probe.retention_ms / 1000
         text = f"{said}: probe or job do not run. See their logs; {_left(lost - age)}"
         return Line("lake", what, "warn", text)
     return Line("lake", what, "ok", said)
+
+
+def _thresholds(settings: Settings) -> Thresholds:
+    try:
+        return Thresholds.load(settings.alerts.rules)
+    except SetupError:
+        return Thresholds()  # (what is wrong with the file, the look at the settings says)
 
 
 def _left(seconds: float) -> str:

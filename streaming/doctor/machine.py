@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import platform
 import shutil
 import socket
 import stat
 import tempfile
-import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -31,6 +33,10 @@ _DISK_MB: Final = 10_240
 _DISK_LEAST_MB: Final = 1_024
 
 _HEALTH_S: Final = 2.0
+
+# What /health of our server says (`streaming/serve/app.py`), in some 150 bytes; many programs have a /health.
+_HEALTH_KEYS: Final = frozenset({"followed", "newest_round_age_seconds", "silent_clusters"})
+_HEALTH_BYTES: Final = 4_096
 
 _PACKAGES: Final = ("kafka-python", "pyspark", "delta-spark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
@@ -130,21 +136,28 @@ def _port(settings: Settings) -> Line:
             taken.bind((address, port))
         return Line("machine", what, "ok", "free")
     except OSError as error:
-        if error.errno == errno.EADDRINUSE and _is_ours(settings):
-            return Line("machine", what, "ok", "an Evenkeel server answers there")
-        reason = (error.strerror or str(error)).lower()
-        return Line("machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it.")
+        if error.errno != errno.EADDRINUSE:
+            reason = (error.strerror or str(error)).lower()
+            return Line("machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it.")
+    if _is_ours(settings):
+        return Line("machine", what, "ok", "an Evenkeel server answers there")
+    text = "something else listens there, for no Evenkeel server answers at its /health: change serve.listen, or free"
+    return Line("machine", what, "wrong", f"{text} the port.")
 
 
 def _is_ours(settings: Settings) -> bool:
-    """Whether a server of ours answers; its /health needs no login."""
-    url = f"http://{settings.serve.listen}/health"
-    try:
-        with urllib.request.urlopen(url, timeout=_HEALTH_S) as answer:
-            return b"newest_round_age_seconds" in answer.read(4_096)
-    except OSError as error:
-        # (503 while it cannot read the lake.)
-        return hasattr(error, "code")
+    """Whether a server of ours answers; its /health needs no login, and says 503 while it cannot read the lake."""
+    address, port = settings.serve.address
+    # (It answers to its own names alone, where it has some. No proxy is asked: that may not reach this machine.)
+    headers = {"Host": settings.serve.hosts[0]} if settings.serve.hosts else {}
+    with closing(HTTPConnection(address, port, timeout=_HEALTH_S)) as connection:
+        try:
+            connection.request("GET", "/health", headers=headers)
+            answer = connection.getresponse()
+            said = json.loads(answer.read(_HEALTH_BYTES))
+        except (OSError, HTTPException, ValueError, RecursionError):
+            return False  # (no connection, no HTTP, no JSON: whatever it is, it is not ours)
+    return answer.status in {200, 503} and isinstance(said, dict) and said.keys() >= _HEALTH_KEYS
 
 
 def _secret_files(settings: Settings) -> Iterator[Line]:

@@ -104,14 +104,24 @@ def _mute_row(mute: Mute) -> dict[str, Any]:
     }
 
 
-def _append(lake: str, name: str, row: Mapping[str, Any]) -> None:
-    to = DeltaLake(lake)
+def check_lake(lake: str) -> None:
+    """Refuse a folder that is no lake, which is a typing mistake: a lake begins with the job.
+
+    (Nobody would read a note that is written there, and that there are no notes would be no answer.)
+
+    Raises:
+        SetupError: There is no lake.
+    """
     try:
-        # (A lake begins with the job. A folder that is none is a typing mistake: nobody would read the note.)
-        DeltaTable(to.path("rounds"))
+        DeltaTable(DeltaLake(lake).path("rounds"))
     except TableNotFoundError:
         message = f"There is no lake in {printable(lake)} yet: name it with --lake, or EVENKEEL_LAKE."
         raise SetupError(message) from None
+
+
+def _append(lake: str, name: str, row: Mapping[str, Any]) -> None:
+    check_lake(lake)
+    to = DeltaLake(lake)
 
     def attempt() -> bool:
         to.create(NOTE_TABLES)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
@@ -16,13 +16,17 @@ from rich.text import Text
 
 from streaming.config import Owner, span_ms
 from streaming.exceptions import SetupError
-from streaming.notes.book import NoteBook, Wrote, lift, new_id, write_mark, write_mute
+from streaming.notes.book import NoteBook, Wrote, check_lake, lift, new_id, write_mark, write_mute
 from streaming.notes.marks import LONGEST_TEXT, Mark
 from streaming.notes.mutes import GROUP, LONGEST_MS, OWNER, RULE, Mute, whole
 from streaming.tables import LakeReader
 from streaming.terminal import age, printable, visible
 
 _LONGEST_REASON = 500
+
+# The end of the year 9999 in UTC, ms. Tables write NULL for a later time, and for one before 1970
+# (`streaming/tables/lake.py`), and nobody would see such a mark.
+_END_MS: Final = 253_402_300_800_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ def unmute(lake: str, cluster: str, name: str) -> str:
         SetupError: No such mute holds now, or there is no lake.
         LakeUnwritableError: The store cannot be written.
     """
+    check_lake(lake)
     now = _now()
     holding = [one for one in NoteBook(lake, cluster).mutes() if one.until > now]
     found = [one for one in holding if name in {one.mute_id, one.name}]
@@ -99,7 +104,12 @@ def unmute(lake: str, cluster: str, name: str) -> str:
 
 
 def print_mutes(lake: str, cluster: str, console: Console, *, past: bool = False, as_json: bool = False) -> None:
-    """Print the mutes that hold now, or all that are known (`past`); with `as_json` one line of JSON per mute."""
+    """Print the mutes that hold now, or all that are known (`past`); with `as_json` one line of JSON per mute.
+
+    Raises:
+        SetupError: There is no lake.
+    """
+    check_lake(lake)
     now = _now()
     found = [one for one in NoteBook(lake, cluster).mutes() if past or one.until > now]
     found.sort(key=lambda one: (one.until <= now, one.until))
@@ -183,6 +193,7 @@ def _kind_of(lake: str, cluster: str, name: str, known: KnownNames) -> str:
 
 
 def _groups(lake: str, cluster: str) -> list[str]:
+    check_lake(lake)
     rows = LakeReader(lake).rows("SELECT group_id FROM group_health_current WHERE cluster = ?", [cluster])
     return [row["group_id"] for row in rows]
 
@@ -205,6 +216,9 @@ def _span(given: str) -> int:
     return span
 
 
+_WRITE_IT = "write it like 2026-12-01T14:30+01:00, or as a span ago, like 10m."
+
+
 def _moment(given: str, now: int) -> int:
     try:
         return now - span_ms(given)
@@ -215,9 +229,13 @@ def _moment(given: str, now: int) -> int:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        message = f"--at {visible(given)} is no time: write it like 2026-12-01T14:30+01:00, or as a span ago, like 10m."
+        message = f"--at {visible(given)} is no time: {_WRITE_IT}"
         raise SetupError(message)
-    return round(moment.timestamp() * 1000)
+    found = round(moment.timestamp() * 1000)
+    if not 0 <= found < _END_MS:
+        message = f"--at {visible(given)} lies outside of the years 1970 to 9999: {_WRITE_IT}"
+        raise SetupError(message)
+    return found
 
 
 def _as_json(one: Mute) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from streaming.tables.lake import (
     to_arrow,
 )
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
-from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
+from streaming.tables.lost import LostFile, advice, naming_what_is_lost, note_lost, noted_lost
 from streaming.tables.memory import fetched_few, in_memory, limited
 from streaming.tables.read import VIEWS, LakeReader, WrittenFile
 from streaming.tables.schema import (
@@ -90,6 +90,7 @@ __all__ = [
     "in_memory",
     "limited",
     "named_to_arrow",
+    "naming_what_is_lost",
     "new_files",
     "note_lost",
     "noted_lost",

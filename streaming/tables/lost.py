@@ -37,7 +37,7 @@ def advice(error: BaseException, otherwise: str) -> str:
 
 @contextmanager
 def naming_what_is_lost(what: str) -> Iterator[None]:
-    """Say what to do where DuckDB finds a data file gone; its other errors pass.
+    """Say what to do where DuckDB or Arrow finds a data file gone; their other errors pass.
 
     Args:
         what: What is read, to begin the message with: "The lake" and its root.
@@ -47,7 +47,7 @@ def naming_what_is_lost(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except duckdb.InvalidInputException as error:
+    except (duckdb.Error, OSError) as error:
         if not (repair := advice(error, "")):
             raise
         message = f"{what} cannot be read ({str(error)[:300]}): {repair}."

@@ -59,4 +59,4 @@ def tried(decisions: int, runs: tuple[str, int, float], *others: tuple[str, int,
 
 
 def produced(most: int = 60_000, total: int = 100_000, hours: int = 24) -> Produced:
-    return Produced(total, "orders", 3, most, hours)
+    return Produced(total, "orders", None, 3, most, hours)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -68,6 +69,7 @@ def test_offsets_expire_by_the_newest_decision_and_what_the_brokers_said_last() 
     for other in (
         {"group_health": empty, "rebalance_churn": back},
         {"group_health": [{**empty[0], "members": None}], "rebalance_churn": gone},
+        {"group_health": [*empty, {**empty[0], "round": 10, "members": None}], "rebalance_churn": gone},
     ):
         assert told(rounds=said, **other) == {}
 
@@ -154,6 +156,37 @@ def test_a_topic_that_the_group_has_left_is_no_hot_partition() -> None:
     assert told(partition_hourly=hot("t"), members=left) == {}
     # One member still wants it.
     assert list(told(partition_hourly=hot("t"), members=[*left, joined(5, "c", ["t"])])) == [("g", "hot_partition")]
+
+
+def queues(growth: Mapping[tuple[str, int], int]) -> list[dict[str, Any]]:
+    return [
+        row(2, 60 * hour, topic="t", broker=broker, partition=queue, high_watermark_growth=growth[broker, queue])
+        for hour in range(24)
+        for broker, queue in growth
+    ]
+
+
+def test_queues_of_one_number_on_two_brokers_of_rocketmq_are_two_queues() -> None:
+    members = [joined(0, name, ["t"]) for name in "abcd"]
+    even = {(broker, queue): 1_000 for broker in ("broker-a", "broker-b") for queue in (0, 1)}
+    assert told(partition_hourly=queues(even), members=members) == {}
+
+    found = told(partition_hourly=queues({**even, ("broker-b", 1): 9_000}), members=members)["g", "hot_partition"]
+    assert found["evidence"].startswith("t@broker-b-1 got 216,000 of 288,000 records in 24 hours, 75.0 %.")
+    assert {"name": "broker", "value": "broker-b"} in found["details"]
+
+
+def test_a_queue_that_a_member_certainly_owns_is_called_hot_by_its_broker() -> None:
+    growth = {("broker-a", 0): 100, ("broker-b", 0): 1_000}
+    health = [row(round=9, hot_partitions=[("t@broker-b", 0, 5.0)], partitions=8, members=4, group_type="rocketmq")]
+    found = told(partition_hourly=queues(growth), group_health=health)["g", "hot_partition"]
+    assert found["evidence"].startswith("t@broker-b-0 got ")
+
+
+def test_what_the_newest_row_does_not_know_is_not_taken_from_an_older_one() -> None:
+    base = {"group_type": "classic", "protocol_type": "consumer", "strategy": "range", "partitions": 8, "members": 4}
+    health = [row(round=8, hot_partitions=[("t", 0, 5.0)], **base), row(round=9, hot_partitions=None, **base)]
+    assert told(partition_hourly=hot("t"), group_health=health) == {}
 
 
 @pytest.mark.parametrize("members", [[], [joined(5, "a", ["t"]), joined(5, "b", None)]])

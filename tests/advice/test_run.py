@@ -44,9 +44,9 @@ def round_of(day: int) -> dict[str, Any]:
     return {"cluster": "c", "round": day, "round_time": day * 86_400_000 + 3_600_000, "event_date": day}
 
 
-def said(lake: str, group: str | None = None, *, as_json: bool = False) -> str:
+def said(lake: str, group: str | None = None, cluster: str | None = None, *, as_json: bool = False) -> str:
     out = io.StringIO()
-    print_advice(lake, Console(file=out, width=100), group, as_json=as_json)
+    print_advice(lake, Console(file=out, width=200), group, cluster, as_json=as_json)
     return out.getvalue()
 
 
@@ -104,3 +104,15 @@ def test_a_group_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_an_empty_folder_is_no_lake(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="There are no rounds in"):
         said(str(tmp_path))
+
+
+def test_nothing_is_said_of_a_group_by_the_days_of_another_cluster(tmp_path: Path) -> None:
+    day = {"cluster": "young", "group_id": "orders", "event_date": DAY, "ended": False}
+    rounds = [round_of(DAY), {**round_of(DAY), "cluster": "young"}]
+    lake = made(tmp_path, advice_days=[looked()], group_daily=[day], rounds=rounds)
+
+    assert "No rule found" not in said(lake, "orders")
+    assert "young: no day looked at yet." in said(lake, "orders")
+    of_c = said(lake, "orders", "c")
+    assert of_c.startswith("The tables have no day of the group orders of the cluster c yet: check the name.")
+    assert "No rule found" not in of_c

@@ -26,12 +26,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = str(tmp_path_factory.mktemp("before") / "lake")
     lake = empty_lake(root)
 
-    def decided(group: str, decision: int, minutes: float, *causes: tuple[str, str]) -> list[object]:
+    def decided(group: str, decision: int, minutes: float, *causes: tuple[str, str] | None) -> list[object]:
         time = round(START + minutes * MINUTE)
         named = {
             "cluster": "c", "group_id": group, "decision": decision, "record_time": time, "revision": 1,
             "event_date": time // 86_400_000,
-            "causes": [(cause, evidence, None, [], None, None, None) for cause, evidence in causes],
+            "causes": None if None in causes else [(*cause, None, [], None, None, None) for cause in causes if cause],
         }  # fmt: skip
         return [named.get(column.name) for column in table_named("rebalance_churn").columns]
 
@@ -44,6 +44,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
         decided("j", 6, -45, ("coordinator_moved", "")),
         decided("k", 7, 20, ("broker_down", "")),
         decided("l", 8, 40, ("broker_up", "")),
+        decided("m", 9, -20, ("member_joined", "x")),
+        decided("m", 10, -5, None),
     ]
     lake.append("rebalance_churn", rows, "made", 0)
     lake.append("rounds", [_round(50 + minutes, minutes) for minutes in range(-50, 50)], "made", 0)
@@ -72,6 +74,10 @@ def test_the_newest_rebalance_before_the_alert_is_named_with_its_cause_and_no_la
         "rebalance 4 min earlier (member_gone: worker-2 on 10.0.0.7); "
         "the coordinator of 2 groups moved in the half hour before: a broker restarted or went away"
     )
+
+
+def test_a_rebalance_whose_causes_are_not_known_gets_none_of_the_one_before(lake: str) -> None:
+    assert (_before(lake, replace(_FIRING, group_id="m")) or "").startswith("rebalance 5 min earlier; ")
 
 
 def test_two_alerts_of_one_look_each_get_what_preceded_them(lake: str) -> None:

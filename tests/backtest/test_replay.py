@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,9 +14,11 @@ from rich.console import Console
 
 from streaming.alerts import load_rules
 from streaming.backtest import past, print_backtest, replay
-from streaming.backtest.suggest import rounded_up
+from streaming.backtest.suggest import Suggestion, rounded_up, suggest
 from streaming.exceptions import SetupError
-from tests.backtest.made_month import CLUSTER, Month, live
+from streaming.tables import LakeUnreadableError, named_to_arrow, table_named
+from tests.backtest.made_month import CLUSTER, INTERVAL, RULES, START, Month, live
+from tests.empty_lake import empty_lake
 from tests.examples import examples
 
 MONTH_MS = 400 * 86_400_000
@@ -106,3 +109,95 @@ def test_a_bound_has_two_digits_and_is_never_below(value: float, bound: float) -
 def test_a_time_that_is_none_is_said_in_one_sentence(recorded: tuple[Month, list[tuple[Any, ...]]]) -> None:
     with pytest.raises(SetupError, match="--since is a number with m, h, d or w"):
         printed(recorded[0], None, "soon")
+
+
+def written(folder: Path, times: Mapping[int, int], **tables: list[dict[str, Any]]) -> str:
+    """A lake with rounds, by number their times, and rows of other tables, each with its round."""
+    lake = empty_lake(folder)
+    rounds = [{"round": number, "interval_ms": INTERVAL, "elapsed_ms": number * INTERVAL} for number in times]
+    for name, rows in {**tables, "rounds": rounds}.items():
+        table = table_named(name)
+        of = [
+            {
+                "cluster": CLUSTER,
+                "round_time": times[row["round"]],
+                "event_date": times[row["round"]] // 86_400_000,
+                **row,
+            }
+            for row in rows
+        ]
+        lake.append(name, named_to_arrow(table, of), "job", 0)
+    return str(folder)
+
+
+@pytest.mark.parametrize("rounds_back", [400, 15])
+def test_an_alert_that_fires_when_the_period_begins_ends_when_it_ended(tmp_path: Path, rounds_back: int) -> None:
+    group = {"group_id": "a", "members": 3, "ended": False, "findings": [], "incarnation": 0}
+    verdict = {"group_id": "a", "incarnation": 0, "drifted_partitions": []}
+    partition = {"group_id": "a", "topic": "t", "partition": 0, "subscribed": True, "ended": False}
+    lake = written(
+        tmp_path / "lake",
+        {number: START + number * INTERVAL for number in range(1, 21)},
+        group_health=[
+            {**group, "round": 1, "lag_status": "stopped", "lag_total": 7},
+            {**group, "round": 10, "lag_status": "ok", "lag_total": 0},
+        ],
+        drift=[
+            {**verdict, "round": 1, "decision": 1, "verdict": "drifted"},
+            {**verdict, "round": 10, "decision": 10, "verdict": "identical"},
+        ],
+        lag=[{**partition, "round": 1, "lag": 1_000}, {**partition, "round": 10, "lag": 0}],
+        open_transactions=[
+            {"log_partition": 7, "round": 1, "held": True, "groups": 5},
+            {"log_partition": 7, "round": 10, "held": False, "groups": 0},
+        ],
+    )
+    file = tmp_path / "alerts.yaml"
+    file.write_text(RULES, encoding="utf-8")
+
+    done = replay(lake, CLUSTER, load_rules(file), rounds_back * INTERVAL, heartbeat_ms=12 * INTERVAL)
+
+    first = max(1, 20 - rounds_back)
+    assert done.first == START + first * INTERVAL
+    assert {one.rule: one.ended for one in done.occurrences} == dict.fromkeys(
+        ("drift", "lag", "partition", "held"), START + 10 * INTERVAL
+    )
+
+
+def test_a_group_and_a_cluster_that_are_not_there_are_no_quiet_ones(
+    recorded: tuple[Month, list[tuple[Any, ...]]],
+) -> None:
+    month = recorded[0]
+    for suggests in (False, True):
+        with pytest.raises(SetupError, match="There is no row of the group ordres of the cluster c in "):
+            printed(month, None, "400d", group="ordres", suggests=suggests)
+    elsewhere = month.settings.model_copy(update={"cluster": "nowhere"})
+    for suggests in (False, True):
+        with pytest.raises(SetupError, match="There is no round of the cluster nowhere in "):
+            print_backtest(elsewhere, Console(file=io.StringIO()), None, "400d", suggests=suggests)
+    # A group that has rows, and for which nothing fired, is there.
+    assert "drift" in printed(month, None, "400d", group="g0")
+
+
+def test_a_round_of_a_clock_that_was_ahead_hides_no_bounds(tmp_path: Path) -> None:
+    def bounds(folder: Path, ahead_ms: int) -> list[Suggestion]:
+        times = {n: START + n * INTERVAL + (ahead_ms if n == 150 else 0) for n in range(1, 301)}
+        health = [{"round": n, "group_id": "a", "ended": False, "findings": [], "lag_total": n % 50} for n in times]
+        found = suggest(written(folder, times, group_health=health), CLUSTER, 3_000 * INTERVAL, 600_000)
+        assert found is not None
+        return found[0]
+
+    right = bounds(tmp_path / "right", 0)
+    assert [(one.measure, one.group_id, one.rows) for one in right] == [("lag", "a", 300)]
+    assert bounds(tmp_path / "ahead", 400 * 86_400_000) == right
+
+
+def test_a_data_file_that_is_gone_is_said_in_one_sentence_whichever_it_is(tmp_path: Path) -> None:
+    month = Month(tmp_path, "a lost file")
+    live(month, 6, lambda: 30)
+    for file in (tmp_path / "lake" / "group_health").rglob("*.parquet"):
+        kept = file.read_bytes()
+        file.unlink()
+        with pytest.raises(LakeUnreadableError, match="a data file is gone: restore it, or "):
+            printed(month, None, "400d")
+        file.write_bytes(kept)

@@ -35,6 +35,20 @@ def test_the_first_rule_that_fits_names_the_expected_strategy() -> None:
     assert [loaded.expected_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
 
 
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ('groups = "/[/"\nstrategy = "range"', r"strategies\.0\.groups is wrong: .*regular expression /\[/"),
+        ('groups = "a"\nstrategy = ""', r"strategies\.0\.strategy is wrong"),
+    ],
+)
+def test_an_expected_strategy_that_is_wrong_is_one_sentence(tmp_path: Path, content: str, place: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(f"[[strategies]]\n{content}\n")
+    with pytest.raises(SetupError, match=rf"^The setting {place}") as error:
+        load_settings()
+    assert "\n" not in str(error.value)
+
+
 def test_a_group_belongs_to_the_team_of_the_first_entry_with_a_pattern_that_matches() -> None:
     owners = (
         Owner(team="payments", groups=("checkout", "/^pay/")),

@@ -6,18 +6,22 @@ import errno
 import io
 import json
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import uvicorn
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 from rich.console import Console
 
-from streaming.config import KafkaSettings, Settings
+from dashboards import PageLake, Site
+from streaming.config import AlertSettings, KafkaSettings, Settings
 from streaming.doctor import Line, examine
 from streaming.doctor.alerting import look_at_alerts
 from streaming.doctor.lake import look_at_lake
@@ -26,7 +30,12 @@ from streaming.doctor.run import CHECKS, Check
 from streaming.exceptions import SetupError
 from streaming.probe import check
 from streaming.process import JOB, only_one
+from streaming.serve.app import application
+from streaming.serve.metrics import Scrapes
+from streaming.serve.model import Model
+from streaming.tables import ALL_TABLES, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
+from tests.empty_lake import empty_lake
 from tests.ports import free_port
 
 
@@ -55,6 +64,66 @@ def test_a_lake_whose_rounds_have_ended_is_told_with_what_is_left(tmp_path: Path
     found = by_what(look_at_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))
     assert found["newest round"].state == "warn"
     assert "rounds are kept for another 70 h" in found["newest round"].text
+
+
+def newest_round(lake: Path, *rounds: dict[str, int | None], rules: Path | None = None) -> Line:
+    """What is said of the newest of some rounds: `ago` in seconds (below 0: ahead), `interval_ms`; numbered from 1."""
+    now = round(datetime.now(UTC).timestamp() * 1000)
+    rows = []
+    for number, given in enumerate(rounds, start=1):
+        ago = given["ago"]
+        time = None if ago is None else now - ago * 1000
+        row = {"cluster": CLUSTER, "round": number, "round_time": time, "event_date": now // 86_400_000}
+        row["interval_ms"] = given.get("interval_ms", 10_000)
+        rows.append([row.get(column.name) for column in table_named("rounds").columns])
+    empty_lake(lake, ALL_TABLES).append("rounds", rows, "made", 0)
+    settings = Settings(cluster=CLUSTER, lake=str(lake), alerts=AlertSettings(rules=rules))
+    return by_what(look_at_lake(settings))["newest round"]
+
+
+def test_a_round_that_a_wrong_clock_put_a_day_ahead_hides_no_job_that_has_stopped_since(tmp_path: Path) -> None:
+    line = newest_round(tmp_path, {"ago": -86_400}, {"ago": 7_210}, {"ago": 7_200})
+    assert line.state == "warn"
+    assert re.search(r" UTC, 7,2\d\d s ago: probe or job do not run", line.text)
+
+
+@pytest.mark.parametrize(("ahead_s", "state"), [(30, "warn"), (86_400, "wrong")])
+def test_a_newest_round_of_the_future_says_that_a_clock_is_wrong(tmp_path: Path, ahead_s: int, state: str) -> None:
+    line = newest_round(tmp_path, {"ago": 5}, {"ago": -ahead_s})
+    assert line.state == state
+    assert "s ahead of this machine's clock, so it does not say whether rounds still come" in line.text
+
+
+def test_clocks_that_are_a_second_apart_are_well(tmp_path: Path) -> None:
+    line = newest_round(tmp_path, {"ago": -1})
+    assert line.state == "ok"
+    assert re.search(r" UTC, \d+ s ago$", line.text)
+
+
+def test_a_newest_round_without_a_time_is_no_fresh_one(tmp_path: Path) -> None:
+    line = newest_round(tmp_path, {"ago": 5}, {"ago": None})
+    assert (line.state, line.text.partition(":")[0]) == ("wrong", "round 2 has no time that anybody can show")
+
+
+@pytest.mark.parametrize(("ago", "state"), [(860, "ok"), (910, "warn")])
+def test_rounds_that_come_every_five_minutes_may_be_three_intervals_old(tmp_path: Path, ago: int, state: str) -> None:
+    line = newest_round(tmp_path, {"ago": ago + 10, "interval_ms": 10_000}, {"ago": ago, "interval_ms": 300_000})
+    assert line.state == state
+
+
+@pytest.mark.parametrize(("ago", "state"), [(90, "ok"), (125, "warn")])
+def test_rounds_that_come_often_may_be_two_minutes_old(tmp_path: Path, ago: int, state: str) -> None:
+    assert newest_round(tmp_path, {"ago": ago, "interval_ms": 200}).state == state
+
+
+def test_how_old_a_round_may_be_is_what_the_rules_file_says(tmp_path: Path) -> None:
+    rules = tmp_path / "alerts.yaml"
+    rules.write_text("thresholds: {silent_intervals: 60}\nrules: []\n", encoding="utf-8")
+    assert newest_round(tmp_path / "lake", {"ago": 560}, rules=rules).state == "ok"
+
+
+def test_a_rules_file_that_is_wrong_takes_no_line_of_the_lake_away(tmp_path: Path) -> None:
+    assert newest_round(tmp_path / "lake", {"ago": 5}, rules=tmp_path / "none.yaml").state == "ok"
 
 
 def test_the_lake_of_a_newer_release_is_wrong(tmp_path: Path) -> None:
@@ -97,15 +166,90 @@ def test_a_lake_below_a_file_is_wrong(tmp_path: Path) -> None:
     assert "choose another folder" in line.text
 
 
-def test_a_port_that_another_program_has_is_wrong(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        settings = Settings.model_validate({"lake": str(tmp_path), "serve": {"listen": listen}})
-        line = by_what(look_at_machine(settings))[f"server's port {listen}"]
+def at_port(port: int, **serve: object) -> Line:
+    """What is said of the server's port."""
+    listen = f"127.0.0.1:{port}"
+    settings = Settings.model_validate({"serve": {"listen": listen, **serve}})
+    return by_what(look_at_machine(settings))[f"server's port {listen}"]
+
+
+def answers(sent: bytes) -> bytes:
+    """An HTTP answer with a body."""
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(sent), sent)
+
+
+@contextmanager
+def answering(sent: bytes) -> Iterator[int]:
+    """The port of a program that takes connections, reads what comes, and sends something."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            with suppress(OSError):  # (the end of the test)
+                while True:
+                    connection, _ = listening.accept()
+                    with connection:
+                        connection.recv(65_536)
+                        connection.sendall(sent)
+
+        threading.Thread(target=answer, daemon=True).start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_port_that_another_program_has_is_wrong() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        line = at_port(taken.getsockname()[1])
     assert line.state == "wrong"
     assert "change serve.listen" in line.text
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"",
+        b"HTTP/1.0 404 File not found\r\nContent-Type: text/html\r\n\r\n<h1>Error response</h1>",
+        b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+        answers(b'{"status": "UP"}'),
+        answers(b"<p>newest_round_age_seconds, silent_clusters, followed</p>"),
+        answers(b"[" * 4_000),
+    ],
+    ids=["SSH", "nothing", "404", "503", "another's health", "text", "brackets"],
+)
+def test_a_program_that_answers_otherwise_than_our_server_is_something_else(sent: bytes) -> None:
+    with answering(sent) as port:
+        line = at_port(port)
+    assert line.state == "wrong"
+    assert line.text == (
+        "something else listens there, for no Evenkeel server answers at its /health: change serve.listen, or free the "
+        "port."
+    )
+
+
+@pytest.mark.parametrize("given", [{}, {"hosts": ["evenkeel.example.org"]}, {"path": "/evenkeel", "token": "secret"}])
+@pytest.mark.parametrize("followed", [True, False])
+def test_our_own_server_is_known_whatever_it_says_of_its_lake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, object], *, followed: bool
+) -> None:
+    monkeypatch.setattr(PageLake, "followed", followed)
+    # (A proxy of this machine has nothing to say about its ports.)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    loaded = Settings.model_validate({"lake": str(tmp_path), "serve": given})
+    model = Model(loaded)
+    site = Site(model.lake, str(tmp_path), (), rules=None)
+    app = application(model, Scrapes(model, by_partition=False, most_series=1_000), loaded.serve, site)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        serving = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        serving.start()
+        line = at_port(listening.getsockname()[1], **given)
+        server.should_exit = True
+        serving.join(30)
+    assert (line.state, line.text) == ("ok", "an Evenkeel server answers there")
 
 
 def test_a_file_with_secrets_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
@@ -126,6 +270,28 @@ def test_an_alertmanager_is_asked_whether_it_is_there(tmp_path: Path) -> None:
     assert "could not be reached" in line.text
     wrong = Settings.model_validate({"alerts": {"routes": [{"targets": ["pager"]}]}})
     assert "names the target pager, which is not set" in by_what(look_at_alerts(wrong))["rules and targets"].text
+
+
+_RULE = 'view: gaps, when: true, severity: info, message: "x"'
+
+
+@pytest.mark.parametrize(
+    ("rules", "state", "text"),
+    [
+        ("[]", "warn", "there are none, so nothing is ever alerted: write one (docs/alerts.md)."),
+        (f"[{{name: none, {_RULE}}}]", "ok", "1 rule: none"),
+        (f"[{{name: a, {_RULE}}}, {{name: b, {_RULE}}}]", "ok", "2 rules: a, b"),
+    ],
+)
+def test_rules_are_counted_and_named(tmp_path: Path, rules: str, state: str, text: str) -> None:
+    file = tmp_path / "alerts.yaml"
+    file.write_text(f"rules: {rules}\n", encoding="utf-8")
+    (line,) = [
+        line
+        for line in look_at_alerts(Settings(alerts=AlertSettings(rules=file)))
+        if line.what == "rules" and not line.text.startswith("no rule reads")
+    ]
+    assert (line.state, line.text) == (state, text)
 
 
 def test_targets_are_judged_by_their_form_and_nothing_is_sent(tmp_path: Path) -> None:

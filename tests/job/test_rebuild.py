@@ -17,6 +17,7 @@ from streaming.job.rebuild import (
     RebuildingLake,
     Topics,
     begin,
+    gone_members,
     new_rows,
     plan_rebuild,
     read_plan,
@@ -156,6 +157,22 @@ def test_a_plan_that_is_there_and_cannot_be_opened_is_not_taken_for_none(tmp_pat
 def test_a_round_whose_time_no_calendar_has_does_not_stop_a_rebuild(lake: DeltaLake) -> None:
     lake.append("rounds", rows("rounds", a_round(3) | {"round_time": None}), "old", 0)
     assert (plan(lake).newest_round, plan(lake).newest_time) == (3, -1)
+
+
+@pytest.mark.parametrize(("newest_members", "gone"), [(0, ["left-long-ago"]), (None, [])])
+def test_only_a_decision_that_is_known_to_show_all_its_members_shows_who_has_left(
+    lake: DeltaLake, newest_members: int | None, gone: list[str]
+) -> None:
+    def decision(number: int, members: int | None) -> dict[str, Any]:
+        return {"cluster": "c", "group_id": "g", "incarnation": 0, "decision": number, "record_time": DAY_MS * number,
+                "event_date": number, "members": members}  # fmt: skip
+
+    member = {"cluster": "c", "group_id": "g", "member_id": "left-long-ago", "decision": 1, "ended": False}
+    lake.append("members", named_to_arrow(table_named("members"), [member]), "job", 0)
+    churn = [decision(1, 1), decision(2, 0), decision(3, newest_members)]
+    lake.append("rebalance_churn", named_to_arrow(table_named("rebalance_churn"), churn), "job", 0)
+
+    assert gone_members(lake.root, "c")["member_id"].to_pylist() == gone
 
 
 def test_a_rebuild_is_done_when_a_batch_follows_one_with_a_round_that_was_opened_after_it_began(

@@ -247,9 +247,12 @@ def _recorded() -> Executions:
     )
     process, pipe = _forked(lambda say: say(pickle.dumps(record(_files(), _CHECKOUT, [*_PYTEST, *_TESTS]))))
     said = _read(pipe)
-    os.waitpid(process, 0)
+    _, status = os.waitpid(process, 0)
     if not said.startswith(b"\x80"):
-        raise RuntimeError(said.decode("utf-8", "replace"))
+        # (Without a word: something killed it, the kernel for its memory or a test for its end.)
+        why = said.decode("utf-8", "replace") or f"it ended with {os.waitstatus_to_exitcode(status)}"
+        message = f"The run that records which test executes which line failed: {why}"
+        raise RuntimeError(message)
     recorded: Executions = pickle.loads(said)
     return recorded
 

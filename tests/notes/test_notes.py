@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from io import StringIO
 from pathlib import Path
@@ -102,10 +103,39 @@ def test_a_mark_has_its_time_and_its_group(lake: str) -> None:
             mark(lake, "c", text, None, at)
 
 
+@pytest.mark.parametrize("at", ["0001-01-01T00:00+14:00", "1969-12-31T23:59Z", "9999-12-31T23:59-14:00"])
+def test_a_moment_that_no_table_can_hold_is_one_sentence(lake: str, at: str) -> None:
+    said = f"--at {at} lies outside of the years 1970 to 9999: write it like"
+    with pytest.raises(SetupError, match=re.escape(said)):
+        mark(lake, "c", "deploy", None, at)
+    assert NoteBook(lake, "c").marks() == ()
+
+
+@pytest.mark.parametrize(("at", "ms"), [("1970-01-01T00:00Z", 0), ("9999-12-31T23:59:59Z", 253_402_300_799_000)])
+def test_the_first_and_the_last_moment_can_be_marked(lake: str, at: str, ms: int) -> None:
+    mark(lake, "c", "deploy", None, at)
+    assert [one.time for one in NoteBook(lake, "c").marks()] == [ms]
+
+
 def test_a_folder_that_is_no_lake_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="There is no lake in"):
-        mark(str(tmp_path / "typo"), "c", "deploy")
+    typo = str(tmp_path / "typo")
+    for attempt in (
+        lambda: mark(typo, "c", "deploy"),
+        lambda: mute(typo, "c", "pay-1", "2h", "a deploy", KNOWN),
+        lambda: unmute(typo, "c", "pay-1"),
+        lambda: print_mutes(typo, "c", Console(file=StringIO())),
+        lambda: print_mutes(typo, "c", Console(file=StringIO()), as_json=True),
+    ):
+        with pytest.raises(SetupError, match="There is no lake in"):
+            attempt()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_in_which_nobody_has_muted_anything_lists_no_mutes(tmp_path: Path) -> None:
+    empty_lake(tmp_path, [table_named("rounds")])
+    out = StringIO()
+    print_mutes(str(tmp_path), "c", Console(file=out))
+    assert out.getvalue() == "No mute holds on c.\n"
 
 
 def test_many_write_at_once_and_none_is_lost(lake: str) -> None:

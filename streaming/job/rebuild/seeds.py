@@ -30,8 +30,8 @@ def incarnations_of(lake: str, cluster: str) -> Incarnations:
 # if that decision's rows are complete. (A static member that comes back has a newer row than the decision.)
 _GONE = """
     WITH newest AS (
-        SELECT group_id, arg_max(members, decision) AS members, max(decision) AS decision,
-               arg_max(record_time, decision) AS record_time, arg_max(event_date, decision) AS event_date
+        SELECT group_id, arg_max_null(members, decision) AS members, max(decision) AS decision,
+               arg_max_null(record_time, decision) AS record_time, arg_max(event_date, decision) AS event_date
         FROM churn GROUP BY group_id
     ), shown AS (
         SELECT n.group_id, count(m.member_id) AS members FROM newest AS n LEFT JOIN members AS m
