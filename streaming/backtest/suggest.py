@@ -116,7 +116,7 @@ def _past(reader: LakeReader, sql: str, cluster: str, first: int, group: str | N
 
 def rounded_up(value: float) -> float:
     """A bound that people can read: two digits, never below the value, at least a tenth."""
-    if value <= 0:
+    if value <= 0.1:
         return 0.1
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return round(math.ceil(value / unit - 1e-9) * unit, 6)

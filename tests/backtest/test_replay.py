@@ -104,8 +104,11 @@ def test_bounds_are_proposed_with_what_they_cost(recorded: tuple[Month, list[tup
     assert "own_lag" in said
 
 
-@pytest.mark.parametrize(("value", "bound"), [(0.0, 0.1), (0.5, 0.5), (1.01, 1.1), (99.1, 100.0), (12_345.0, 13_000.0)])
-def test_a_bound_has_two_digits_and_is_never_below(value: float, bound: float) -> None:
+@pytest.mark.parametrize(
+    ("value", "bound"),
+    [(0.0, 0.1), (2.2e-16, 0.1), (0.1, 0.1), (0.5, 0.5), (1.01, 1.1), (99.1, 100.0), (12_345.0, 13_000.0)],
+)
+def test_a_bound_has_two_digits_and_is_never_below_the_value_or_a_tenth(value: float, bound: float) -> None:
     assert rounded_up(value) == bound
 
 
