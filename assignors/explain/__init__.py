@@ -13,6 +13,7 @@ from assignors.assignment import PartitionId
 from assignors.explain.explanation import Explanation, explain_line, verify
 from assignors.explain.ledger import Facts, Ledger, WrongStepError
 from assignors.explain.nearest import Candidate, candidates
+from assignors.explain.rocketmq import spellings
 from assignors.explain.steps import Step
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "WrongStepError",
     "candidates",
     "explain_line",
+    "spellings",
     "verify",
 ]

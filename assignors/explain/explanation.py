@@ -6,8 +6,8 @@ before anybody sees them (`ledger.py`). An explanation that does not add up says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assignors.assignment import Assignment, PartitionId, counts
@@ -16,9 +16,10 @@ from assignors.exceptions import AssignorError
 from assignors.explain import from_brokers, from_clients
 from assignors.explain.from_clients import CannotExplainError
 from assignors.explain.ledger import Facts, Ledger, WrongStepError
-from assignors.explain.rocketmq import explain_rocketmq
+from assignors.explain.rocketmq import Fails, explain_rocketmq, partition_of, spellings, with_configured
 from assignors.explain.rules import rule_of_client, rule_of_server
 from assignors.explain.steps import Result, Step
+from assignors.explain.words import name, partition_names
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
 from assignors.jsonl.assign import read_client_group, read_library, read_racks
@@ -42,6 +43,9 @@ class Explanation:
         steps: The steps in order; without any but the result where they cannot be told.
         assignment: The result, by topic name; None where it cannot be computed.
         reason: Why there is no assignment, or why there are no steps; None where there are both.
+        partitions: Numbers of the partitions that the strategy was given, by topic as the steps name it.
+        places: Topics as the steps name them, by each name that a person may type; without an entry they are the same.
+            (RocketMQ numbers queues by topic and broker: "orders" stands for "orders on broker-a" and all others.)
     """
 
     strategy: str
@@ -50,30 +54,47 @@ class Explanation:
     steps: tuple[Step, ...]
     assignment: Assignment | None
     reason: str | None = None
+    partitions: Mapping[str, Collection[int]] = field(default_factory=dict)
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def sentences(self, partition: PartitionId | None = None) -> list[str]:
         """The words, in order.
 
         Args:
-            partition: Only what concerns this partition: the rule, then the steps that name it.
+            partition: Only what concerns this partition: the rule, then the steps that name it; of RocketMQ's queues
+                one after the other, if several are meant.
         """
-        if partition is None:
-            told = [step.text() for step in self.steps]
-        else:
-            told = [step.text(partition) for step in self.steps if partition in set(step.about())]
-            told.append(self._owner(partition))
+        told = [step.text() for step in self.steps] if partition is None else self._told_of(partition)
         return [self.rule, *([self._untold()] if self.reason is not None else []), *told]
 
     def json(self, partition: PartitionId | None = None) -> dict[str, Any]:
         """The explanation for a pipe: `sentences`, and the steps with their facts."""
-        listed = self.steps if partition is None else [step for step in self.steps if partition in set(step.about())]
+        listed: list[tuple[Step, PartitionId | None]] = [(step, None) for step in self.steps]
+        if partition is not None:
+            listed = [(step, one) for one in self.meant(partition) for step in self._about(one)]
         return {
             "strategy": self.strategy,
             "by": self.by,
             "reason": self.reason,
             "sentences": self.sentences(partition),
-            "steps": [{"kind": step.kind, "text": step.text(partition), **step.facts()} for step in listed],
+            "steps": [{"kind": step.kind, "text": step.text(one), **step.facts()} for step, one in listed],
         }
+
+    def meant(self, partition: PartitionId) -> tuple[PartitionId, ...]:
+        """The partitions that a person means by a topic and a number, as the steps name them; empty if there are none.
+
+        For RocketMQ these are the queues of this number on every broker, or, with "orders on broker-a" or
+        "orders@broker-a" as the topic, that one. A partition beyond its topic counts where a step names it: a member
+        may claim one, and a leader may give it.
+        """
+        topic, number = partition
+        named = [(place, number) for place in self.places.get(topic, (topic,))]
+        return tuple(one for one in named if number in self.partitions.get(one[0], ()) or self._names(one))
+
+    def listed(self) -> str:
+        """The partitions that the strategy was given, in words: orders 0-4; payments 0-1."""
+        given = [(topic, number) for topic, numbers in self.partitions.items() for number in numbers]
+        return partition_names(given) or "no partitions"
 
     def step_of(self, partition: PartitionId) -> int | None:
         """Index of the last step that decided who gets a partition; None where none names it."""
@@ -85,12 +106,30 @@ class Explanation:
             return f"It cannot be computed: {self.reason}."
         return f"The steps are not told: {self.reason}."
 
+    def _told_of(self, partition: PartitionId) -> list[str]:
+        told = []
+        for one in self.meant(partition):
+            told += [step.text(one) for step in self._about(one)]
+            told.append(self._owner(one))
+        return told or [f"There is no partition {name(partition[0])} {partition[1]} in what the strategy was given."]
+
+    def _about(self, partition: PartitionId) -> list[Step]:
+        return [step for step in self.steps if partition in set(step.about())]
+
+    def _owners(self, partition: PartitionId) -> list[str]:
+        topic, number = partition
+        return [member for member, topics in (self.assignment or {}).items() if number in topics.get(topic, ())]
+
+    def _names(self, partition: PartitionId) -> bool:
+        return bool(self._owners(partition)) or self.step_of(partition) is not None
+
     def _owner(self, partition: PartitionId) -> str:
-        owners = [
-            member for member, topics in (self.assignment or {}).items() if partition[1] in topics.get(partition[0], ())
-        ]
+        owners = self._owners(partition)
+        failing = next((step for step in self.steps if isinstance(step, Fails)), None)
         if self.assignment is None:
             return f"Who should own {partition[0]} {partition[1]} is not known."
+        if not owners and failing is not None:
+            return f"Who owns {partition[0]} {partition[1]} in the end is not known. {failing.text()}"
         if not owners:
             return f"In the end nobody owns {partition[0]} {partition[1]}."
         return f"In the end {', '.join(owners)} should own {partition[0]} {partition[1]}."
@@ -121,20 +160,23 @@ def _of_client(strategy: str, question: Mapping[str, Any], custom: Mapping[str, 
     own = custom.get(strategy)
     if own is not None:
         return _of_custom(own, group, racks)
+    blank = Explanation(
+        strategy, str(library), f"{strategy}.", (), None, partitions=_ranges(group.partitions_per_topic)
+    )
     try:
-        by = str(strategy_named(strategy).era(library))
+        blank = replace(blank, by=str(strategy_named(strategy).era(library)))
     except AssignorError as error:
-        return Explanation(strategy, str(library), f"{strategy}.", (), None, _reason(error))
+        return replace(blank, reason=_reason(error))
     in_racks = racks is not None and any(member.rack for member in group.members)
-    rule = rule_of_client(strategy, library, in_racks=in_racks)
+    blank = replace(blank, rule=rule_of_client(strategy, library, in_racks=in_racks))
     with tracing() as notes:
         try:
             assignment = assign(strategy, group, library, racks)
         except AssignorError as error:
-            return Explanation(strategy, by, rule, (), None, _reason(error))
+            return replace(blank, reason=_reason(error))
     facts = from_clients.facts_of(group, racks)
     translate = from_clients.sticky_steps if strategy in _STICKY else from_clients.dealt_steps
-    return _checked(Explanation(strategy, by, rule, (), assignment), facts, lambda: translate(notes, facts))
+    return _checked(replace(blank, assignment=assignment), facts, lambda: translate(notes, facts))
 
 
 def _of_custom(strategy: Strategy, group: Group, racks: PartitionRacks | None) -> Explanation:
@@ -142,7 +184,7 @@ def _of_custom(strategy: Strategy, group: Group, racks: PartitionRacks | None) -
         f"{strategy.name} is a strategy of your own. Evenkeel asks its code for the assignment; what it thinks on the "
         "way, it does not say."
     )
-    blank = Explanation(strategy.name, "your own code", rule, (), None)
+    blank = Explanation(strategy.name, "your own code", rule, (), None, partitions=_ranges(group.partitions_per_topic))
     try:
         assignment = assign(strategy, group, None, racks)
     except AssignorError as error:
@@ -157,7 +199,8 @@ def _of_server(strategy: str, question: Mapping[str, Any]) -> Explanation:
     release = None if given is None else parse_library(given).release
     group = server.read_group(question)
     by = "Kafka's newest broker" if given is None else f"a broker of {given} or a later release that does the same"
-    blank = Explanation(strategy, by, "", (), None)
+    partitions = _ranges({topic_name: topic.partitions for topic_name, topic in group.topics.items()})
+    blank = Explanation(strategy, by, "", (), None, partitions=partitions)
     with tracing() as notes:
         try:
             assignment = assign_on_server(strategy, group, given)
@@ -170,13 +213,23 @@ def _of_server(strategy: str, question: Mapping[str, Any]) -> Explanation:
 
 def _of_rocketmq(question: dict[str, Any]) -> Explanation:
     strategy = rocketmq.read_strategy(a_text(required(question, "strategy"), "strategy"), question.get("options"))
-    told = explain_rocketmq(
-        strategy,
-        rocketmq.read_queues(required(question, "queues"), "queues"),
-        rocketmq.read_clients(question),
-        presort=rocketmq.read_presort(question),
-    )
-    return Explanation(rocketmq.PREFIX + strategy.name, "every client for itself", *told)
+    queues = rocketmq.read_queues(required(question, "queues"), "queues")
+    clients, presort = rocketmq.read_clients(question), rocketmq.read_presort(question)
+    told = explain_rocketmq(strategy, queues, clients, presort=presort)
+    partitions: dict[str, set[int]] = {}
+    places: dict[str, dict[str, None]] = {}
+    for queue in with_configured(strategy, queues):
+        place, number = partition_of(queue)
+        partitions.setdefault(place, set()).add(number)
+        for spelling in spellings(queue.topic, queue.broker):
+            places.setdefault(spelling, {})[place] = None
+    by_spelling = {spelling: tuple(of) for spelling, of in places.items()}
+    by = "every client for itself"
+    return Explanation(rocketmq.PREFIX + strategy.name, by, *told, partitions=partitions, places=by_spelling)
+
+
+def _ranges(counts_by_topic: Mapping[str, int]) -> dict[str, range]:
+    return {topic: range(count) for topic, count in counts_by_topic.items()}
 
 
 def _checked(blank: Explanation, facts: Facts, translate: Any) -> Explanation:

@@ -245,6 +245,19 @@ def partition_of(queue: MessageQueue) -> PartitionId:
     return f"{queue.topic} on {queue.broker}", queue.queue
 
 
+def spellings(topic: str, broker: str | None) -> tuple[str, ...]:
+    """Names by which a person may mean a queue's topic: alone, as the steps name it, and as tables and page do."""
+    return (topic,) if broker is None else (topic, f"{topic} on {broker}", f"{topic}@{broker}")
+
+
+def with_configured(strategy: AllocateStrategy, queues: Sequence[MessageQueue]) -> tuple[MessageQueue, ...]:
+    """The queues that a strategy can give: those it is asked about, and those of the list in a client's code."""
+    while isinstance(strategy, MachineRoomNearby):
+        strategy = strategy.delegate
+    listed = strategy.message_queue_list or () if isinstance(strategy, ByConfig) else ()
+    return (*queues, *listed)
+
+
 def rule_of(strategy: AllocateStrategy) -> str:
     """What a strategy does, in words."""
     if isinstance(strategy, MachineRoomNearby):

@@ -135,7 +135,7 @@ def run_course(
                 return "\n".join(filter(None, [page, _look(programs, notices)]))
 
             heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
-            watch(lake, console, stop, newest, programs.note, heartbeat)
+            watch(lake, settings.cluster, console, stop, newest, programs.note, heartbeat)
             console.print("stopping: the job ends between two batches …")
             return 0
         is_quiet = _play(console, stop, programs, notices, folders.journal, seconds)

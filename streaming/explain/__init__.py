@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from streaming.explain.in_words import VerdictInWords, verdict_in_words
-from streaming.explain.partition import PartitionError, read_partition
+from streaming.explain.in_words import VerdictInWords, verdict_in_words, verdicts_in_words
+from streaming.explain.partition import NoSuchPartitionError, PartitionError, read_partition
 from streaming.explain.run import print_explanation
 
-__all__ = ["PartitionError", "VerdictInWords", "print_explanation", "read_partition", "verdict_in_words"]
+__all__ = [
+    "NoSuchPartitionError",
+    "PartitionError",
+    "VerdictInWords",
+    "print_explanation",
+    "read_partition",
+    "verdict_in_words",
+    "verdicts_in_words",
+]

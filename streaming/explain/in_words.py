@@ -14,7 +14,9 @@ from typing import Any
 from assignors import Assignment, AssignorError, Strategy, TooMuchWork, at_most, known_strategies
 from assignors.explain import Candidate, Explanation, PartitionId, candidates, explain_line
 from assignors.jsonl import BadLine
+from streaming.explain.partition import NoSuchPartitionError, is_meant, is_on
 from streaming.groups import unpack_inputs
+from streaming.terminal import printable, visible
 
 # Units of work (`assignors.work`) for one explanation and for one search of the nearest candidate: one to three seconds
 # at the very most, for somebody who waits. The largest ordinary groups (1,000 members, 10,000 partitions) need a tenth.
@@ -22,6 +24,9 @@ _MOST_WORK = 10_000_000
 
 # An answer lists this many drifted partitions one by one: a screen. `drift.drifted_partitions` has all of them.
 _MOST_DRIFTED = 20
+
+# A sentence names so many topics, as those of the steps do: more are read by nobody.
+_MOST_TOPICS = 8
 
 _KNOWN_PREFIXES = ("server-", "rocketmq:")
 
@@ -50,6 +55,7 @@ class VerdictInWords:
         """The line of `evenkeel assign` with the explanation beside it, so that a pipe gives the assignment again."""
         document = {
             **{name: row[name] for name in ("cluster", "group_id", "decision", "generation", "verdict", "reason")},
+            "topic": row.get("topic"),
             "sentences": self.sentences,
             "drift": self.drift,
             "nearest": None
@@ -63,6 +69,54 @@ class VerdictInWords:
             "steps": () if self.explanation is None else self.explanation.json(partition)["steps"],
         }
         return {**(self.line or {}), "explanation": document}
+
+
+def verdicts_in_words(
+    rows: Sequence[Mapping[str, Any]],
+    partition: PartitionId | None = None,
+    custom: Mapping[str, Strategy] | None = None,
+) -> list[tuple[Mapping[str, Any], VerdictInWords]]:
+    """Put the verdicts on a group's newest decision into words: one, or one a topic (RocketMQ), in their order.
+
+    Args:
+        rows: Verdicts on one group, the newest decision first, as `verdict_in_words` takes them, with cluster,
+            group_id, decision and topic; at least one.
+        partition: Only this partition, as people type it (`partition.py`), and only the verdict on its topic.
+        custom: Users' own strategies by name.
+
+    Raises:
+        NoSuchPartitionError: None of these verdicts has the partition. (Where a verdict's inputs are not known it may
+            have it, and is told.)
+    """
+    # A topic that the group has left has an older verdict.
+    newest = [row for row in rows if row["decision"] == rows[0]["decision"]]
+    if partition is None:
+        return [(row, verdict_in_words(row, None, custom)) for row in newest]
+    told = [(row, verdict_in_words(row, partition, custom)) for row in newest if is_on(row.get("topic"), partition)]
+    having = [(row, words) for row, words in told if _may_have(row, words.explanation, partition)]
+    if not having:
+        raise NoSuchPartitionError(_lacks(partition, newest, told))
+    return having
+
+
+def _may_have(row: Mapping[str, Any], explanation: Explanation | None, partition: PartitionId) -> bool:
+    if explanation is None or explanation.meant(partition):
+        return True
+    return any(is_meant(one, partition) for one in row["drifted_partitions"] or ())
+
+
+def _lacks(
+    partition: PartitionId,
+    rows: Sequence[Mapping[str, Any]],
+    told: Sequence[tuple[Mapping[str, Any], VerdictInWords]],
+) -> str:
+    lacks = f"This verdict has no partition {visible(partition[0])} {partition[1]}"
+    for _, words in told:
+        if words.explanation is not None:
+            return f"{lacks}: it has {printable(words.explanation.listed())}."
+    topics = ", ".join(visible(row["topic"]) for row in rows[:_MOST_TOPICS])
+    left = len(rows) - _MOST_TOPICS
+    return f"{lacks}: its topics are {topics}{f' and {left:,} more' if left > 0 else ''}."
 
 
 def verdict_in_words(
@@ -130,7 +184,7 @@ def _no_inputs(row: Mapping[str, Any]) -> str:
 def _drifted(row: Mapping[str, Any], partition: PartitionId | None) -> list[str]:
     listed: Sequence[Mapping[str, Any]] = row["drifted_partitions"] or ()
     if partition is not None:
-        listed = [one for one in listed if (one["topic"], one["partition"]) == partition]
+        listed = [one for one in listed if is_meant(one, partition)]
     said = []
     for one in listed[:_MOST_DRIFTED]:
         broker = one.get("broker")

@@ -1,9 +1,16 @@
-"""A partition as people type it: TOPIC/NUMBER."""
+"""A partition as people type it: TOPIC/NUMBER.
+
+For RocketMQ, which numbers queues by topic and broker, it means the queues of this number on every broker; "orders on
+broker-a" or "orders@broker-a" in place of the topic means that one alone.
+"""
 
 from __future__ import annotations
 
-from assignors.explain import PartitionId
-from streaming.exceptions import EvenkeelError
+from collections.abc import Mapping
+from typing import Any
+
+from assignors.explain import PartitionId, spellings
+from streaming.exceptions import EvenkeelError, SetupError
 from streaming.terminal import visible
 
 # Partition numbers are signed 32-bit integers.
@@ -12,6 +19,10 @@ _DIGITS = 10
 
 class PartitionError(EvenkeelError):
     """A text is no partition."""
+
+
+class NoSuchPartitionError(SetupError):
+    """A verdict does not have the partition that was asked for."""
 
 
 def read_partition(text: str) -> PartitionId:
@@ -25,3 +36,20 @@ def read_partition(text: str) -> PartitionId:
         message = f"A partition is written TOPIC/NUMBER, for example orders/3, and not {visible(text[:100])}."
         raise PartitionError(message)
     return topic, int(number)
+
+
+def is_on(topic: str | None, partition: PartitionId) -> bool:
+    """Whether a verdict on a topic can say something of a partition.
+
+    Args:
+        topic: The verdict's topic; None where it is on all topics of the group.
+        partition: As `read_partition` gives it.
+    """
+    # (A topic of RocketMQ has neither a space nor an "@" in its name.)
+    typed = partition[0]
+    return topic is None or typed == topic or typed.startswith((f"{topic} on ", f"{topic}@"))
+
+
+def is_meant(row: Mapping[str, Any], partition: PartitionId) -> bool:
+    """Whether a partition of `drift.drifted_partitions` (topic, broker, partition) is the one that was typed."""
+    return row["partition"] == partition[1] and partition[0] in spellings(row["topic"], row.get("broker"))

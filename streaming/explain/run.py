@@ -12,7 +12,7 @@ from rich.console import Console
 from assignors import Strategy
 from assignors.explain import PartitionId
 from streaming.exceptions import SetupError
-from streaming.explain.in_words import VerdictInWords, verdict_in_words
+from streaming.explain.in_words import VerdictInWords, verdicts_in_words
 from streaming.tables import LakeReader
 from streaming.terminal import printable, visible
 
@@ -33,8 +33,9 @@ ORDER BY cluster, decision DESC,
   CASE WHEN substring(topic, 1, 7) = '%RETRY%' THEN 1 ELSE 0 END, topic
 """
 
+# (`max_by` would pass over decisions whose generation is NULL, and tell that of an older one.)
 _NEWEST = """
-SELECT max_by(generation, decision) AS generation, max(decision) AS decision FROM rebalance_churn
+SELECT arg_max_null(generation, decision) AS generation, max(decision) AS decision FROM rebalance_churn
 WHERE group_id = $group AND cluster = $cluster
 """
 
@@ -59,14 +60,14 @@ def print_explanation(
         console: Where to print.
         group: The group's id.
         generation: Its generation or epoch; None for the newest with a verdict.
-        partition: Only this partition.
+        partition: Only this partition, as people type it (`partition.py`).
         cluster: The cluster, by its name in the tables; None if only one has such a group.
         custom: Users' own strategies by name.
         as_json: Print one line of JSON, or one a topic where a group decides topic by topic: the verdict's inputs as a
             line of `evenkeel assign`, with `explanation`.
 
     Raises:
-        SetupError: There is no such verdict, or several clusters have such a group.
+        SetupError: There is no such verdict, several clusters have such a group, or the verdict has no such partition.
         LakeUnreadableError: A table cannot be read.
     """
     reader = LakeReader(lake)
@@ -79,12 +80,7 @@ def print_explanation(
         listed = ", ".join(map(visible, clusters))
         message = f"Several clusters have a group {visible(group)}: name one with --cluster ({listed})."
         raise SetupError(message)
-    # A topic that the group has left has an older verdict.
-    found = [row for row in found if row["decision"] == found[0]["decision"]]
-    if partition is not None:
-        found = [row for row in found if row["topic"] in {None, partition[0]}] or found[:1]
-    for row in found:
-        told = verdict_in_words(row, partition, custom)
+    for row, told in verdicts_in_words(found, partition, custom):
         if as_json:
             console.out(json.dumps(told.json(row, partition), default=_iso), highlight=False)
         else:
@@ -101,9 +97,11 @@ def print_explanation(
 
 def _print(console: Console, row: Mapping[str, Any], told: VerdictInWords) -> None:
     topic = "" if row["topic"] is None else f"topic {visible(row['topic'])}, "
+    # (A record may carry any number as its time; what is no time is NULL in the tables.)
+    time = "an unknown time" if row["record_time"] is None else f"{row['record_time']:%Y-%m-%d %H:%M:%S} UTC"
     console.print(
         f"{visible(row['group_id'])} ({visible(row['cluster'])}), {topic}{_generation(row['generation'])}decision "
-        f"{row['decision']} of {row['record_time']:%Y-%m-%d %H:%M:%S} UTC",
+        f"{row['decision']} of {time}",
         style="bold",
         highlight=False,
         markup=False,
@@ -125,7 +123,10 @@ def _missing(reader: LakeReader, asked: Mapping[str, Any], lake: str, generation
     group = visible(asked["group"])
     if not reader.rows(_KNOWN, asked)[0]["n"]:
         where = "" if asked["cluster"] is None else f" of the cluster {visible(asked['cluster'])}"
-        return f"The lake {lake} has no group {group}{where}: check the name with `evenkeel tables`, or name --lake."
+        return (
+            f"The lake {lake} has no group {group}{where}: look the name up on the page (`evenkeel serve`), or name "
+            "another lake with --lake."
+        )
     if generation is None:
         return f"There is no verdict on {group} yet: a round must close after its decision. Ask again in a minute."
     return f"There is no verdict on generation {generation} of {group}: it is older than the tables, or never was."

@@ -35,7 +35,8 @@ _HEALTH = (
 )  # fmt: skip
 _GROUPS = f"""
 SELECT {", ".join(_HEALTH)}
-FROM group_health_current ORDER BY (verdict <> 'drifted'), (lag_status IN ('ok', 'no_commit')), group_id LIMIT $most
+FROM group_health_current WHERE cluster = $cluster
+ORDER BY (verdict <> 'drifted'), (lag_status IN ('ok', 'no_commit')), group_id LIMIT $most
 """  # noqa: S608
 _DECIDED = (
     "record_time", "group_id", "kind", "generation", "joined", "left", "partitions_moved", "partitions_moved_optimal",
@@ -44,7 +45,7 @@ _DECIDED = (
 _CHURN = """
 SELECT record_time, group_id, kind, generation, len(joined) AS joined, len("left") AS gone, partitions_moved,
        partitions_moved_optimal, unassigned_partition_seconds_max AS cost
-FROM rebalance_churn_current ORDER BY record_time DESC LIMIT $most
+FROM rebalance_churn_current WHERE cluster = $cluster ORDER BY record_time DESC LIMIT $most
 """
 _ALL_GROUPS = """
 WITH churn AS (
@@ -64,10 +65,11 @@ FROM (
 LEFT JOIN churn USING (cluster, group_id) LEFT JOIN verdicts USING (cluster, group_id)
 WHERE age = 1 ORDER BY h.group_id
 """
+# (Each cluster numbers its rounds by itself: the highest number of a lake says nothing of the others.)
 _NEWEST = """
 SELECT max(round) AS round, arg_max(round_time, round) AS newest, arg_max(interval_ms, round) AS interval_ms,
-       (SELECT count(*) FROM group_health_current) AS groups
-FROM rounds_current
+       (SELECT count(*) FROM group_health_current WHERE cluster = $cluster) AS groups
+FROM rounds_current WHERE cluster = $cluster
 """
 
 # Decisions older than this are not on the live view; the page and SQL have them.
@@ -115,15 +117,17 @@ class Quiet:
 
 def render(
     reader: TableCache | LakeReader,
+    cluster: str,
     height: int,
     notice: str = "",
     thresholds: Thresholds | None = None,
     quiet: Quiet | None = None,
 ) -> RenderableType:
-    """Draw the present contents of the tables.
+    """Draw what the tables say now of one cluster.
 
     Args:
-        reader: The lake, or what `live_rows` has of it.
+        reader: The lake, or what `live_rows` has of it; other clusters may share it.
+        cluster: The cluster, by its name in the tables.
         height: Lines at the most.
         notice: The caller's lines, shown below the head.
         thresholds: Limits of the alert rules, used for colours; None for the defaults.
@@ -132,11 +136,12 @@ def render(
     bounds = thresholds or Thresholds()
     rebalances = 6
     fixed = 2 + 4 + rebalances + 5 + (notice.count("\n") + 1 if notice else 0)
-    newest = reader.rows(_NEWEST)[0]
+    of_cluster = {"cluster": cluster}
+    newest = reader.rows(_NEWEST, of_cluster)[0]
     if newest["round"] is None:
         waiting = "waiting for the first round: the probe and Spark need about half a minute …"
         return lines(f"{waiting}\n{notice}")
-    groups = reader.rows(_GROUPS, {"most": max(5, height - fixed)})
+    groups = reader.rows(_GROUPS, {**of_cluster, "most": max(5, height - fixed)})
     total = newest["groups"]
     at = newest["newest"]
     ago = "of unknown age" if at is None else f"{age(datetime.now(UTC) - at)} ago"
@@ -148,7 +153,8 @@ def render(
         head.append(f" ({len(groups)} shown)", style="dim")
     if notice:
         head.append("\n").append(lines(notice, style="yellow not bold"))
-    return Group(head, _groups_table(groups, bounds.imbalance), _churn_table(reader.rows(_CHURN, {"most": rebalances})))
+    decisions = reader.rows(_CHURN, {**of_cluster, "most": rebalances})
+    return Group(head, _groups_table(groups, bounds.imbalance), _churn_table(decisions))
 
 
 def _groups_table(groups: list[dict[str, Any]], bound: float) -> Table:

@@ -102,7 +102,7 @@ def up(settings: Settings, console: Console) -> None:
                 return "\n".join([f"page at {page}", *notices, *([f"probe: {waits}"] if waits else ())])
 
             heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
-            watch(settings.lake, console, stop, look, programs.note, heartbeat, thresholds)
+            watch(settings.lake, settings.cluster, console, stop, look, programs.note, heartbeat, thresholds)
             console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
         if console.is_terminal:
             for notice in notices:
@@ -140,6 +140,7 @@ def _print(line: str) -> None:
 
 def watch(
     lake: str,
+    cluster: str,
     console: Console,
     stop: threading.Event,
     look: Callable[[], str],
@@ -150,7 +151,8 @@ def watch(
     """Show the tables until asked to stop; without a terminal only wait. A table that cannot be drawn ends nothing.
 
     Args:
-        lake: The lake.
+        lake: The lake, which other clusters may share.
+        cluster: The cluster that is shown, by its name in the tables.
         console: Where to draw.
         stop: Ends the view.
         look: Called at every refresh; its result is shown as a notice.
@@ -162,7 +164,7 @@ def watch(
         while not stop.wait(_REFRESH_S):
             look()
         return
-    view = _View(lake, heartbeat, thresholds)
+    view = _View(lake, cluster, heartbeat, thresholds)
     noted: set[type[Exception]] = set()
     with Live(console=console, auto_refresh=False, screen=True) as live:
         while not stop.is_set():
@@ -187,7 +189,8 @@ def _undrawn(error: Exception) -> str:
 class _View:
     """The live view. The least important part here: on an error it shows one sentence and tries again."""
 
-    def __init__(self, lake: str, heartbeat: timedelta, thresholds: Thresholds | None = None) -> None:
+    def __init__(self, lake: str, cluster: str, heartbeat: timedelta, thresholds: Thresholds | None = None) -> None:
+        self._cluster = cluster
         self._rows = live_rows(lake, heartbeat)
         self._thresholds = thresholds
         self._quiet = Quiet()
@@ -201,7 +204,7 @@ class _View:
             if time.monotonic() > self._tidy_at:
                 self._rows.tidy()
                 self._tidy_at = time.monotonic() + _TIDY_EVERY_S
-            return render(self._rows, height, notice, self._thresholds, self._quiet)
+            return render(self._rows, self._cluster, height, notice, self._thresholds, self._quiet)
         except _PASSING as error:
             why = cause_of(error)
             return lines(f"the tables cannot be read now: {why}\n{notice}")

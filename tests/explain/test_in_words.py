@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +14,18 @@ from rich.console import Console
 from assignors import Group, Library, Subscription, assign
 from assignors.jsonl import assign_line
 from streaming.exceptions import SetupError
-from streaming.explain import PartitionError, print_explanation, read_partition, verdict_in_words
-from streaming.groups.verdicts import ClientInputs, pack_inputs
+from streaming.explain import (
+    NoSuchPartitionError,
+    PartitionError,
+    print_explanation,
+    read_partition,
+    verdict_in_words,
+    verdicts_in_words,
+)
+from streaming.groups.verdicts import ClientInputs, pack_inputs, pack_line
+from streaming.tables import DeltaLake, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
+from tests.empty_lake import empty_lake
 
 MEMBERS = (Subscription("a", ("orders",)), Subscription("b", ("orders",)))
 GROUP = Group(MEMBERS, {"orders": 5})
@@ -38,9 +48,10 @@ def row(
     verdict: str, inputs: ClientInputs | None, drifted: Sequence[Mapping[str, Any]] = (), reason: str | None = None
 ) -> dict[str, Any]:
     return {
-        "cluster": "c", "group_id": "g", "decision": 7, "generation": 3, "verdict": verdict, "reason": reason,
-        "matching_library": "java:3.7.1" if verdict == "identical" else None, "drifted_count": len(drifted),
-        "drifted_partitions": drifted, "inputs": None if inputs is None else pack_inputs(inputs),
+        "cluster": "c", "group_id": "g", "topic": None, "decision": 7, "generation": 3, "verdict": verdict,
+        "reason": reason, "matching_library": "java:3.7.1" if verdict == "identical" else None,
+        "drifted_count": len(drifted), "drifted_partitions": drifted,
+        "inputs": None if inputs is None else pack_inputs(inputs),
     }  # fmt: skip
 
 
@@ -113,6 +124,79 @@ def test_json_is_a_line_of_assign_that_gives_the_assignment_again() -> None:
     assert [step["kind"] for step in line["explanation"]["steps"]] == ["order", "blocks", "result"]
 
 
+def queues(topic: str, **more: Any) -> dict[str, Any]:
+    """RocketMQ's verdict on a topic: queues 0 and 1 on each of two brokers, dealt to two clients."""
+    listed = [{"topic": topic, "broker": broker, "queue": n} for broker in ("broker-a", "broker-b") for n in (0, 1)]
+    line = {"strategy": "rocketmq:AVG", "queues": listed, "clients": ["c1", "c2"]}
+    return row("identical", None) | {"topic": topic, "generation": None, "inputs": pack_line(line)} | more
+
+
+def told_of(rows: Sequence[Mapping[str, Any]], typed: str) -> list[tuple[Any, tuple[str, ...]]]:
+    """By topic the sentences on a partition, without the verdict and the rule."""
+    return [(row["topic"], told.sentences[2:]) for row, told in verdicts_in_words(rows, read_partition(typed))]
+
+
+def test_a_partition_that_the_verdict_does_not_have_is_named_with_those_that_it_has() -> None:
+    found = [row("identical", ClientInputs("range", GROUP, JAVA))]
+    for topic, number in (("ordres", 3), ("orders", 5)):
+        has = f"^This verdict has no partition {topic} {number}: it has orders 0-4.$"
+        with pytest.raises(NoSuchPartitionError, match=has):
+            verdicts_in_words(found, (topic, number))
+        assert not any("nobody" in sentence for sentence in verdict_in_words(found[0], (topic, number)).sentences)
+
+
+def test_a_drifted_partition_is_told_also_where_no_strategy_was_given_it() -> None:
+    given = [drifted(9, None, ["b"])]
+    found = [row("drifted", ClientInputs("range", GROUP, JAVA), given, "none of 4 candidates gives this")]
+    ((_, told),) = verdicts_in_words(found, ("orders", 9))
+    assert told.drift[0] == "orders 9 was given to b and should have no owner."
+    assert told.sentences[-1] == "There is no partition orders 9 in what the strategy was given."
+
+
+def test_nothing_is_said_of_a_partition_where_what_the_strategy_was_given_is_not_known() -> None:
+    ((_, told),) = verdicts_in_words([row("unverified", None, reason="it is too large")], ("ordres", 3))
+    assert len(told.sentences) == 2
+    assert not any("ordres" in sentence for sentence in told.sentences)
+
+
+def test_a_queue_is_told_by_the_verdict_on_its_topic_once_for_each_broker() -> None:
+    found = [queues("orders"), queues("payments")]
+    for topic in ("orders", "payments"):
+        ((of, sentences),) = told_of(found, f"{topic}/1")
+        assert of == topic
+        assert [s for s in sentences if s.startswith("In the end")] == [
+            f"In the end c1 should own {topic} on broker-a 1.",
+            f"In the end c2 should own {topic} on broker-b 1.",
+        ]
+        for typed in (f"{topic} on broker-b/1", f"{topic}@broker-b/1"):
+            assert told_of(found, typed) == [(topic, sentences[2:])]
+
+
+def test_a_queue_of_no_topic_of_the_group_or_beyond_its_topic_is_not_there() -> None:
+    found = [queues("orders"), queues("payments")]
+    for typed, why in (
+        ("order/0", "order 0: its topics are orders, payments."),
+        ("payments/2", "payments 2: it has payments on broker-a 0-1; payments on broker-b 0-1."),
+        ("payments on broker-c/0", "payments on broker-c 0: it has payments on broker-a 0-1; "),
+    ):
+        with pytest.raises(NoSuchPartitionError, match=f"^This verdict has no partition {why}"):
+            verdicts_in_words(found, read_partition(typed))
+
+
+def test_a_drifted_queue_is_found_by_each_of_its_names() -> None:
+    wrong = [drifted(1, "c2", ["c1"]) | {"broker": broker} for broker in ("broker-a", "broker-b")]
+    more = {"verdict": "drifted", "reason": "r", "drifted_count": 2, "drifted_partitions": wrong}
+    said = [f"orders@{broker} 1 was given to c1; c2 should own it." for broker in ("broker-a", "broker-b")]
+    for typed, expected in (("orders/1", said), ("orders on broker-b/1", said[1:]), ("orders@broker-a/1", said[:1])):
+        ((_, told),) = verdicts_in_words([queues("orders", **more)], read_partition(typed))
+        assert list(told.drift) == expected
+
+
+def test_a_topic_that_the_group_has_left_is_not_told() -> None:
+    found = [queues("orders", decision=8), queues("payments", decision=7)]
+    assert [row["topic"] for row, _ in verdicts_in_words(found)] == ["orders"]
+
+
 def test_a_partition_is_a_topic_a_slash_and_a_number() -> None:
     assert read_partition("orders/3") == ("orders", 3)
     for wrong in ("orders", "orders/", "/3", "orders/x", "orders/-1", "orders/" + "9" * 11):
@@ -143,7 +227,59 @@ def test_the_command_tells_the_newest_verdict_of_a_lake(lake: str) -> None:
 
 
 def test_what_is_not_there_is_said_in_one_sentence(lake: str) -> None:
-    with pytest.raises(SetupError, match="has no group nobody"):
+    with pytest.raises(
+        SetupError, match=r"has no group nobody: look the name up on the page \(`evenkeel serve`\), or "
+    ):
         printed(lake, "nobody")
     with pytest.raises(SetupError, match="no verdict on generation 99999 of billing"):
         printed(lake, "billing", 99_999)
+
+
+def test_a_partition_that_is_not_there_ends_the_command_as_a_group_that_is_not_there(lake: str) -> None:
+    assert "should own orders 3." in printed(lake, "billing", partition=("orders", 3))
+    for partition in (("ordres", 3), ("orders", 6)):
+        for as_json in (False, True):
+            with pytest.raises(SetupError, match=f"has no partition {partition[0]} {partition[1]}: it has orders 0-5."):
+                printed(lake, "billing", partition=partition, as_json=as_json)
+
+
+TIME_MS = 1_800_000_000_000
+
+
+def append(lake: DeltaLake, table: str, *rows: Mapping[str, Any]) -> None:
+    known = {"cluster": "c", "group_id": "g", "round": 1, "round_time": TIME_MS, "record_time": TIME_MS,
+             "event_date": TIME_MS // 86_400_000}  # fmt: skip
+    columns = [column.name for column in table_named(table).columns]
+    lake.append(table, [[(known | row).get(name) for name in columns] for row in rows], "job", 0)
+
+
+def test_a_group_of_rocketmq_is_told_topic_by_topic_and_a_queue_by_its_own(tmp_path: Path) -> None:
+    lake = empty_lake(tmp_path)
+    append(lake, "drift", queues("orders"), queues("payments"))
+    everything = printed(str(tmp_path), "g")
+    assert [everything.count(f"topic {topic}, decision 7") for topic in ("orders", "payments")] == [1, 1]
+    one = printed(str(tmp_path), "g", partition=("payments", 1))
+    assert "topic orders" not in one
+    assert one.count("In the end") == 2
+    assert "In the end c2 should own payments on broker-b 1." in one
+    line = json.loads(printed(str(tmp_path), "g", partition=("payments", 1), as_json=True))
+    assert line["explanation"]["topic"] == "payments"
+
+
+@pytest.mark.parametrize(
+    ("generation", "named"), [(None, "A newer decision, number 6,"), (4, "A newer decision, generation 4, number 6,")]
+)
+def test_a_newer_decision_is_named_by_its_own_generation_or_by_none(
+    tmp_path: Path, generation: int | None, named: str
+) -> None:
+    lake = empty_lake(tmp_path)
+    append(lake, "drift", row("unverified", None) | {"decision": 5})
+    decided = [{"decision": 5, "generation": 3}, {"decision": 6, "generation": generation}]
+    append(lake, "rebalance_churn", *(one | {"kind": "rebalance", "revision": 1} for one in decided))
+    assert printed(str(tmp_path), "g").endswith(f"  {named} has no verdict yet.\n")
+
+
+def test_a_decision_without_a_time_is_of_an_unknown_one(tmp_path: Path) -> None:
+    lake = empty_lake(tmp_path)
+    append(lake, "drift", row("unverified", None) | {"record_time": None})
+    assert printed(str(tmp_path), "g").startswith("g (c), generation 3, decision 7 of an unknown time\n")

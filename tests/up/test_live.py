@@ -16,7 +16,7 @@ from rich.console import Console
 from streaming.config import Thresholds
 from streaming.tables import LakeReader, table_named
 from streaming.up import print_summary, watch
-from streaming.up.live import Quiet, cell, render
+from streaming.up.live import Quiet, cell, live_rows, render
 from streaming.up.run import _View
 from tests.empty_lake import empty_lake
 
@@ -29,7 +29,7 @@ _HOSTILE = ("[bold red]markup[/]", "[/x]", "\x1b[31mred\x07", "two\nlines", "\u2
 
 def _drawn(reader: LakeReader) -> str:
     console = Console(file=io.StringIO(), width=160, force_terminal=False)
-    console.print(render(reader, 50))
+    console.print(render(reader, "c", 50))
     print_summary(console, reader)
     return console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -46,12 +46,12 @@ def _drawn_by_up(view: _View) -> str:
 
 def test_tables_that_cannot_be_read_for_a_while_are_a_sentence_too(tmp_path: Path) -> None:
     empty_lake(tmp_path)
-    view = _View(str(tmp_path), HEARTBEAT)
+    view = _View(str(tmp_path), "c", HEARTBEAT)
     assert "waiting for the first round" in _drawn_by_up(view)
     rounds, away = tmp_path / "rounds", tmp_path / "rounds.away"
     rounds.rename(away)
     rounds.write_text("a broken store")
-    for told in (_drawn_by_up(view), _drawn_by_up(_View(str(tmp_path), HEARTBEAT))):
+    for told in (_drawn_by_up(view), _drawn_by_up(_View(str(tmp_path), "c", HEARTBEAT))):
         assert told.startswith("the tables cannot be read now: ")
         assert "page at http://127.0.0.1:8090" in told
     rounds.unlink()
@@ -64,7 +64,7 @@ def test_a_feature_that_no_reader_has_does_not_end_everything(tmp_path: Path) ->
     DeltaTable(str(tmp_path / "rounds")).alter.add_feature(
         TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
     )
-    assert "turn that feature off" in _drawn_by_up(_View(str(tmp_path), HEARTBEAT))
+    assert "turn that feature off" in _drawn_by_up(_View(str(tmp_path), "c", HEARTBEAT))
 
 
 def test_a_refresh_reads_new_files_alone(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_refresh_reads_new_files_alone(tmp_path: Path) -> None:
         lake.append("rounds", named_rows("rounds", [now]), "job", batch)
 
     write(1, ["steady", "moving"])
-    view = _View(str(tmp_path), HEARTBEAT)
+    view = _View(str(tmp_path), "c", HEARTBEAT)
     assert "2 groups" in _drawn_by_up(view)
     for file in tmp_path.rglob("*.parquet"):
         file.unlink()
@@ -164,7 +164,7 @@ _findings = st.fixed_dictionaries({"finding": _TEXTS})
 def test_any_row_can_be_drawn(data: st.DataObject, notice: str | None) -> None:
     reader = cast("LakeReader", _Rows(data))
     console = Console(file=io.StringIO(), width=160, force_terminal=False)
-    console.print(render(reader, 50, notice or ""))
+    console.print(render(reader, "c", 50, notice or ""))
     print_summary(console, reader)
     drawn = console.file.getvalue()  # type: ignore[attr-defined]
     assert all(character.isprintable() or character == "\n" for character in drawn)
@@ -192,10 +192,11 @@ def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty_lake(tmp_path)
-    stop, noted, drawn = threading.Event(), [], []
+    stop, noted, drawn, clusters = threading.Event(), [], [], set()
 
-    def broken(_reader: LakeReader, _height: int, notice: str, *_: object) -> str:
+    def broken(_reader: LakeReader, cluster: str, _height: int, notice: str, *_: object) -> str:
         drawn.append(notice)
+        clusters.add(cluster)
         if len(drawn) == 2:
             message = "a row\x1b[31m"
             raise TypeError(message)
@@ -206,8 +207,9 @@ def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
     monkeypatch.setattr("streaming.up.run.render", broken)
     monkeypatch.setattr("streaming.up.run._REFRESH_S", 0.0)
     console = Console(file=io.StringIO(), width=160, height=20, force_terminal=True)
-    watch(str(tmp_path), console, stop, lambda: "page at http://127.0.0.1:8090", noted.append, HEARTBEAT)
+    watch(str(tmp_path), "c", console, stop, lambda: "page at http://127.0.0.1:8090", noted.append, HEARTBEAT)
     assert len(drawn) == 6
+    assert clusters == {"c"}
     assert [re.sub(r"\(.*", "", line) for line in noted] == ["the tables cannot be drawn "] * 2
     assert "MarkupError" in noted[0]
     assert "TypeError: a row\\x1b[31m; test_live.py:" in noted[1]
@@ -232,7 +234,7 @@ def test_silence_and_imbalance_are_told_by_the_bounds_of_the_alert_rules(tmp_pat
 
     def drawn(thresholds: Thresholds | None = None) -> str:
         console = Console(file=io.StringIO(), width=160, color_system="standard", force_terminal=True)
-        console.print(render(LakeReader(tmp_path), 50, "", thresholds, quiet))
+        console.print(render(LakeReader(tmp_path), "c", 50, "", thresholds, quiet))
         return console.file.getvalue()  # type: ignore[attr-defined]
 
     red = re.compile(r"\x1b\[1;31m *1\.00")
@@ -243,3 +245,72 @@ def test_silence_and_imbalance_are_told_by_the_bounds_of_the_alert_rules(tmp_pat
     assert "no new round" not in drawn(Thresholds(silent_intervals=4))
     write("rounds", 2, interval_ms=10_000)
     assert "no new round" not in drawn()
+
+
+class _SharedLake:
+    """A lake of several clusters, drawn as `up` draws it, with a steady clock that the test sets."""
+
+    def __init__(self, root: Path, cluster: str) -> None:
+        self._lake = empty_lake(root)
+        self._cluster = cluster
+        self._rows = live_rows(str(root), HEARTBEAT)
+        self._now = round(datetime.now(UTC).timestamp() * 1000)
+        self._batch = 0
+        self._steady_s = 0.0
+        self._quiet = Quiet(lambda: self._steady_s)
+
+    def write(self, cluster: str, number: int, **tables: list[dict[str, Any]]) -> None:
+        """One round, with rows of other tables."""
+        self._batch += 1
+        of_round = {"cluster": cluster, "round": number, "round_time": self._now, "record_time": self._now,
+                    "event_date": self._now // 86_400_000, "interval_ms": 10_000}  # fmt: skip
+        for table, rows in (*tables.items(), ("rounds", [{}])):
+            self._lake.append(table, named_rows(table, [of_round | row for row in rows]), "job", self._batch)
+
+    def drawn(self, after_s: float) -> str:
+        """The view, so many seconds after it was drawn the last time."""
+        self._steady_s += after_s
+        self._rows.update()
+        while self._rows.behind:
+            self._rows.read_on()
+        console = Console(file=io.StringIO(), width=160, force_terminal=False)
+        console.print(render(self._rows, self._cluster, 50, "", None, self._quiet))
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_silent_cluster_with_a_higher_round_gives_another_one_no_alarm(tmp_path: Path) -> None:
+    lake = _SharedLake(tmp_path, "ours")
+    lake.write("other", 1_000_000)
+    lake.write("ours", 500)
+    assert "no new round" not in lake.drawn(0)
+    for number in (501, 502, 503, 504):
+        lake.write("ours", number)
+        assert "no new round" not in lake.drawn(10)
+
+
+def test_the_rounds_of_another_cluster_do_not_hide_a_silence(tmp_path: Path) -> None:
+    lake = _SharedLake(tmp_path, "ours")
+    lake.write("other", 1_000_000)
+    lake.write("ours", 500)
+    lake.drawn(0)
+    for number in (1, 2, 3):
+        lake.write("other", 1_000_000 + number)
+        drawn = lake.drawn(11)
+    assert "no new round for 33 s" in drawn
+
+
+def test_groups_and_decisions_are_those_of_the_view_s_own_cluster(tmp_path: Path) -> None:
+    lake = _SharedLake(tmp_path, "ours")
+    health = {"group_id": "orders", "ended": False, "findings": [], "lag_status": "ok"}
+    decided = {"group_id": "orders", "decision": 1, "revision": 1, "generation": 3, "joined": [], "left": []}
+    lake.write("other", 9, group_health=[health | {"verdict": "drifted"}, health | {"group_id": "theirs"}],
+               rebalance_churn=[decided | {"kind": "created"}])  # fmt: skip
+    assert "waiting for the first round" in lake.drawn(0)
+    lake.write("ours", 5, group_health=[health | {"verdict": "identical"}],
+               rebalance_churn=[decided | {"kind": "rebalance"}])  # fmt: skip
+    drawn = lake.drawn(10)
+    assert ", 1 groups" in drawn
+    assert drawn.count("orders") == 2  # in the table of groups, and in that of decisions
+    assert ("identical" in drawn, "drifted" in drawn) == (True, False)
+    assert ("rebalance" in drawn, "created" in drawn) == (True, False)
+    assert "theirs" not in drawn

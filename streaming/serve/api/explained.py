@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from dashboards import Site
-from streaming.explain import read_partition, verdict_in_words
+from streaming.explain import NoSuchPartitionError, read_partition, verdicts_in_words
 from streaming.serve.problems import quoted
 
 
@@ -24,11 +24,17 @@ class ExplainFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     decision: Annotated[
         Annotated[int, Meta(ge=0, le=2**63 - 1)] | None, Meta(description="Number of a decision; otherwise the newest.")
     ] = None
-    partition: Annotated[str | None, Meta(description="Only this partition, as TOPIC/NUMBER.")] = None
+    partition: Annotated[
+        str | None,
+        Meta(
+            description="Only this partition, as TOPIC/NUMBER. For RocketMQ the queues of this number on every broker; "
+            "with TOPIC@BROKER as the topic, that one."
+        ),
+    ] = None
 
 
 class NoVerdictError(Exception):
-    """There is no verdict, or more than one; the text is a sentence.
+    """There is no verdict, or more than one, or not of this partition; the text is a sentence.
 
     Attributes:
         status: HTTP status.
@@ -42,9 +48,13 @@ class NoVerdictError(Exception):
 def explained(site: Site, asked: ExplainFilter) -> dict[str, Any] | None:
     """The document; None while the verdict is still being read.
 
+    It is of the worst topic where a group decides topic by topic (RocketMQ); then `other_topics` has the same of each
+    of the others.
+
     Raises:
         PartitionError: `partition` is not of its form.
-        NoVerdictError: There is no such verdict, or several clusters have such a group.
+        NoVerdictError: There is no such verdict, several clusters have such a group, or the verdict has no such
+            partition.
         EvenkeelError: The lake cannot be read.
     """
     place = None if asked.partition is None else read_partition(asked.partition)
@@ -55,4 +65,9 @@ def explained(site: Site, asked: ExplainFilter) -> dict[str, Any] | None:
         raise NoVerdictError(404, f"There is no such verdict on a group {quoted(asked.group)}.")
     if len({row["cluster"] for row in found}) > 1:
         raise NoVerdictError(400, f"Several clusters have a group {quoted(asked.group)}: add &cluster= and a name.")
-    return verdict_in_words(found[0], place).json(found[0], place)
+    try:
+        told = verdicts_in_words(found, place)
+    except NoSuchPartitionError as error:
+        raise NoVerdictError(404, str(error)) from None
+    first, *others = [words.json(row, place) for row, words in told]
+    return {**first, "other_topics": others} if others else first

@@ -134,7 +134,8 @@ def _explain() -> dict[str, Any]:
         "parameters": parameters(ExplainFilter),
         "responses": {
             "200": {
-                "description": "A line of `evenkeel assign` (the verdict's inputs), with the object `explanation`.",
+                "description": "A line of `evenkeel assign` (the verdict's inputs), with the object `explanation`. "
+                "For RocketMQ of the worst topic, with those of the others in `other_topics`.",
                 "content": {"application/json": {"schema": {"type": "object"}}},
             },
             **_problems("400", "404", "503"),

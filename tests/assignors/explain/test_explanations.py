@@ -201,13 +201,37 @@ def test_brokers_candidates_are_releases_and_nothing_is_near_without_a_strategy_
 
 def test_a_partition_alone_is_told_by_the_steps_that_name_it_and_its_owner() -> None:
     told = explained("range", PLAIN, t=3)
-    assert [len(told.sentences()), len(told.sentences(("t", 2))), len(told.sentences(("t", 3)))] == [4, 3, 2]
+    assert [len(told.sentences()), len(told.sentences(("t", 2)))] == [4, 3]
     assert told.sentences(("t", 2))[-1] == "In the end b should own t 2."
-    assert told.sentences(("t", 3))[-1] == "In the end nobody owns t 3."
     assert [step["kind"] for step in told.json()["steps"]] == ["order", "blocks", "result"]
     assert [step["kind"] for step in told.json(("t", 2))["steps"]] == ["blocks"]
     assert told.json(("t", 2))["steps"][0]["text"] == told.sentences(("t", 2))[1]
     assert [told.step_of(("t", 2)), told.step_of(("t", 3))] == [1, None]
+
+
+def test_only_a_partition_that_the_strategy_was_given_can_be_nobody_s() -> None:
+    unread = explain_line(json.loads(json.dumps(write_client_line("range", Group((), {"t": 1}), JAVA, None))))
+    assert unread.sentences(("t", 0))[-1] == "In the end nobody owns t 0."
+    for told in (explained("range", PLAIN, t=3), explain_line(on_server("4.0.0", ["t"]))):
+        for topic, number in (("t", 3), ("tt", 0)):
+            assert told.meant((topic, number)) == ()
+            lacking = f"There is no partition {topic} {number} in what the strategy was given."
+            assert told.sentences((topic, number)) == [told.rule, lacking]
+            assert told.json((topic, number))["steps"] == []
+
+
+def test_a_claim_beyond_the_topic_is_told_and_its_partition_is_nobody_s() -> None:
+    told = explained("sticky", (claiming("a", "t", t=(0, 7)), claiming("b", "t")), t=2)
+    assert told.meant(("t", 7)) == (("t", 7),)
+    assert [step["kind"] for step in told.json(("t", 7))["steps"]] == ["given_up"]
+    assert told.sentences(("t", 7))[-1] == "In the end nobody owns t 7."
+
+
+def test_partitions_are_known_where_the_assignment_is_not() -> None:
+    told = explained("sticky", PLAIN, Library("librdkafka", (2, 16)), t=3)
+    assert told.assignment is None
+    assert told.sentences(("t", 9))[2:] == ["There is no partition t 9 in what the strategy was given."]
+    assert explained("nobodys", PLAIN, t=3).meant(("t", 2)) == (("t", 2),)
 
 
 def test_an_assignment_that_cannot_be_computed_says_why() -> None:
@@ -278,3 +302,33 @@ def test_a_client_of_rocketmq_whose_call_throws_does_not_hide_those_after_it() -
     told = of_queues("AVG", ["", "c"])
     assert told.assignment == {"": {}, "c": {"q on r2@x": [0, 1]}}
     assert [step.kind for step in told.steps] == ["fails", "result"]
+    throws = (
+        "The call of '' throws (IllegalArgumentException: currentCID is empty): such a client keeps the queues that"
+    )
+    assert told.sentences(("q", 0))[1:] == [
+        f"Who owns q on r1@x 0 in the end is not known. {throws} it has.",
+        "In the end c should own q on r2@x 0.",
+    ]
+
+
+def test_a_number_of_rocketmq_means_the_queues_of_every_broker() -> None:
+    told = of_queues("AVG", ["c1", "c2"])
+    dealt = [
+        "q on r1@x 1 is number 2 of 4 queues, and c1 number 1 of 2 clients: its share.",
+        "In the end c1 should own q on r1@x 1.",
+        "q on r2@x 1 is number 4 of 4 queues, and c2 number 2 of 2 clients: its share.",
+        "In the end c2 should own q on r2@x 1.",
+    ]
+    assert told.sentences(("q", 1))[1:] == dealt
+    assert [step["text"] for step in told.json(("q", 1))["steps"]] == dealt[::2]
+    for typed in ("q on r2@x", "q@r2@x"):
+        assert told.sentences((typed, 1))[1:] == dealt[2:]
+    for typed in (("q", 2), ("nosuch", 0), ("q on r3@x", 0), ("q on", 0)):
+        assert told.meant(typed) == ()
+
+
+def test_a_queue_of_the_list_in_a_client_s_code_counts_as_given() -> None:
+    listed = [{"topic": "q", "broker": "elsewhere", "queue": 5}]
+    told = of_queues("CONFIG", ["c"], message_queue_list=listed)
+    assert told.sentences(("q", 5))[-1] == "In the end c should own q on elsewhere 5."
+    assert told.sentences(("q", 0))[-1] == "In the end nobody owns q on r2@x 0."

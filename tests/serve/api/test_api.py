@@ -13,9 +13,11 @@ from urllib.parse import quote
 import pytest
 
 from assignors.jsonl import assign_line
+from streaming.groups.verdicts import pack_line
 from streaming.serve.api import PREFIX
 from streaming.serve.api.listings import LISTINGS, Listing
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
+from tests.serve.client import Answer
 from tests.serve.conftest import Served
 
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -207,13 +209,19 @@ def test_a_proxy_may_leave_its_path_or_take_it_off(tmp_path: Path, serve_over: C
     assert served.get("/keelhaul").status == 404
 
 
-def test_an_explanation_is_a_line_of_assign_with_the_words_beside_it(served: Served) -> None:
-    target = f"{PREFIX}/explain?group=payments-audit"
+def explained(served: Served, target: str) -> Answer:
+    """The answer once the verdict has been read."""
     answer = served.get(target)
     for _ in range(100):
         if answer.status != 503:
             break
         answer = served.get(target)
+    return answer
+
+
+def test_an_explanation_is_a_line_of_assign_with_the_words_beside_it(served: Served) -> None:
+    target = f"{PREFIX}/explain?group=payments-audit"
+    answer = explained(served, target)
     assert answer.status == 200
     line = answer.json()
     assert len(assign_line(line)["assignment"]) == 6
@@ -221,3 +229,40 @@ def test_an_explanation_is_a_line_of_assign_with_the_words_beside_it(served: Ser
     assert line["explanation"]["drift"][0].startswith("payments 4 was given to ")
     assert served.get(f"{PREFIX}/explain").status == 400
     assert served.get(f"{target}&partition=payments").status == 400
+
+
+def test_an_explanation_of_a_partition_that_the_verdict_does_not_have_is_not_there(served: Served) -> None:
+    target = f"{PREFIX}/explain?group=payments-audit"
+    sentences = explained(served, f"{target}&partition=payments/4").json()["explanation"]["sentences"]
+    assert sentences[-1].endswith("should own payments 4.")
+    for partition in ("paiments/4", "payments/4000"):
+        answer = served.get(f"{target}&partition={partition}")
+        assert answer.status == 404
+        assert answer.json()["detail"].startswith(f"This verdict has no partition {partition.replace('/', ' ')}: ")
+
+
+def test_an_explanation_has_every_topic_that_a_group_of_rocketmq_decides_on(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    lake = MadeLake(tmp_path, [])
+    time = int(lake.end.timestamp() * 1000)
+    of = {"cluster": CLUSTER, "group_id": "g", "decision": 7, "round": 1, "round_time": time, "record_time": time,
+          "event_date": time // 86_400_000, "drifted_partitions": [], "drifted_count": 0}  # fmt: skip
+    for topic, verdict in (("billing", "identical"), ("orders", "unverified"), ("%RETRY%g", "identical")):
+        queues = [{"topic": topic, "broker": broker, "queue": 0} for broker in ("b1", "b2")]
+        inputs = pack_line({"strategy": "rocketmq:AVG", "queues": queues, "clients": ["c1", "c2"]})
+        lake.add("drift", of | {"topic": topic, "verdict": verdict, "inputs": inputs})
+    served = serve_over(tmp_path, lake)
+    served.look()
+    target = f"{PREFIX}/explain?group=g"
+    worst = explained(served, target).json()
+    assert [one["explanation"]["topic"] for one in (worst, *worst["other_topics"])] == ["orders", "billing", "%RETRY%g"]
+    for line in (worst, *worst["other_topics"]):
+        assert [len(queues) for queues in assign_line(line)["assignment"].values()] == [1, 1]
+    one = served.get(f"{target}&partition=billing/0").json()
+    assert (one["explanation"]["topic"], "other_topics" in one) == ("billing", False)
+    assert [s for s in one["explanation"]["sentences"] if s.startswith("In the end")] == [
+        "In the end c1 should own billing on b1 0.", "In the end c2 should own billing on b2 0.",
+    ]  # fmt: skip
+    assert served.get(f"{target}&partition=billing/1").status == 404
+    assert served.get(f"{target}&partition=bills/0").status == 404
