@@ -359,7 +359,10 @@ def explain(
         int | None, typer.Argument(metavar="GENERATION", help="Its generation or epoch; default: the newest.")
     ] = None,
     partition: Annotated[
-        str | None, typer.Option("--partition", metavar="TOPIC/NUMBER", help="Only this partition; for RocketMQ also TOPIC@BROKER/NUMBER.")
+        str | None,
+        typer.Option(
+            "--partition", metavar="TOPIC/NUMBER", help="Only this partition; for RocketMQ also TOPIC@BROKER/NUMBER."
+        ),
     ] = None,
     lake: LakeOption = None,
     cluster: ClusterOption = None,

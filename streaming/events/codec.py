@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from streaming.events.brokers import possible_brokers
-from streaming.events.rocketmq import RocketMQGroupEvent, wrong_rocketmq_group
+from streaming.events.rocketmq import RocketMQGroupEvent, are_possible_brokers, wrong_rocketmq_group
 from streaming.events.schema import (
     FIRST_TIMESTAMP_MS,
     LOG,
@@ -144,6 +144,8 @@ def decode_round(value: bytes | None) -> Round | UnknownType | RejectedEvent:
             return RejectedEvent("a round without a log that has log positions")
         if not _SOURCE.fullmatch(record.seen_by) or record.seen_by == LOG:
             return RejectedEvent(f"{visible(record.seen_by, _LONGEST_NAME)} is not a source of groups")
+        if record.known_brokers is not None and not are_possible_brokers(record.known_brokers):
+            record = msgspec.structs.replace(record, known_brokers=None)
         return RejectedEvent(reason) if (reason := _wrong_positions(record)) else _with_possible_brokers(record)
     if isinstance(record, RoundClosed):
         if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):

@@ -10,7 +10,7 @@ The parts are the core's own inputs (`streaming.records.rocketmq`); this module 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -100,6 +100,13 @@ class RocketMQGroupEvent(msgspec.Struct, frozen=True, tag="rocketmq_group", tag_
     cut: tuple[str, ...] = ()
     idle: bool = False
     rested: tuple[int, int] | None = None
+
+
+def are_possible_brokers(known: Mapping[str, int]) -> bool:
+    """Whether a closing record can name these brokers, and how long each has been missing, ms."""
+    return len(known) <= MOST_BROKERS and all(
+        0 < len(name) <= LONGEST_NAME and 0 <= missing <= _MAX_OFFSET for name, missing in known.items()
+    )
 
 
 def wrong_rocketmq_group(event: RocketMQGroupEvent) -> str | None:

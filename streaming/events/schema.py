@@ -177,9 +177,13 @@ class RoundSeen(RoundClosed, frozen=True, tag="closed_seen", tag_field="type", k
 
     Attributes:
         seen_by: How its groups were seen: `ADMIN` (Kafka's requests about groups), or the name of another source.
+        known_brokers: RocketMQ: for how long no name server has listed a broker, in elapsed time, ms, by its name; 0
+            for those that one lists. Groups of a broker that is missing are not gone. None from a probe that does not
+            report it, and of Kafka.
     """
 
     seen_by: str = "admin"
+    known_brokers: dict[str, int] | None = None
 
     @property
     def source(self) -> str:

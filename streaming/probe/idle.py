@@ -66,8 +66,16 @@ def rested(group: str, before: Rest) -> tuple[int, int] | None:
     """Times of the first and the last round in which a group looked the same, if the last one did not report it.
 
     The job has seen it only at the first rounds of this stretch: with the last one it knows how long all stayed so.
+    None also where the clock was ahead at the first of them, so that nobody knows when that was by the last one's.
     """
-    return (before.since[group], before.time) if before.rounds.get(group, 0) > IDLE_ROUNDS else None
+    if not rests(group, before) or before.since[group] > before.time:
+        return None
+    return before.since[group], before.time
+
+
+def rests(group: str, before: Rest) -> bool:
+    """Whether a group has looked the same for so long that the last round need not have reported it."""
+    return before.rounds.get(group, 0) > IDLE_ROUNDS
 
 
 def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:

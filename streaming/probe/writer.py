@@ -198,6 +198,7 @@ class RoundWriter:
         offsets_retention_minutes: int | None = None,
         seen_by: str = ADMIN,
         brokers: Brokers | None = None,
+        known_brokers: dict[str, int] | None = None,
     ) -> RoundClosed:
         """Write the closing record.
 
@@ -213,11 +214,12 @@ class RoundWriter:
             offsets_retention_minutes: What the brokers say; None if that is not known.
             seen_by: Source of the groups, in a round that does not read a log.
             brokers: The brokers that are up, and what was seen of the others.
+            known_brokers: RocketMQ's, and for how long each has been missing (`RoundSeen`).
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
         """
-        kind = partial(RoundSeen, seen_by=seen_by) if log is None else RoundClosed
+        kind = partial(RoundSeen, seen_by=seen_by, known_brokers=known_brokers) if log is None else RoundClosed
         record = kind(
             v=EVENTS_VERSION,
             cluster=self._cluster,

@@ -129,6 +129,27 @@ def test_a_closing_record_without_a_log_is_read_as_one_of_its_source() -> None:
     assert logged.source == "log"
 
 
+def test_the_brokers_that_a_rocketmq_probe_knows_are_read_and_may_be_missing() -> None:
+    old = decode_round(json.dumps(SEEN | {"seen_by": "rocketmq"}).encode())
+    assert isinstance(old, RoundSeen)
+    assert old.known_brokers is None
+    closed = decode_round(json.dumps(SEEN | {"known_brokers": {"broker-a": 0, "broker-b": 86_390_000}}).encode())
+    assert isinstance(closed, RoundSeen)
+    assert closed.known_brokers == {"broker-a": 0, "broker-b": 86_390_000}
+    assert decode_round(encode_round(closed)) == closed
+
+
+@pytest.mark.parametrize(
+    "known",
+    [{"broker-a": -1}, {"broker-a": 2**63}, {"": 0}, {"b" * 513: 0}, {str(number): 0 for number in range(1_001)}],
+    ids=lambda known: str(known)[:20],
+)
+def test_impossible_brokers_of_rocketmq_are_not_known_and_the_round_counts(known: dict[str, int]) -> None:
+    closed = decode_round(json.dumps(SEEN | {"known_brokers": known}).encode())
+    assert isinstance(closed, RoundSeen)
+    assert (closed.known_brokers, closed.round) == (None, 6)
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"log": [5], "log_end": [5]}, {"seen_by": "log"}, {"seen_by": "x" * 99}, {"events": {"0": [8, 3]}}, {"holds": []}],

@@ -11,10 +11,11 @@ from streaming.config import Filters, Settings
 from streaming.events import Event, GroupEvent, GroupGone, RoundClosed
 from streaming.groups.lag.partitions import WINDOW
 from streaming.probe import Probe
-from streaming.probe.idle import IDLE_ROUNDS
+from streaming.probe.idle import IDLE_ROUNDS, Rest, rest_after, rested
 from streaming.probe.kafka.look import Description, GroupsSeen, ListedGroup, RoundHead, Topic
 from streaming.probe.kafka.memory import Memory, memory_after, recall
 from streaming.probe.kafka.observe import round_events
+from streaming.probe.rocketmq.observe import RocketMQMemory
 from tests.probe.witness import Cluster, read_round
 
 INTERVAL = 10_000
@@ -46,10 +47,11 @@ class Rounds:
         self.number = 0
         self.told: dict[int, list[Event]] = {}
 
-    def see(self, look: GroupsSeen, times: int = 1) -> list[Event]:
-        """The group's events in the last of `times` rounds."""
+    def see(self, look: GroupsSeen, times: int = 1, ahead: int = 0) -> list[Event]:
+        """The group's events in the last of `times` rounds, in which the brokers' clock was so many ms ahead."""
         for _ in range(times):
-            head = RoundHead("prod", None, self.number, 1_700_000_000_000 + INTERVAL * self.number, (5,), (None,))
+            time = 1_700_000_000_000 + INTERVAL * self.number + ahead
+            head = RoundHead("prod", None, self.number, time, (5,), (None,))
             after = memory_after(head, look, self.memory)
             events = round_events(head, look, self.memory, after, Filters(), PERIOD)
             self.told[self.number] = [event for _, event in events]
@@ -107,6 +109,27 @@ def test_a_rest_begins_with_the_round_that_first_looked_so(idle: Rounds) -> None
     (first, *_) = idle.see(AT_REST)
     assert isinstance(first, GroupEvent)
     assert first.rested == (1_700_000_000_000 + 40 * INTERVAL, 1_700_000_000_000 + 69 * INTERVAL)
+
+
+@pytest.mark.parametrize(("ahead", "told"), [(380_000, (1_700_000_380_000, 1_700_000_390_000)), (400_000, None)])
+def test_a_rest_that_began_while_the_clock_was_ahead_is_told_only_if_it_ends_after_that(
+    ahead: int, told: tuple[int, int] | None
+) -> None:
+    rounds = Rounds()
+    rounds.see(AT_REST, ahead=ahead)
+    rounds.see(AT_REST, 39)
+    (first, *_) = rounds.see(MOVES["a commit"])
+    assert isinstance(first, GroupEvent)
+    assert first.rested == told
+
+
+def test_a_rocketmq_group_whose_rest_began_while_the_clock_was_ahead_is_quiet_and_tells_no_rest() -> None:
+    rest = rest_after(Rest(), {"g": 1}, 1_000_000)
+    for number in range(IDLE_ROUNDS + 1):
+        rest = rest_after(rest, {"g": 1}, 1_000 * number)
+    assert rested("g", rest) is None
+    # Otherwise the probe would ask for all its members and queues in each round.
+    assert RocketMQMemory(frozenset({"g"}), rest).quiet == {"g"}
 
 
 def test_an_idle_group_that_is_gone_is_told_at_once(idle: Rounds) -> None:

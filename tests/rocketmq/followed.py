@@ -81,7 +81,8 @@ class FollowedGroups:
         for _ in range(times):
             self._number, self._time = self._number + 1, self._time + step_ms
             told = round_of_groups(
-                "test", self._name_servers, self._number, self._time, seen, self._memory, self._filters, _HEARTBEAT_MS
+                *("test", self._name_servers, self._number, self._time, seen, self._memory, self._filters),
+                *(_HEARTBEAT_MS, INTERVAL_MS),
             )
             self._memory = told.memory
             for _, event in told.events:

@@ -5,7 +5,8 @@ for new data, and again, possibly in another process after a crash, when Spark a
 kept. So nothing here depends on a clock, on memory, or on how earlier batches were split. The judgement of a closing
 record follows from the positions before it, the record, and a limit (`ReadLimits`): the ends of the topics when the
 driver asks, the end of the batch when it is planned again. Both limits give the same judgement, because positions only
-grow: positions beyond the topics are beyond the batch, and those that were taken are not.
+grow: positions beyond the topics are beyond the batch, and those that were taken are not. A round that came too late is
+passed over before it is compared with either: its positions may lie between the two.
 """
 
 from __future__ import annotations
@@ -237,14 +238,19 @@ def _judge(running: _Running, record: RoundRecord, limits: ReadLimits, cluster: 
         reason = f"a round with groups from the source {content.source!r}; this query follows {running.source!r}"
         running.void.append(VoidRecord(record, reason, keep=False))
         return _Order.GO_ON
-    wrong = _impossible(running, record, content, limits)
+    wrong = _impossible(running, record, content)
     if wrong is not None:
         running.void.append(VoidRecord(record, wrong, keep=True))
         return _Order.GO_ON
+    # Before the comparison with the limits: see the head of this module.
     beyond = any(position < running.log.get(p, 0) for p, position in enumerate(content.log))
     if beyond or running.base + content.round < running.round:
         reason = f"round {content.round} closed after the job had gone beyond it"
         running.void.append(VoidRecord(record, reason, keep=False))
+        return _Order.GO_ON
+    wrong = _beyond_limits(content, limits)
+    if wrong is not None:
+        running.void.append(VoidRecord(record, wrong, keep=True))
         return _Order.GO_ON
     if running.taken and len(running.taken[0].closed.log) != len(content.log):
         return _Order.STOP_BEFORE
@@ -257,7 +263,7 @@ def _judge(running: _Running, record: RoundRecord, limits: ReadLimits, cluster: 
     return _Order.GO_ON
 
 
-def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, limits: ReadLimits) -> str | None:
+def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed) -> str | None:
     # A round's number is the offset of its opening record. Without this check one absurd number would put every later
     # round into the past.
     if not 0 <= closed.round < record.offset:
@@ -277,6 +283,10 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
         return f"round {closed.round} was closed before"
     if running.log and len(closed.log) <= max(running.log):
         return f"the offsets log had {max(running.log) + 1} partitions, the round tells {len(closed.log)}"
+    return None
+
+
+def _beyond_limits(closed: RoundClosed, limits: ReadLimits) -> str | None:
     for partition, position in enumerate(closed.log):
         if position > limits.log.get(partition, -1):
             return f"position {position} of partition {partition} lies beyond the offsets log"

@@ -100,6 +100,9 @@ class Planner:
         self._last_round = clock()
         self._last_without = -math.inf
         self._shorter_since: float | None = None
+        self._another_since: float | None = None
+        self._another_newest = -1
+        self._has_taken = False
         self._outages = 0
         self._target: _Target | None = None
         self._seen: ReadLimits | None = None
@@ -142,7 +145,8 @@ class Planner:
 
         Raises:
             AnotherClusterError: The brokers belong to another cluster than the offsets.
-            AnotherSourceError: Rounds come from another source of groups than the query follows.
+            AnotherSourceError: Rounds come from another source of groups than the query follows, and none from its own
+                for longer than three intervals; in a run over what is available now, none from its own at all.
         """
         if self._settings.hold is not None and Path(self._settings.hold).exists():
             return offsets
@@ -235,6 +239,7 @@ class Planner:
             return self._turned(start, here, shorter)
         if look.batch.rounds:
             self._last_round = self._clock()
+            self._another_since, self._has_taken = None, True
             self._interval_ms = look.batch.interval_ms or self._interval_ms
             return named(look.batch.end, here)
         if limits is None or not may_read_on:
@@ -293,6 +298,22 @@ class Planner:
             _LOG.warning("evenkeel source: a topic ends before what was read of it: waiting to see if it stays so")
         return now - self._shorter_since > _CUT_BACK_S
 
+    def _stays_another(self, rounds: Sequence[RoundClosed]) -> bool:
+        """Whether the source has changed: no round of ours came for three intervals, and others still come.
+
+        Anybody who may write to the topic can write some between two of ours. And when offsets_log was set back, those
+        that are there must not end the query before the first of ours comes.
+        """
+        if self._target:
+            # Nothing else will come. What lies behind rounds of ours is met first by the next run.
+            return not self._has_taken and len(rounds) >= SILENT_INTERVALS
+        # By time and not by their number, because batches without rounds pass over them one by one.
+        now, newest = self._clock(), rounds[-1].round
+        if self._another_since is None:
+            self._another_since, self._another_newest = now, newest
+        still_come, self._another_newest = newest != self._another_newest, newest
+        return still_come and now - self._another_since > SILENT_INTERVALS * self._interval_s
+
     def _look(self, reader: RangeReader, start: Positions, until: int, max_rounds: int | None) -> _Look:
         """Find the batch of the next rounds."""
         wanted = max_rounds
@@ -315,7 +336,9 @@ class Planner:
                 )
                 batch = plan_batch(start, plain, limits, self._settings.cluster, most, follows)
                 others = {c.source for c in closed} - {follows}
-                if not batch.rounds and len(closed) >= SILENT_INTERVALS and all(c.source in others for c in closed):
+                # Only once all records are read: one of ours may lie behind the first of them.
+                alone = upcoming.complete and not batch.rounds and all(c.source in others for c in closed)
+                if alone and self._stays_another(closed):
                     raise AnotherSourceError(self._another(follows, min(others)))
             if batch.rounds or upcoming.complete or upcoming.full:
                 return _Look(batch, limits, upcoming.full, upcoming.after)
@@ -331,13 +354,16 @@ class Planner:
     def _is_silent(self, start: Positions) -> bool:
         if self._target:
             return start.round < 0
-        interval_s = min(max(self._interval_ms, self._settings.interval_ms), LONGEST_INTERVAL_MS) / 1000
         now = self._clock()
         # The trigger is shorter than an interval, so that no round has to wait; a batch at each trigger would cost
         # several times as much as a batch per round, possibly for days.
-        if now - self._last_without < interval_s:
+        if now - self._last_without < self._interval_s:
             return False
-        return now - self._last_round > SILENT_INTERVALS * interval_s
+        return now - self._last_round > SILENT_INTERVALS * self._interval_s
+
+    @property
+    def _interval_s(self) -> float:
+        return min(max(self._interval_ms, self._settings.interval_ms), LONGEST_INTERVAL_MS) / 1000
 
     def _rounds_end(self, reader: RangeReader) -> int:
         partition = TopicPartition(self._settings.rounds_topic, 0)

@@ -53,6 +53,7 @@ def brokers_after(
     coordinators: Sequence[tuple[int, int]],
     number: int,
     time: int,
+    last: int,
     outdated: int = 0,
 ) -> Brokers:
     """What a round knows of the brokers: what the one before knew, if its own answer is older.
@@ -63,21 +64,23 @@ def brokers_after(
         coordinators: Leader and leader epoch per partition of the offsets log; () where they are not known.
         number: Number of the round.
         time: Its time, ms.
+        last: Time of the closed round before, ms; not used if nothing is known of it.
         outdated: How many rounds in a row before this one had an older answer; after `OUTDATED_ROUNDS` what was known
             is of another log, and counts no more.
     """
     if before is None or outdated >= OUTDATED_ROUNDS:
         return Brokers(tuple(_named(node, host, None) for node, host in sorted(hosts.items())), (), tuple(coordinators))
     led = _led(before, coordinators)
+    recent = _recent(before.moves, time, last)
     if is_outdated(before, coordinators):
-        return msgspec.structs.replace(before, moves=_recent(before.moves, time))
+        return msgspec.structs.replace(before, moves=recent)
     known = {broker.node: broker for broker in before.up}
     up = {
         node: _named(node, host, known[node].since if node in known else time) for node, host in sorted(hosts.items())
     }
-    gone = {broker.node: broker for broker in before.gone if 0 <= time - (broker.since or 0) < GONE_MS}
+    gone = _still_gone(before.gone, time, last)
     gone |= {node: msgspec.structs.replace(broker, since=time) for node, broker in known.items()}
-    moves = [_seen_gone(move, up, number, time) for move in _recent(before.moves, time)]
+    moves = [_seen_gone(move, up, number, time) for move in recent]
     for partition, ((was, earlier), (now, later)) in enumerate(zip(led, coordinators, strict=False)):
         if earlier < later and was != now:
             move = CoordinatorMove(
@@ -105,14 +108,32 @@ def _named(node: int, host: Host, since: int | None) -> Broker:
     return Broker(node, host.host[:LONGEST_HOST], rack, since)
 
 
-def _recent(moves: Sequence[CoordinatorMove], time: int) -> tuple[CoordinatorMove, ...]:
-    return tuple(move for move in moves if 0 <= time - move.time < MOVES_MS)
+# A clock that is wrong for one round changes nothing here: what it says counts when the round before says the same. A
+# time that is later than both is of a clock that was ahead.
+def _still_gone(gone: Sequence[Broker], time: int, last: int) -> dict[int, Broker]:
+    """The brokers that have been gone for less than a day, by node id; gone since now at the latest."""
+    earlier, later = sorted((last, time))
+    return {
+        broker.node: msgspec.structs.replace(broker, since=min(since, later))
+        for broker in gone
+        if earlier - (since := broker.since or 0) < GONE_MS
+    }
+
+
+def _recent(moves: Sequence[CoordinatorMove], time: int, last: int) -> tuple[CoordinatorMove, ...]:
+    """The moves of the last hour; one whose age is not known is older than a broker that goes now could explain."""
+    earlier, later = sorted((last, time))
+    return tuple(
+        move if move.time <= later else msgspec.structs.replace(move, time=later - STOPS_MS - 1)
+        for move in moves
+        if earlier - move.time < MOVES_MS
+    )
 
 
 def _seen_gone(move: CoordinatorMove, up: Mapping[int, Broker], number: int, time: int) -> CoordinatorMove:
     """The move, with this round as the one that misses its earlier leader."""
     is_explained = move.gone_round is not None or move.back_since is not None
-    if is_explained or move.before in up or time - move.time > STOPS_MS:
+    if is_explained or move.before in up or not 0 <= time - move.time <= STOPS_MS:
         return move
     return msgspec.structs.replace(move, gone_round=number)
 

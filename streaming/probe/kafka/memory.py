@@ -29,6 +29,7 @@ class Memory:
         source: Source of the round that this is the memory of; None before the first.
         brokers: The brokers; None before the first, and from the round of a probe that did not report them.
         outdated: How many rounds in a row had an older answer about them; each probe counts from 0.
+        time: Time of that round, ms; -1 before the first.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class Memory:
     source: str | None = None
     brokers: Brokers | None = None
     outdated: int = 0
+    time: int = -1
 
 
 def topics_of_groups(
@@ -84,6 +86,7 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
         rest_after(memory.rest, _marks(head, look, unread), head.time),
         unread,
         turns or TopicTurns(),
+        time=head.time,
     )
 
 
@@ -147,6 +150,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
         turns=TopicTurns(told=told),
         source=closed.source,
         brokers=closed.brokers,
+        time=closed.time,
     )
 
 

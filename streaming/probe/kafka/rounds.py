@@ -72,7 +72,7 @@ def one_round(
         holds=cluster.name_holders(log, holds, deadline),
     )
     brokers = brokers_after(
-        memory.brokers, log.metadata.hosts, log.coordinators, opened.number, opened.time, memory.outdated
+        memory.brokers, log.metadata.hosts, log.coordinators, opened.number, opened.time, memory.time, memory.outdated
     )
     outdated = memory.outdated + 1 if is_outdated(brokers, log.coordinators) else 0
     look = cluster.look(log, memory, opened.time, deadline)

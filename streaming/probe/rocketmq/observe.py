@@ -9,13 +9,27 @@ from typing import Final
 import msgspec
 
 from streaming.config import Filters
-from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, Event, RocketMQGroupEvent, RoundClosed, encode_event
-from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested
+from streaming.events import (
+    EVENTS_VERSION,
+    MAX_RECORD_BYTES,
+    MOST_BROKERS,
+    Event,
+    RocketMQGroupEvent,
+    RoundClosed,
+    RoundSeen,
+    encode_event,
+)
+from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
+from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS
 from streaming.times import DAY_MS
 
 _BROKER_KNOWN_MS: Final = DAY_MS
-"""A broker that no name server lists may come back with its groups; after a day it counts as taken away."""
+"""A broker that no name server lists may come back with its groups; after a day it counts as taken away.
+
+Counted in elapsed time, which no clock's jump shortens, and kept in the closing record: no event names a broker that is
+missing, and a day that began anew with each memory that is read back need never end.
+"""
 
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -27,7 +41,7 @@ class RocketMQMemory:
     Attributes:
         groups: Groups that were there.
         rest: How long groups without members have rested.
-        brokers: Time of the newest round in which a name server listed a broker, by its name.
+        brokers: For how long no name server has listed a broker, in elapsed time, ms, by its name.
     """
 
     groups: frozenset[str] = frozenset()
@@ -37,7 +51,7 @@ class RocketMQMemory:
     @property
     def quiet(self) -> frozenset[str]:
         """Groups without members of which nothing has changed for long."""
-        return frozenset(group for group in self.groups if rested(group, self.rest) is not None)
+        return frozenset(group for group in self.groups if rests(group, self.rest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +78,7 @@ def round_of_groups(
     memory: RocketMQMemory,
     filters: Filters,
     period_ms: int,
+    interval_ms: int,
 ) -> RoundOfGroups:
     """The events of one round.
 
@@ -79,9 +94,9 @@ def round_of_groups(
         memory: From the closed round before.
         filters: What is watched.
         period_ms: An idle group has one event within it.
+        interval_ms: The probe's interval.
     """
-    brokers = {name: at for name, at in memory.brokers.items() if 0 <= time - at < _BROKER_KNOWN_MS}
-    brokers |= dict.fromkeys(look.brokers, time)
+    brokers = _brokers(memory, look.brokers, time, interval_ms)
     whole = look.whole and look.brokers == brokers.keys()
     gone = {
         group: "deleted"
@@ -122,6 +137,16 @@ def round_of_groups(
     events = resting + others
     known = frozenset(there.keys() | waiting)
     return RoundOfGroups(events, len(known - {group for group, _ in events}), RocketMQMemory(known, rest, brokers))
+
+
+def _brokers(memory: RocketMQMemory, listed: Iterable[str], time: int, interval_ms: int) -> dict[str, int]:
+    """For how long the brokers of the last day have been missing, ms of elapsed time; 0 for those that are listed."""
+    before = time if memory.rest.time < 0 else memory.rest.time
+    step = max(0, min(time - before, SILENT_INTERVALS * min(interval_ms, LONGEST_INTERVAL_MS)))
+    known = {name: missing + step for name, missing in memory.brokers.items() if missing + step < _BROKER_KNOWN_MS}
+    known |= dict.fromkeys(listed, 0)
+    # (A name server may name others in each round, and the closing record must stay one that is read.)
+    return dict(sorted(known.items(), key=lambda item: (item[1], item[0]))[:MOST_BROKERS])
 
 
 def _rest(before: Rest, there: Mapping[str, GroupParts], waiting: Iterable[str], time: int) -> Rest:
@@ -167,7 +192,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
         resting: Events of idle groups, and of groups that are gone, from the rounds before; the oldest first.
     """
     groups: set[str] = set()
-    brokers: dict[str, int] = {}
+    named: set[str] = set()
     for event in (*resting, *events):
         if not isinstance(event, RocketMQGroupEvent):
             continue
@@ -175,5 +200,7 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             groups.discard(event.group)
             continue
         groups.add(event.group)
-        brokers |= {broker.name: max(event.time, brokers.get(broker.name, 0)) for broker in event.brokers}
-    return RocketMQMemory(frozenset(groups), Rest(closed.time), brokers)
+        named |= {broker.name for broker in event.brokers}
+    known = closed.known_brokers if isinstance(closed, RoundSeen) else None
+    # (An older probe has told no more than what its events name.)
+    return RocketMQMemory(frozenset(groups), Rest(closed.time), dict.fromkeys(named, 0) if known is None else known)

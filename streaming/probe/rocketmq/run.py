@@ -78,9 +78,19 @@ class RocketMQProbe(RoundsProbe):
             memory,
             settings.filters,
             settings.job.heartbeat_ms,
+            settings.probe.interval_ms,
         )
         written = writer.write(opened, told.events, deadline)
-        closed = writer.close_round(opened, written, None, None, deadline, untold=told.untold, seen_by=ROCKETMQ)
+        closed = writer.close_round(
+            opened,
+            written,
+            None,
+            None,
+            deadline,
+            untold=told.untold,
+            seen_by=ROCKETMQ,
+            known_brokers=dict(told.memory.brokers),
+        )
         self._memory = told.memory
         return closed
 

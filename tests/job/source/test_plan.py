@@ -152,6 +152,15 @@ def test_a_round_that_the_job_has_gone_beyond_is_passed_over() -> None:
     assert reasons(batch) == [(11, False, "round 10 closed after the job had gone beyond it")]
 
 
+def test_a_round_that_came_too_late_is_passed_over_wherever_the_limit_is() -> None:
+    # Its events lie within the topic, and beyond the batch that passes it over.
+    start = Positions({0: 100, 1: 100}, {0: 1}, 10, 8)
+    late = at(11, closed(10, [99, 120], {"0": (1, 2)}))
+    expected = [(11, False, "round 10 closed after the job had gone beyond it")]
+    assert reasons(plan_batch(start, [late], ReadLimits({0: 130, 1: 130}, {0: 2}), CLUSTER)) == expected
+    assert reasons(plan_batch(start, [late], ReadLimits({0: 110, 1: 110}, {0: 1}), CLUSTER)) == expected
+
+
 def test_the_older_of_two_interleaved_rounds_is_passed_over() -> None:
     records = [at(2, closed(1, [5])), at(3, closed(0, [5]))]
     batch = plan_batch(START, records, FAR, CLUSTER)
@@ -176,6 +185,7 @@ def test_positions_survive_the_way_through_the_checkpoint() -> None:
 def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], ReadLimits]:
     """A rounds topic with correct rounds, and all kinds of wrong ones between them."""
     log, events, records, offset, partitions = [0, 0], 0, list[RoundRecord](), 0, 2
+    late = 0
     for _ in range(draw(st.integers(0, 12))):
         kind = draw(st.sampled_from(["honest", "honest", "honest", "old", "beyond", "again", "fewer", "junk", "more"]))
         number = offset
@@ -188,7 +198,9 @@ def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], ReadLimits]:
             first, events = events, events + draw(st.integers(0, 3))
             content: object = closed(number, log, {"0": (first, events)})
         elif kind == "old":
-            content = closed(number, [max(0, position - 1) for position in log])
+            # Its probe wrote the events all the same, beyond all that other rounds have there.
+            late += 1
+            content = closed(number, [max(0, position - 1) for position in log], {"1": (late - 1, late)})
         elif kind == "beyond":
             content = closed(number, [10**6] * partitions)
         elif kind == "again":
@@ -199,7 +211,7 @@ def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], ReadLimits]:
             content = RejectedEvent("junk")
         records.append(at(offset, content))
         offset += 1
-    ends = ReadLimits({p: position + draw(st.integers(0, 3)) for p, position in enumerate(log)}, {0: events})
+    ends = ReadLimits({p: position + draw(st.integers(0, 3)) for p, position in enumerate(log)}, {0: events, 1: late})
     return records, ends
 
 

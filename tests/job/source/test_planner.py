@@ -112,6 +112,39 @@ def test_the_fallback_goes_on_once_an_interval_until_a_round_closes(world: World
     assert told(tasks) == []
 
 
+def test_a_round_that_came_too_late_for_a_fallback_is_no_record_for_quarantine(world: World) -> None:
+    world.round()
+    start = world.planner.latest(INITIAL, None)
+    late = world.ends()
+    world.log(0, 3)
+    world.now = 31.0
+    middle = world.planner.latest(start, None)
+    world.reader.append("events", 0, b"e")
+    world.round(log=late, events={"0": (1, 2)})
+    world.log(1, 2)
+    world.now = 41.5
+    end = world.planner.latest(middle, None)
+    assert (end["log"], end["rounds"]) == ({"0": 4, "1": 3}, 4)
+    for planner in (world.planner, world.restart()):
+        assert unreadable_of(planner.tasks(middle, end)) == []
+
+
+def test_a_round_with_events_that_came_too_late_for_the_next_batch_is_no_record_for_quarantine(world: World) -> None:
+    world.reader.append("events", 1, b"junk")
+    world.round()
+    start = world.planner.latest(INITIAL, None)
+    late = world.ends()
+    world.log(0, 3)
+    world.now = 31.0
+    middle = world.planner.latest(start, None)
+    world.reader.append("events", 1, b"e")
+    world.round(log=late, events={"1": (1, 2)})
+    world.reader.append("events", 0, b"e")
+    number = world.round(events={"0": (1, 2)})
+    tasks = world.planner.tasks(middle, world.planner.latest(middle, None))
+    assert (rounds_of(tasks), told(tasks)) == ([number], [])
+
+
 def test_a_fallback_planned_again_in_another_process_takes_no_round(world: World) -> None:
     world.now = 31.0
     world.round(log=[10**6, 10**6])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streaming.events import Broker, Brokers, CoordinatorMove
 from streaming.probe.kafka.brokers import (
     GONE_MS,
@@ -26,14 +28,18 @@ class Seen:
     def __init__(self) -> None:
         self.now: Brokers | None = None
         self.number = -2
-        self.time = START
+        self.time = self.last = START
 
-    def round(self, up: str, *coordinators: tuple[int, int], after_ms: int = ROUND_MS, outdated: int = 0) -> Brokers:
-        """A round that sees these brokers, and these leaders with their epochs."""
+    def round(
+        self, up: str, *coordinators: tuple[int, int], after_ms: int = ROUND_MS, outdated: int = 0, ahead_ms: int = 0
+    ) -> Brokers:
+        """A round that sees these brokers, and these leaders with their epochs, by a clock that may be ahead."""
         self.number += 2
         self.time += after_ms
         hosts = {int(node): HOSTS[int(node)] for node in up}
-        self.now = brokers_after(self.now, hosts, coordinators, self.number, self.time, outdated)
+        time = self.time + ahead_ms
+        self.now = brokers_after(self.now, hosts, coordinators, self.number, time, self.last, outdated)
+        self.last = time
         return self.now
 
 
@@ -58,7 +64,49 @@ def test_a_broker_that_was_taken_out_is_forgotten_after_a_day() -> None:
     seen.round("12")
     seen.round("1")
     assert [broker.node for broker in seen.round("1", after_ms=GONE_MS - 1).gone] == [2]
-    assert seen.round("1", after_ms=1).gone == ()
+    assert [broker.node for broker in seen.round("1", after_ms=1).gone] == [2]
+    assert seen.round("1").gone == ()
+
+
+@pytest.mark.parametrize("ahead_ms", [GONE_MS, -GONE_MS])
+def test_a_clock_that_is_wrong_for_one_round_lets_nobody_forget_a_broker_that_is_gone_or_a_move(ahead_ms: int) -> None:
+    seen = Seen()
+    seen.round("123", (3, 7))
+    known = seen.round("12", (1, 8))
+    assert [broker.node for broker in known.gone] == [3]
+    for wrong in (ahead_ms, 0, 0):
+        assert seen.round("12", (1, 8), ahead_ms=wrong) == known
+
+
+def test_a_broker_that_went_while_the_clock_was_ahead_is_gone_since_it_was_right_at_the_latest() -> None:
+    seen = Seen()
+    seen.round("123", (3, 7))
+    ahead = seen.round("12", (1, 8), ahead_ms=60_000)
+    assert [broker.node for broker in seen.round("12", (1, 8)).gone] == [3]
+    right = seen.round("12", (1, 8))
+    assert [(broker.node, broker.since) for broker in right.gone] == [(3, seen.time)]
+    assert seen.round("12", (1, 8)).gone == right.gone
+    assert [(move.epoch_after, move.gone_round) for move in right.moves] == [(8, 2)]
+    assert right.moves[0].time < ahead.moves[0].time
+    assert seen.round("12", (1, 8), after_ms=MOVES_MS).moves == right.moves
+    assert seen.round("12", (1, 8)).moves == ()
+
+
+@pytest.mark.parametrize("ahead_ms", [60_000, GONE_MS])
+def test_a_broker_that_goes_after_the_clock_was_ahead_explains_no_move_of_that_time(ahead_ms: int) -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    seen.round("12", (1, 8), ahead_ms=ahead_ms)
+    for up in ("12", "12", "1", "1"):
+        assert [move.gone_round for move in seen.round(up, (1, 8)).moves] == [None]
+
+
+def test_a_broker_that_goes_while_the_clock_is_a_day_behind_explains_no_earlier_move() -> None:
+    seen = Seen()
+    seen.round("12", (2, 7))
+    seen.round("12", (1, 8))
+    seen.round("12", (1, 8), after_ms=STOPS_MS)
+    assert [move.gone_round for move in seen.round("1", (1, 8), ahead_ms=-GONE_MS).moves] == [None]
 
 
 def test_a_coordinator_that_moved_from_a_broker_which_the_same_answer_misses_went_with_it() -> None:
@@ -152,7 +200,8 @@ def test_the_newest_moves_of_a_partition_are_kept_for_an_hour() -> None:
         seen.round("12", (1 + epoch % 2, epoch), (1, 0))
     found = seen.round("12", (2, 5), (2, 1))
     assert [(move.partition, move.epoch_after) for move in found.moves] == [(0, 3), (0, 4), (0, 5), (1, 1)]
-    assert seen.round("12", (2, 5), (2, 1), after_ms=MOVES_MS).moves == ()
+    seen.round("12", (2, 5), (2, 1), after_ms=MOVES_MS)
+    assert seen.round("12", (2, 5), (2, 1)).moves == ()
 
 
 def test_without_leader_epochs_brokers_are_told_and_no_moves() -> None:
@@ -164,5 +213,5 @@ def test_without_leader_epochs_brokers_are_told_and_no_moves() -> None:
 
 
 def test_a_hostile_broker_name_is_cut() -> None:
-    (found,) = brokers_after(None, {1: Host("h" * 5_000, "r" * 5_000)}, (), 0, START).up
+    (found,) = brokers_after(None, {1: Host("h" * 5_000, "r" * 5_000)}, (), 0, START, -1).up
     assert (len(found.host), len(found.rack or "")) == (255, 255)

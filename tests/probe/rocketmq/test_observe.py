@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from streaming.config import Filters
-from streaming.events import RocketMQGroupEvent, RoundSeen, decode_event, encode_event
+from streaming.events import (
+    MOST_BROKERS,
+    RocketMQGroupEvent,
+    RoundSeen,
+    decode_event,
+    decode_round,
+    encode_event,
+    encode_round,
+)
 from streaming.probe.idle import IDLE_ROUNDS
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.probe.rocketmq.observe import RocketMQMemory, RoundOfGroups, recall, round_of_groups
@@ -31,9 +41,44 @@ def look(
     return RocketMQLook(groups, frozenset(waiting.split()), frozenset(brokers.split()), whole)
 
 
-def a_round(number: int, seen: RocketMQLook, memory: RocketMQMemory, filters: Filters | None = None) -> RoundOfGroups:
-    time = _START + number * _INTERVAL
-    return round_of_groups("prod", ("ns:9876",), number, time, seen, memory, filters or Filters(), _HEARTBEAT)
+def a_round(
+    number: int, seen: RocketMQLook, memory: RocketMQMemory, filters: Filters | None = None, ahead_ms: int = 0
+) -> RoundOfGroups:
+    """A round by a clock that may be ahead."""
+    time = _START + number * _INTERVAL + ahead_ms
+    settings = (filters or Filters(), _HEARTBEAT, _INTERVAL)
+    return round_of_groups("prod", ("ns:9876",), number, time, seen, memory, *settings)
+
+
+def read_back(rounds: list[RoundOfGroups], *, is_older: bool = False) -> RocketMQMemory:
+    """What a new probe knows of the newest round and the resting events of a heartbeat before it.
+
+    Args:
+        rounds: One an interval.
+        is_older: They are of a probe that does not report the brokers it knows.
+    """
+    newest = rounds[-1].memory
+    closed = RoundSeen(
+        v=1,
+        cluster="prod",
+        probe="p",
+        interval_ms=_INTERVAL,
+        round=len(rounds) - 1,
+        time=newest.rest.time,
+        log=(),
+        log_end=(),
+        events={},
+        groups=2,
+        written=2,
+        seen_by="rocketmq",
+        known_brokers=None if is_older else dict(newest.brokers),
+    )
+    assert decode_round(encode_round(closed)) == closed
+    before = rounds[-1 - _HEARTBEAT // _INTERVAL : -1]
+    resting = [event for told in before for _, event in told.events if isinstance(event, RocketMQGroupEvent)]
+    return recall(
+        closed, [event for _, event in rounds[-1].events], [event for event in resting if event.idle or event.gone]
+    )
 
 
 def events(told: RoundOfGroups) -> dict[str, tuple[str | None, bool]]:
@@ -62,8 +107,62 @@ def test_nothing_is_deleted_while_somebody_does_not_answer_or_a_broker_is_missin
     assert events(a_round(1, silent, first.memory)) == {"a": (None, False)}
     assert events(a_round(1, look(gone), first.memory)) == {"a": (None, False)}
     # A broker that has been away for a day was taken away.
-    later = replace(first.memory, brokers={"broker-a": _START, "broker-b": _START - _DAY})
-    assert events(a_round(1, look(gone), later)) == {"a": ("deleted", False)}
+    for missing, told in ((_DAY - _INTERVAL - 1, None), (_DAY - _INTERVAL, "deleted")):
+        later = replace(first.memory, brokers={"broker-a": 0, "broker-b": missing})
+        assert events(a_round(1, look(gone), later)) == {"a": (told, False)}
+
+
+_BOTH = look({"a": group(members=1), "b": group()}, brokers="broker-a broker-b")
+_WITHOUT_B = look({"a": group(members=1), "b": group(there=False)})
+"""Broker-b is down, and the group b is nowhere else."""
+
+
+def test_a_new_probe_knows_a_broker_that_was_missing_for_longer_than_a_heartbeat() -> None:
+    rounds = [a_round(0, _BOTH, RocketMQMemory())]
+    for number in range(1, 181):
+        rounds.append(a_round(number, _WITHOUT_B, rounds[-1].memory))
+    memory = read_back(rounds)
+    assert (memory.groups, memory.brokers) == ({"a", "b"}, {"broker-a": 0, "broker-b": 180 * _INTERVAL})
+    assert events(a_round(181, _WITHOUT_B, memory)) == {"a": (None, False), "b": (None, False)}
+
+
+@pytest.mark.parametrize("ahead_ms", [(0, 0, _DAY, 0), (0, 0, -_DAY, 0), (60_000, 0, 0, 0), (_DAY, 0, 0, 0)], ids=str)
+def test_no_clock_that_jumps_takes_a_missing_broker_away(ahead_ms: tuple[int, ...]) -> None:
+    memory = a_round(0, _BOTH, RocketMQMemory(), ahead_ms=ahead_ms[0]).memory
+    for number, ahead in enumerate(ahead_ms[1:], start=1):
+        told = a_round(number, _WITHOUT_B, memory, ahead_ms=ahead)
+        assert events(told) == {"a": (None, False), "b": (None, False)}
+        memory = told.memory
+
+
+def test_a_group_that_was_deleted_while_no_probe_ran_ends_with_the_first_round() -> None:
+    memory = read_back([a_round(0, _BOTH, RocketMQMemory())])
+    deleted = replace(_WITHOUT_B, brokers=_BOTH.brokers)
+    assert events(a_round(10_000, deleted, memory))["b"] == ("deleted", False)
+
+
+def test_a_group_of_a_broker_that_was_taken_away_ends_after_a_day_however_often_the_probe_starts_again() -> None:
+    rounds = [a_round(0, _BOTH, RocketMQMemory())]
+    last = _DAY // _INTERVAL
+    for number in range(1, last):
+        rounds.append(a_round(number, _WITHOUT_B, read_back(rounds) if number % 100 == 0 else rounds[-1].memory))
+    assert [told for told in map(events, rounds) if told.get("b", (None, False))[0] is not None] == []
+    told = a_round(last, _WITHOUT_B, read_back(rounds))
+    assert (events(told)["b"], told.memory.brokers) == (("deleted", False), {"broker-a": 0})
+
+
+def test_a_pause_of_the_probe_counts_as_three_intervals() -> None:
+    memory = read_back([a_round(0, _BOTH, RocketMQMemory())])
+    assert a_round(10_000, _WITHOUT_B, memory).memory.brokers == {"broker-a": 0, "broker-b": 3 * _INTERVAL}
+
+
+def test_of_too_many_brokers_those_that_are_missing_for_longest_are_forgotten() -> None:
+    memory = RocketMQMemory()
+    for number in range(12):
+        names = " ".join(f"broker-{number}-{one}" for one in range(100))
+        memory = a_round(number, look({}, brokers=names), memory).memory
+    assert len(memory.brokers) == MOST_BROKERS
+    assert {name.split("-")[1] for name in memory.brokers} == {str(number) for number in range(2, 12)}
 
 
 def test_a_group_that_the_filters_exclude_now_is_filtered() -> None:
@@ -102,23 +201,12 @@ def test_a_quiet_group_that_was_not_looked_at_stays_known() -> None:
 def test_a_new_probe_recalls_groups_and_brokers() -> None:
     first = a_round(0, look({"a": group(members=1), "b": group()}), RocketMQMemory())
     second = a_round(1, look({"a": group(members=1), "b": group(there=False)}), first.memory)
-    closed = RoundSeen(
-        v=1,
-        cluster="prod",
-        probe="p",
-        interval_ms=_INTERVAL,
-        round=1,
-        time=_START + _INTERVAL,
-        log=(),
-        log_end=(),
-        events={},
-        groups=2,
-        written=2,
-        seen_by="rocketmq",
-    )
-    memory = recall(closed, [event for _, event in second.events], [event for _, event in first.events])
+    memory = read_back([first, second])
     assert memory.groups == second.memory.groups == {"a"}
-    assert memory.brokers == {"broker-a": _START + _INTERVAL}
+    assert memory.brokers == second.memory.brokers == {"broker-a": 0}
+    assert memory.rest.time == _START + _INTERVAL
+    # (The closing record of an older probe names none: then its events do.)
+    assert read_back([first, second], is_older=True) == memory
 
 
 def test_an_event_that_no_record_could_hold_is_cut_and_says_so() -> None:

@@ -76,6 +76,7 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
         *((), (), None),
     )
     assert (second.groups, second.written, second.cluster) == (1, 1, unique)
+    assert second.known_brokers == dict.fromkeys(rocketmq.brokers, 0)
     rounds = [decode_round(value) for value in values(bootstrap, settings.probe.rounds_topic)]
     assert [type(record) for record in rounds] == [RoundOpened, RoundSeen, RoundOpened, RoundSeen, RoundOpened]
     assert isinstance(rounds[4], RoundOpened)

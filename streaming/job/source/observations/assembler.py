@@ -33,6 +33,7 @@ from streaming.events import (
 from streaming.job.source.observations.event_rounds import EventRound, windows_of, wrong_event
 from streaming.job.source.observations.observed import (
     cluster_topic_observation,
+    rest_of,
     rocketmq_observation,
     topic_bytes,
     topic_observation,
@@ -316,7 +317,7 @@ class ObservationAssembler:
         self._done.add((event.round, event.group))
         of_group = event if isinstance(event, GroupEvent) else None
         current = self._rounds[event.round]
-        rested = (of_group.rested if of_group else None) or (-1, -1)
+        since, until = rest_of(of_group) if of_group else (-1, -1)
         seen = parts.seen() if parts is not None else None
         if seen is None and current.source != LOG:
             seen = Seen(current.source)
@@ -338,8 +339,8 @@ class ObservationAssembler:
             idle=of_group is not None and of_group.idle,
             elapsed=current.elapsed,
             closed=current.closed,
-            rested_since=rested[0],
-            rested_until=rested[1],
+            rested_since=since,
+            rested_until=until,
             seen=seen,
             coordinator_moves=current.moves.get(event.log_partition, ()),
             coordinator_epoch=current.epochs[event.log_partition] if current.epochs else -1,

@@ -100,8 +100,6 @@ def wrong_event(event: GroupEvent | GroupGone | TopicEvent | SeenEvent, current:
             return "a negative or impossible number of topics"
         if event.held_since is not None and not 0 <= event.held_since <= LATEST_MS:
             return "the time since which the log is blocked is not a valid time"
-        if event.rested is not None and not 0 <= event.rested[0] <= event.rested[1] <= LATEST_MS:
-            return "the times between which the group rested are not valid times"
     return None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from streaming.events import ClusterTopicEvent, RocketMQGroupEvent, TopicEvent
+from streaming.events import ClusterTopicEvent, GroupEvent, RocketMQGroupEvent, TopicEvent
 from streaming.job.source.observations.event_rounds import EventRound
+from streaming.job.source.plan import LATEST_MS
 from streaming.records import (
     ClusterTopicObservation,
     RocketMQObservation,
@@ -23,7 +24,7 @@ def rocketmq_observation(
     event: RocketMQGroupEvent, current: EventRound, watches_topic: Callable[[str], bool]
 ) -> RocketMQObservation:
     """What one round saw of a RocketMQ group, as the core gets it: with the topics that pass the filters."""
-    rested = event.rested or (-1, -1)
+    since, until = rest_of(event)
     return RocketMQObservation(
         round=current.round,
         time=event.time,
@@ -35,10 +36,20 @@ def rocketmq_observation(
         cut=event.cut,
         elapsed=current.elapsed,
         closed=current.closed,
-        rested_since=rested[0],
-        rested_until=rested[1],
+        rested_since=since,
+        rested_until=until,
         name_servers=event.name_servers,
     )
+
+
+def rest_of(event: GroupEvent | RocketMQGroupEvent) -> tuple[int, int]:
+    """The times between which a group rested, ms; -1 and -1 where the event tells none, or none that can be.
+
+    An older probe tells an end before the beginning where the clock was ahead at the beginning.
+    """
+    if event.rested is None or not 0 <= event.rested[0] <= event.rested[1] <= LATEST_MS:
+        return -1, -1
+    return event.rested
 
 
 def cluster_topic_observation(event: ClusterTopicEvent, current: EventRound) -> ClusterTopicObservation:

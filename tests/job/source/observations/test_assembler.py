@@ -6,12 +6,19 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from streaming.events import ClusterTopicEvent, Event, TopicEvent, encode_event
+from streaming.events import ROCKETMQ, ClusterTopicEvent, Event, RocketMQGroupEvent, TopicEvent, encode_event
 from streaming.job.source.observations import EventRound, ObservationAssembler, assembler, event_rounds
 from streaming.job.source.plan import plan_batch
 from streaming.job.source.positions import Positions
 from streaming.offsets_log import partition_for
-from streaming.records import CountedRecords, GroupObservation, PartitionInput, QuarantinedRecord, TopicObservation
+from streaming.records import (
+    CountedRecords,
+    GroupObservation,
+    PartitionInput,
+    QuarantinedRecord,
+    RocketMQObservation,
+    TopicObservation,
+)
 from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
 from tests.job.source.observations.made_events import LOG, gone, group, topic
 
@@ -223,10 +230,31 @@ def test_an_observation_tells_when_its_round_closed_and_between_which_rounds_its
     } == {"g": (1_700, 100, 900), "h": (1_700, -1, -1), "left": (1_700, -1, -1)}
 
 
-@pytest.mark.parametrize("rested", [(-1, 900), (900, 100), (100, 2**63 - 1), (100, 2**70)])
-def test_a_rest_between_times_that_cannot_be_is_refused(rested: tuple[int, int]) -> None:
-    made = assemble([encode_event(group("g", 0)).replace(b'"rested":null', b'"rested":[%d,%d]' % rested)])
-    assert (made.observations, len(told(made))) == ({}, 1)
+# (900, 100): the clock was ahead when the rest began, and an older probe tells it all the same.
+IMPOSSIBLE_RESTS = [(-1, 900), (900, 100), (100, 2**63 - 1), (100, 2**70)]
+
+
+@pytest.mark.parametrize("rested", IMPOSSIBLE_RESTS)
+def test_an_event_counts_without_a_rest_between_times_that_cannot_be(rested: tuple[int, int]) -> None:
+    event = encode_event(group("g", 1)).replace(b'"rested":null', b'"rested":[%d,%d]' % rested)
+    made = assemble([event, topic("g", "a")])
+    [found] = made.observations["g"]
+    assert (found.rested_since, found.rested_until, len(found.topics)) == (-1, -1, 1)
+    assert made.unreadable == []
+
+
+@pytest.mark.parametrize(("told", "counted"), [((100, 900), (100, 900)), ((900, 100), (-1, -1)), (None, (-1, -1))])
+def test_a_rocketmq_group_counts_without_a_rest_that_ends_before_it_began(
+    told: tuple[int, int] | None, counted: tuple[int, int]
+) -> None:
+    of_rocketmq = ObservationAssembler(
+        "events", 1, [replace(ROUND, log=(), source=ROCKETMQ)], 0, everything, everything
+    )
+    event = RocketMQGroupEvent(1, "test", 7, 1_000, "g", rested=told)
+    of_rocketmq.add((10, 2_000, b"g", encode_event(event)))
+    [found] = of_rocketmq.take()["g"]
+    assert isinstance(found, RocketMQObservation)
+    assert (found.rested_since, found.rested_until) == counted
 
 
 def test_an_event_of_an_older_probe_tells_no_rest() -> None:
