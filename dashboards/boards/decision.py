@@ -20,6 +20,9 @@ __all__ = ["BOARD", "as_decided"]
 # A sentence may name foreign ids of any length; steps cut their lists themselves.
 _LONGEST = 2_000
 
+# A group of RocketMQ has a verdict for each of its topics, the worst first.
+_MOST_TOPICS = 8
+
 # Numbers are log offsets.
 _LARGEST = 2**63 - 1
 
@@ -63,7 +66,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         "decisions": decision_rows([decision], view, with_group=False),
         "owners": owners(members, verdict, partitions, view.clock, topic_link(view, cluster)),
         "strategies": strategies(what_if, verdict, view.clock),
-        "explained": _explained(explained),
+        "explained": explained_of(explained),
         "members": members_of(members, as_decided(partitions, members), view, cluster),
         "previous": _beside(view, group, cluster, decision["previous_decision"]),
         "following": _beside(view, group, cluster, decision["next_decision"]),
@@ -131,14 +134,19 @@ def _causes(decision: Row) -> list[dict[str, str]]:
     ]
 
 
-def _explained(verdicts: Sequence[Row]) -> dict[str, Sequence[str]] | None:
-    """Why the assignment should be as it is, and what is different; None before there is a verdict."""
-    if not verdicts:
-        return None
-    told = verdict_in_words(verdicts[0])
+def explained_of(verdicts: Sequence[Row]) -> dict[str, Any]:
+    """Why the assignment should be as it is, and what is different, topic by topic where each has its verdict."""
     return {
-        "sentences": [words.cut(sentence, _LONGEST) for sentence in told.sentences],
-        "drift": [words.cut(sentence, _LONGEST) for sentence in told.drift],
+        "topics": [
+            {
+                "topic": None if row["topic"] is None else words.cut(row["topic"], 120),
+                "sentences": [words.cut(sentence, _LONGEST) for sentence in told.sentences],
+                "drift": [words.cut(sentence, _LONGEST) for sentence in told.drift],
+            }
+            for row in verdicts[:_MOST_TOPICS]
+            for told in (verdict_in_words(row),)
+        ],
+        "left": max(0, len(verdicts) - _MOST_TOPICS),
     }
 
 

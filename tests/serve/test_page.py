@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboards.boards.overview import pattern_of
+from streaming.groups.verdicts import pack_line
+from streaming.times import DAY_MS
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.conftest import Served
 from tests.serve.seen import Seen
@@ -104,6 +106,40 @@ def test_a_decision_shows_the_matrix_as_of_then(served: Served) -> None:
     assert newest.count('<tr class="drift"') == 2
     assert first.count('<tr class="drift"') == 0
     assert first.count('class="mark-ok" role') == 30
+
+
+def test_a_decision_of_rocketmq_is_explained_topic_by_topic(tmp_path: Path, serve_over) -> None:  # type: ignore[no-untyped-def]
+    lake = MadeLake(tmp_path / "lake", [MadeGroup("g")])
+    time_ms = int(lake.end.timestamp() * 1000)
+    head = {
+        "cluster": CLUSTER,
+        "group_id": "tills",
+        "decision": 7,
+        "record_time": time_ms,
+        "event_date": time_ms // DAY_MS,
+    }
+    lake.add("rebalance_churn", head | {"kind": "rebalance", "causes": [], "joined": [], "left": [], "replaced": []})
+    topics = [f"topic-{number}" for number in range(10)]
+    for topic in topics:
+        queues = [{"topic": topic, "broker": "broker-a", "queue": number} for number in (0, 1)]
+        line = {"strategy": "rocketmq:AVG", "queues": queues, "clients": ["c1", "c2"]}
+        verdict = {
+            "topic": topic,
+            "verdict": "identical",
+            "drifted_partitions": [],
+            "inputs": pack_line(line),
+            "round": 1,
+        }
+        lake.add("drift", head | verdict)
+    served = serve_over(tmp_path / "lake", lake)
+    served.look()
+
+    shown = served.get("/groups/tills/decisions/7").text
+
+    why = shown[shown.index("Who should own what") : shown.index("What it cost")]
+    assert re.findall("<h3>(.*?)</h3>", why) == topics[:8]
+    assert why.count("broker-a") >= 8
+    assert "and 2 more topics" in why
 
 
 def test_a_refresh_is_answered_with_nothing_until_something_changes(tmp_path: Path, serve_over) -> None:  # type: ignore[no-untyped-def]
