@@ -25,6 +25,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.kafka.requests import PartitionRequests
 from streaming.probe.preflight import Inspected, More
+from streaming.probe.readback import bounds
 from streaming.probe.standby import RecordKind, Tail
 from streaming.terminal import visible
 
@@ -166,15 +167,15 @@ def _log(settings: Settings, answer: Any) -> Iterator[Inspected]:
         return
     try:
         partitions = [TopicPartition(topic.name, p.partition_index) for p in topic.partitions]
-        first, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
-        full = [partition for partition in partitions if ends[partition] > first[partition]]
+        offsets = bounds(consumer, partitions, Deadline.after(_REQUESTS_S))
+        full = [partition for partition, (first, end) in offsets.items() if first < end]
         if not full:
             yield Inspected(what, note=f"{len(partitions)} partitions, all empty: no group has committed yet")
             return
         consumer.assign(full[:1])
-        consumer.seek(full[0], first[full[0]])
+        consumer.seek(full[0], offsets[full[0]][0])
         read = consumer.poll(timeout_ms=_READ_MS, max_records=1)
-        records = sum(ends[partition] - first[partition] for partition in full)
+        records = sum(end - first for first, end in offsets.values())
         note = f"{len(partitions)} partitions, offsets for {records:,} records"
         if read:
             yield Inspected(what, note=note)
@@ -184,12 +185,13 @@ def _log(settings: Settings, answer: Any) -> Iterator[Inspected]:
                 "should have some: look at its leader's log, and at quotas."
             )
             yield Inspected(what, problem, serious=False)
-    except (KafkaError, AssertionError) as error:
+    except (KafkaError, EvenkeelError, AssertionError) as error:
         if isinstance(error, AuthorizationError) and settings.offsets_log == "auto":
             yield Inspected(what, note="no, so groups are asked for instead (docs/admin-mode.md says what is lost)")
             return
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
-        yield Inspected(what, f"The log cannot be read ({why}): the job would stop. docs/security.md has the rights.")
+        mend = "docs/security.md has the rights" if isinstance(error, AuthorizationError) else "Look at the brokers"
+        yield Inspected(what, f"The log cannot be read ({why}): the job would stop. {mend}.")
     finally:
         consumer.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, KafkaError
@@ -16,7 +16,7 @@ from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.kafka.memory import Memory, recall
-from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing, ask_offsets, take_whole_batches, walk
 
 _LOG = room_log(__name__)
 
@@ -27,6 +27,10 @@ _LOOKBACK = 16
 
 _READ_THROUGH = 1_000
 """Gaps between two ranges up to this many records are read, not skipped: a seek discards what was already fetched."""
+
+_ASK_S: Final = 5.0
+"""Limit for one question about offsets: brokers answer from memory, and a stop waits as long. kafka-python would wait
+for its `request_timeout_ms`, 30 s, until a partition has a leader again."""
 
 
 def remember(settings: Settings, deadline: Deadline) -> Memory:
@@ -72,7 +76,7 @@ def read_back(
 
 def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> RoundClosed | None:
     tp = TopicPartition(settings.probe.rounds_topic, 0)
-    first, end = bounds(consumer, [tp])[tp]
+    first, end = bounds(consumer, [tp], deadline)[tp]
     upper, lookback = end, _LOOKBACK
     while upper > first:
         lower = max(first, end - lookback)
@@ -94,10 +98,10 @@ def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: D
     events of topics can be older after an outage.
     """
     tp = TopicPartition(settings.probe.rounds_topic, 0)
-    first, end = bounds(consumer, [tp])[tp]
+    first, end = bounds(consumer, [tp], deadline)[tp]
     since = closed.time - settings.job.heartbeat_ms
     since = max(0, since if closed.topics_since is None else min(since, closed.topics_since))
-    found = consumer.offsets_for_times({tp: since})[tp]
+    found = consumer.offsets_for_times({tp: since}, timeout_ms=limit_ms(deadline))[tp]
     begin = max(first, found.offset) if found is not None else first
     rounds = (decode_round(value) for _, _, _, value in records(consumer, {tp: [(begin, end)]}, deadline))
     resting = {
@@ -121,7 +125,7 @@ def _events(
         for partition, (first, end) in between.items():
             ranges.setdefault(TopicPartition(topic, int(partition)), []).append((first, end))
     # (Retention may have taken the oldest.)
-    left = bounds(consumer, list(ranges))
+    left = bounds(consumer, list(ranges), deadline)
     there = {
         tp: [(max(first, left[tp][0]), min(end, left[tp][1])) for first, end in sorted(of_rounds)]
         for tp, of_rounds in ranges.items()
@@ -135,12 +139,21 @@ def _events(
             yield event
 
 
-def bounds(consumer: Any, partitions: list[Any]) -> dict[Any, tuple[int, int]]:
-    """First offset and exclusive end of each partition."""
-    if not partitions:
-        return {}
-    first, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+def bounds(consumer: Any, partitions: list[Any], deadline: Deadline) -> dict[Any, tuple[int, int]]:
+    """First offset and exclusive end of each partition.
+
+    Raises:
+        KafkaError: A partition has no leader, or the brokers did not answer in time.
+        RoundAbandonedError: There is no time left.
+    """
+    first = ask_offsets(consumer.beginning_offsets, partitions, limit_ms(deadline))
+    end = ask_offsets(consumer.end_offsets, partitions, limit_ms(deadline))
     return {tp: (first[tp], end[tp]) for tp in partitions}
+
+
+def limit_ms(deadline: Deadline) -> int:
+    """How long one question about offsets may take, ms; raises as `Deadline.remaining`."""
+    return int(min(_ASK_S, deadline.remaining()) * 1000)
 
 
 def records(

@@ -12,6 +12,7 @@ from streaming.record_batches.batches import (
     epochs_of,
 )
 from streaming.record_batches.decompress import MAX_CLEAR_BYTES, decompressed
+from streaming.record_batches.offsets import ask_offsets
 from streaming.record_batches.walk import Record, walk
 from streaming.record_batches.whole_batches import take_whole_batches
 
@@ -24,6 +25,7 @@ __all__ = [
     "FetchedRun",
     "Missing",
     "Record",
+    "ask_offsets",
     "decompressed",
     "epochs_of",
     "take_whole_batches",

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 
 from streaming.config import KafkaSettings, Settings
 from streaming.events import encode_round
@@ -155,3 +155,22 @@ def test_brokers_that_are_down_and_partitions_without_a_leader_are_told() -> Non
         "2 partitions have no leader (__consumer_offsets 0, __consumer_offsets 1)",
     ]  # fmt: skip
     assert [one.serious for one in told] == [False, False, False, True]
+
+
+def test_a_partition_of_the_log_without_a_leader_is_one_problem_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Leaderless:
+        """A consumer whose questions fail as kafka-python's do."""
+
+        def beginning_offsets(self, places: list[TopicPartition], timeout_ms: int | None = None) -> None:  # noqa: ARG002
+            raise KeyError(places[7])
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(inspection, "open_consumer", lambda _: Leaderless())
+    partitions = [SimpleNamespace(partition_index=number) for number in range(50)]
+    log = SimpleNamespace(name="__consumer_offsets", error_code=0, partitions=partitions)
+    [told] = inspection._log(Settings(cluster="prod"), SimpleNamespace(topics=[log]))
+    assert told.problem is not None
+    assert "partition 7 of __consumer_offsets has no leader" in told.problem
+    assert "docs/security.md" not in told.problem

@@ -12,7 +12,7 @@ from kafka.structs import OffsetAndTimestamp
 
 from streaming.config import JobSettings, ProbeSettings, Settings
 from streaming.events import Event, GroupEvent, Round, RoundClosed, RoundOpened, TopicEvent, encode_event, encode_round
-from streaming.probe import readback
+from streaming.probe import RoundAbandonedError, readback
 from streaming.probe.deadline import Deadline
 from streaming.record_batches import FetchedBatch
 
@@ -30,7 +30,12 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Topics:
-    """A consumer of two topics that never lost a record; counts its requests and returned records."""
+    """A consumer of two topics that never lost a record; counts its requests and returned records.
+
+    Attributes:
+        leaderless: Partitions without a leader: questions for their offsets fail as kafka-python's do.
+        limits: How long each question for offsets was allowed to take, ms.
+    """
 
     def __init__(self, rounds: Iterable[Round], events: Iterable[Event]) -> None:
         self._values = {
@@ -39,17 +44,27 @@ class Topics:
         }
         self._at: dict[TopicPartition, int] = {}
         self.questions = self.handed_out = 0
+        self.leaderless: set[TopicPartition] = set()
+        self.limits: list[int] = []
 
-    def beginning_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        self.questions += 1
+    def beginning_offsets(self, places: Iterable[TopicPartition], timeout_ms: int) -> dict[TopicPartition, int]:
+        self._ask(timeout_ms)
+        for place in self.leaderless.intersection(places):
+            raise KeyError(place)
         return dict.fromkeys(places, 0)
 
-    def end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        self.questions += 1
+    def end_offsets(self, places: Iterable[TopicPartition], timeout_ms: int) -> dict[TopicPartition, int]:
+        self._ask(timeout_ms)
         return {place: len(self._values[place]) for place in places}
 
-    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp]:
+    def _ask(self, timeout_ms: int) -> None:
         self.questions += 1
+        self.limits.append(timeout_ms)
+
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout_ms: int
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
+        self._ask(timeout_ms)
         return {place: OffsetAndTimestamp(0, 0, None) for place in times}
 
     def assign(self, places: Iterable[TopicPartition]) -> None:
@@ -137,3 +152,23 @@ def test_what_busy_groups_were_told_in_between_is_not_read(monkeypatch: pytest.M
     assert read_back(monkeypatch, topics) == {name: {f"topic-of-{name}"} for name in names}
     # One poll for each of 19 rounds, the whole newest round, and the rounds themselves, instead of 120,040 events.
     assert topics.handed_out <= 20 * POLLED + 6_500 + 100
+
+
+def test_a_partition_of_the_events_without_a_leader_abandons_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = heartbeat_of(rounds=3, busy=1)
+    topics.leaderless = {EVENTS}
+    with pytest.raises(RoundAbandonedError, match=r"partition 0 of evenkeel\.events has no leader at the moment"):
+        read_back(monkeypatch, topics)
+
+
+def test_no_question_for_offsets_may_take_longer_than_the_deadline_or_than_a_stop_should_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # (The deadline is 60 s away.)
+    for a_stop_waits_s, longest in ((5.0, 5_000), (1_000.0, 60_000)):
+        monkeypatch.setattr(readback, "_ASK_S", a_stop_waits_s)
+        topics = heartbeat_of(rounds=3, busy=1)
+        read_back(monkeypatch, topics)
+        # The bounds of the rounds twice, of the events twice, and the first round of the heartbeat.
+        assert len(topics.limits) == 9
+        assert all(0 < limit <= longest for limit in topics.limits)

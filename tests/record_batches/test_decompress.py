@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import random
 import struct
 import tracemalloc
-from collections.abc import Callable
-from contextlib import suppress
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecordsBuilder
 from lz4 import frame
 
-from streaming.record_batches import MAX_CLEAR_BYTES, FetchedBatch, decompressed, walk
+from streaming.record_batches import MAX_CLEAR_BYTES, FetchedBatch, decompress, decompressed, walk
 from streaming.record_batches.whole_batches import old_batch
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
@@ -63,6 +65,104 @@ def test_nothing_is_what_it_is() -> None:
 @pytest.mark.parametrize(("codec", "packs"), [(GZIP, gzip_encode), (ZSTD, zstd_encode), (ZSTD, streamed_zstd)])
 def test_several_members_and_frames_are_read_one_after_the_other(codec: int, packs: Packs) -> None:
     assert bytes(decompressed(codec, memoryview(packs(b"one ") + packs(b"two")))) == b"one two"
+
+
+Members = list[tuple[bytes, int]]
+"""The content of each member of gzip, and how many zeros follow it."""
+
+
+@contextmanager
+def sliced(size: int) -> Iterator[None]:
+    """Input is given, and output of gzip is requested, in so many bytes at once."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(decompress, "_SLICE", size)
+        patched.setattr(decompress, "_GZIP_PIECE", size)
+        yield
+
+
+MEMBERS: st.SearchStrategy[Members] = st.lists(
+    st.tuples(st.binary(max_size=200), st.integers(0, 40)), min_size=1, max_size=5
+)
+
+
+@given(MEMBERS, st.sampled_from([1, 7, 20, 64, 1_000]))
+def test_padded_members_give_what_pythons_own_reader_gives_wherever_a_slice_ends(members: Members, slice_: int) -> None:
+    body = b"".join(gzip.compress(data) + bytes(zeros) for data, zeros in members)
+    with sliced(slice_):
+        assert decompressed(GZIP, memoryview(body)) == gzip.decompress(body)
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4])
+@given(st.binary(max_size=2_000), st.sampled_from([1, 7, 20, 64, 1_000]))
+def test_data_that_is_cut_short_is_corruption_wherever_a_slice_ends(codec: int, data: bytes, slice_: int) -> None:
+    body = gzip.compress(data) if codec == GZIP else frame.compress(data)
+    with sliced(slice_):
+        assert decompressed(codec, memoryview(body)) == data
+        for end in range(1, len(body), 1 + len(body) // 50):
+            with pytest.raises(CorruptRecordError, match="its data is truncated"):
+                decompressed(codec, memoryview(body[:end]))
+
+
+def test_zeros_before_the_first_member_are_corruption() -> None:
+    with pytest.raises(CorruptRecordError):
+        decompressed(GZIP, memoryview(bytes(3) + gzip.compress(b"some bytes")))
+
+
+class CountedGzip:
+    """A stream of zlib's that counts the bytes it is given, and those it gives back because it has not used them."""
+
+    handled = 0
+
+    def __init__(self, wbits: int) -> None:
+        self._stream = _decompressobj(wbits)
+
+    def decompress(self, data: memoryview, most: int) -> bytes:
+        piece = self._stream.decompress(data, most)
+        CountedGzip.handled += len(data) + len(self._stream.unconsumed_tail) + len(self._stream.unused_data)
+        return piece
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class CountedLZ4(frame.LZ4FrameDecompressor):  # type: ignore[misc]  # lz4 ships no types
+    """A decompressor that counts the bytes it is given, with those it has kept because it has not used them."""
+
+    handled = 0
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        CountedLZ4.handled += len(data) + len(self._unconsumed_data)
+        piece: bytes = super().decompress(data, max_length)
+        return piece
+
+
+_decompressobj = zlib.decompressobj
+
+
+def empty_members(times: int) -> bytes:
+    return gzip.compress(b"") * (10_000 * times)
+
+
+def frame_of_noise(times: int) -> bytes:
+    packed: bytes = frame.compress(random.Random(1).randbytes(2_000_000 * times))
+    return packed
+
+
+@pytest.mark.parametrize(
+    ("codec", "counted", "body_of"), [(GZIP, CountedGzip, empty_members), (LZ4, CountedLZ4, frame_of_noise)]
+)
+def test_four_times_the_data_is_some_four_times_the_work_however_it_is_cut(
+    codec: int, counted: Any, body_of: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zlib, "decompressobj", CountedGzip)
+    monkeypatch.setattr(frame, "LZ4FrameDecompressor", CountedLZ4)
+    handled = []
+    for times in (1, 4):
+        counted.handled = 0
+        decompressed(codec, memoryview(body_of(times)))
+        handled.append(counted.handled)
+    # (With all of the rest copied for each member or piece it was sixteen times the work.)
+    assert 0 < handled[1] < 6 * handled[0]
 
 
 @pytest.mark.parametrize(("codec", "packs"), WRITERS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import (
@@ -23,7 +23,7 @@ from kafka.errors import (
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.positions import ClusterIdentity
 from streaming.offsets_log import printed
-from streaming.record_batches import FetchedBatch, FetchedRun, Missing
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing, ask_offsets
 
 TO_THE_END: Final = 2**63 - 1
 """End of a range that goes up to the last stable offset when its reading begins. (No record has this offset.)"""
@@ -120,11 +120,11 @@ class RangeReader:
 
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offsets that exist. Raises KafkaError."""
-        return self._ask(self._consumer.beginning_offsets, partitions)
+        return ask_offsets(self._consumer.beginning_offsets, partitions, _ASK_MS)
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Last stable offsets. Raises KafkaError."""
-        return self._ask(self._consumer.end_offsets, partitions)
+        return ask_offsets(self._consumer.end_offsets, partitions, _ASK_MS)
 
     def may_read(self, topic: str) -> bool:
         """Whether this client may read a topic; True for one that has no records, False for one it does not see.
@@ -276,18 +276,6 @@ class RangeReader:
                 del open_ranges[partition]
                 self._consumer.pause(partition)
         return moved
-
-    def _ask(self, question: Any, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        if not partitions:
-            return {}
-        try:
-            answer: dict[TopicPartition, int] = question(list(partitions), timeout_ms=_ASK_MS)
-        except KeyError as error:
-            # kafka-python 3.0.12 leaves a partition without a leader out of the answers of the others, and then
-            # fails on its own lookup (Fetcher.beginning_or_end_offset).
-            message = f"partition {error} has no leader at the moment"
-            raise KafkaError(message) from error
-        return answer
 
 
 class _Patience:

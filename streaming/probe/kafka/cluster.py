@@ -146,7 +146,8 @@ class KafkaCluster:
                 We do not provoke that: a monitor leaves the cluster as it finds it, and before that there is nothing
                 to see.
             RoundAbandonedError: A partition has no leader: its groups' records could not be read up to a known
-                position, and these groups could not be distinguished from deleted ones.
+                position, and these groups could not be distinguished from deleted ones. Or the broker that answered
+                knows no brokers yet.
 
         Returns:
             The log; without leaders, and with nothing but the brokers, where it is not read.

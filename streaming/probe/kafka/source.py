@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kafka import TopicPartition
 from kafka.admin import ACLOperation
@@ -20,7 +20,7 @@ from streaming.exceptions import SetupError
 from streaming.probe.clients import Connections, open_admin, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, TopicMetadata
+from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused, TopicMetadata
 from streaming.probe.readback import remember
 from streaming.probe.rights import topic_rights
 
@@ -28,6 +28,14 @@ _TRY_MS = 2_000
 """How long a fetch may take that only shows whether it is refused."""
 
 _CHECK_S = 30.0
+
+_ABSENT_ASKS: Final = 3
+"""So often in a row the log must be missing beside groups to count as hidden, as `turns.ABSENT_ROUNDS`: while a broker
+starts it may not know a topic yet, and what is decided by this stays."""
+
+_AGAIN_S: Final = 2.0
+"""Until the log is asked for again. All asks together must fit into the shortest deadline (`Probe.LEAST_ROUND_S`, 10 s)
+and leave time for their answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +102,35 @@ def choose(settings: Settings, before: str | None, readable: Callable[[], bool |
 def is_readable(admin: Any, settings: Settings, deadline: Deadline) -> bool | None:
     """Whether a client may read the offsets log; None if it has neither that topic nor groups.
 
+    A denial counts at once; a topic that is missing beside groups only after several asks, some seconds apart.
+
     Raises:
-        RoundAbandonedError: A broker did not answer.
-        KafkaError: Likewise.
+        RoundAbandonedError: A broker did not answer, or brokers do not agree on whether there is a log.
+        StopRequestedError: The probe is to stop.
+        KafkaError: A broker did not answer.
     """
     topic = settings.job.offsets_topic
-    rights = topic_rights(admin, [topic])
-    if rights is None:
-        return _try_to_fetch(settings)
-    if topic in rights:
-        return ACLOperation.READ in rights[topic]
-    # Some services say of a topic that they hide that it does not exist.
     connections = Connections(admin)
-    brokers = MetadataRequests(connections).metadata([], deadline).brokers
-    return False if GroupRequests(connections).list_groups(brokers, deadline) else None
+    missing = 0
+    for ask in range(_ABSENT_ASKS):
+        if ask:
+            deadline.stop.wait(min(_AGAIN_S, deadline.remaining()))
+        rights = topic_rights(admin, [topic])
+        if rights is None:
+            return _try_to_fetch(settings)
+        if topic in rights:
+            return ACLOperation.READ in rights[topic]
+        # (A topic that is there and has no leader abandons the round.)
+        metadata = MetadataRequests(connections).metadata([topic], deadline)
+        if metadata.topics.get(topic) is Refused.UNKNOWN:
+            missing += 1
+            if not GroupRequests(connections).list_groups(metadata.brokers, deadline):
+                return None
+    if missing < _ABSENT_ASKS:
+        message = f"the brokers do not agree on whether there is a topic {topic}"
+        raise RoundAbandonedError(message)
+    # Some services say of a topic that they hide that it does not exist.
+    return False
 
 
 def _try_to_fetch(settings: Settings) -> bool:

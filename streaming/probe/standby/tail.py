@@ -17,7 +17,7 @@ from streaming.events import RejectedEvent, UnknownType, decode_round
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.probe.readback import bounds, records
+from streaming.probe.readback import bounds, limit_ms, records
 from streaming.probe.standby.others import RoundsRecord, seen_of
 from streaming.record_batches import take_whole_batches
 
@@ -60,12 +60,13 @@ class Tail:
         """The records that were appended within so many ms before the newest."""
         try:
             consumer = self._opened()
-            first, end = bounds(consumer, [self._tp])[self._tp]
+            first, end = bounds(consumer, [self._tp], deadline)[self._tp]
             if first == end:
                 return TopicEnd((), None, end)
             # (A batch that cannot be taken apart has no time: then the oldest records that may be read are.)
             time = max((time for _, time, _ in self._values(end - 1, end, deadline)), default=0)
-            found = consumer.offsets_for_times({self._tp: max(0, time - span_ms)})[self._tp]
+            since = {self._tp: max(0, time - span_ms)}
+            found = consumer.offsets_for_times(since, timeout_ms=limit_ms(deadline))[self._tp]
             begin = max(first, end - MOST_RECORDS, end - 1 if found is None else min(found.offset, end - 1))
             return TopicEnd(tuple(self._seen(begin, end, deadline)), time, end)
         except KafkaError as error:
@@ -74,7 +75,7 @@ class Tail:
     def read(self, first: int, end: int, deadline: Deadline) -> tuple[RoundsRecord, ...]:
         """The cluster's records at the offsets [first, end), in order; those that are gone are left out."""
         try:
-            oldest, _ = bounds(self._opened(), [self._tp])[self._tp]
+            oldest, _ = bounds(self._opened(), [self._tp], deadline)[self._tp]
             return tuple(self._seen(max(first, oldest), end, deadline))
         except KafkaError as error:
             raise self._unread(error) from error

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
+from kafka.protocol.admin import ListGroupsRequest
 
 from streaming.config import Filters, Settings
 from streaming.events import ClassicSeen, CommitsSeen, RoundSeen
 from streaming.exceptions import SetupError
-from streaming.probe import Probe, check, source_of
-from streaming.probe.kafka.source import choose
+from streaming.probe import Probe, RoundAbandonedError, StopRequestedError, check, source_of
+from streaming.probe.deadline import Deadline
+from streaming.probe.kafka import source
+from streaming.probe.kafka.source import choose, is_readable
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import read_round
 
@@ -56,6 +61,99 @@ def test_the_sentence_says_what_is_taken_and_what_is_lost(before: str | None, re
         assert part in chosen.sentence
     assert ("begin a new lake" in chosen.sentence) == readable
     assert "grant Read" in chosen.sentence or readable
+
+
+UNKNOWN, NO_LEADER, FORBIDDEN = 3, 5, 29
+
+
+class Brokers:
+    """A cluster of two brokers, of which another one may answer each request for metadata.
+
+    Attributes:
+        asked: Requests for metadata so far.
+    """
+
+    def __init__(self, errors: Sequence[int], groups: int = 1) -> None:
+        self._errors, self._groups = errors, groups
+        self.asked = 0
+        self._manager = SimpleNamespace(send=None, run=lambda _, request: self._metadata(request))
+
+    def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline) -> list[Any]:
+        deadline.remaining()
+        groups = [
+            SimpleNamespace(group_id=f"g{number}", group_state="Empty", protocol_type="consumer", group_type="classic")
+            for number in range(self._groups)
+        ]
+        listed = SimpleNamespace(API_VERSION=5, error_code=0, groups=groups)
+        return [listed if isinstance(request, ListGroupsRequest) else self._metadata(request) for _, request in work]
+
+    def _metadata(self, request: Any) -> Any:
+        """The next answer; the last one again where there is no other."""
+        error = self._errors[min(self.asked, len(self._errors) - 1)]
+        self.asked += 1
+        rights = [] if error else [ACLOperation.READ.value, ACLOperation.DESCRIBE.value]
+        topic = SimpleNamespace(
+            name="__consumer_offsets", error_code=error, authorized_operations=rights, partitions=[], topic_id=None
+        )
+        brokers = [SimpleNamespace(node_id=node, host="h", rack=None) for node in (1, 2)]
+        return SimpleNamespace(
+            API_VERSION=12, cluster_id="id", brokers=brokers, topics=[topic] if request.topics else []
+        )
+
+
+def readable(monkeypatch: pytest.MonkeyPatch, brokers: Brokers, again_s: float = 0.0) -> bool | None:
+    monkeypatch.setattr(source, "Connections", lambda _: brokers)
+    monkeypatch.setattr(source, "_AGAIN_S", again_s)
+    return is_readable(brokers, settings(), Deadline.after(60))
+
+
+@pytest.mark.parametrize("unknown", [1, 2, 3, 4])
+def test_a_log_that_a_starting_broker_does_not_know_yet_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, unknown: int
+) -> None:
+    assert readable(monkeypatch, Brokers([UNKNOWN] * unknown + [0])) is True
+
+
+def test_a_log_that_stays_missing_beside_groups_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers([UNKNOWN])
+    assert readable(monkeypatch, brokers) is False
+    # Twice each time: for the rights, and for the brokers.
+    assert brokers.asked == 6
+
+
+def test_brokers_that_do_not_agree_on_whether_there_is_a_log_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RoundAbandonedError, match="do not agree on whether there is a topic __consumer_offsets"):
+        readable(monkeypatch, Brokers([UNKNOWN, UNKNOWN, UNKNOWN, 0, UNKNOWN]))
+
+
+def test_a_log_without_a_leader_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RoundAbandonedError, match="LeaderNotAvailableError"):
+        readable(monkeypatch, Brokers([NO_LEADER]))
+
+
+def test_a_denial_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers([FORBIDDEN])
+    assert readable(monkeypatch, brokers) is False
+    assert brokers.asked == 1
+
+
+def test_without_groups_a_log_that_is_missing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers([UNKNOWN], groups=0)
+    assert readable(monkeypatch, brokers) is None
+    assert brokers.asked == 2
+
+
+def test_a_stop_ends_the_wait_for_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stopping(Brokers):
+        def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline) -> list[Any]:
+            answers = super().ask(work, deadline)
+            if isinstance(work[0][1], ListGroupsRequest):
+                deadline.stop.set()
+            return answers
+
+    # (Without the stop the deadline would end it, by another error.)
+    with pytest.raises(StopRequestedError):
+        readable(monkeypatch, Stopping([UNKNOWN]), again_s=3_600.0)
 
 
 @pytest.fixture

@@ -33,14 +33,18 @@ class Topic:
         self._records = [Record(first + n, time, value) for n, (time, value) in enumerate(records)]
         self._first, self._at, self.handed_out = first, first, 0
 
-    def beginning_offsets(self, _: object) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, _: object, timeout_ms: int) -> dict[TopicPartition, int]:
+        assert 0 < timeout_ms <= 5_000
         return {PLACE: self._first}
 
-    def end_offsets(self, _: object, timeout_ms: int | None = None) -> dict[TopicPartition, int]:
-        assert timeout_ms is None or timeout_ms > 0
+    def end_offsets(self, _: object, timeout_ms: int) -> dict[TopicPartition, int]:
+        assert 0 < timeout_ms <= 5_000
         return {PLACE: self._first + len(self._records)}
 
-    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout_ms: int
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        assert 0 < timeout_ms <= 5_000
         found = next((each for each in self._records if each.timestamp >= times[PLACE]), None)
         return {PLACE: None if found is None else OffsetAndTimestamp(found.offset, found.timestamp, None)}
 

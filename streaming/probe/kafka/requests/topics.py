@@ -89,13 +89,19 @@ class MetadataRequests:
     def metadata(self, topics: Iterable[str], deadline: Deadline) -> Metadata:
         """Ask any broker for topics and for the brokers that are up; never creates a topic.
 
+        A broker of the ZooKeeper era that starts answers before its controller has told it anything: that there are no
+        brokers and no topics. (kafka-python's own client ignores such an answer, too.)
+
         Raises:
-            RoundAbandonedError: No answer in time, or a temporary error.
+            RoundAbandonedError: Such an answer, none in time, or a temporary error.
         """
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False
         )
         [answer] = self._connections.ask([(None, request)], deadline)
+        if not answer.brokers:
+            message = "the broker that was asked knows no brokers yet, as one that is starting"
+            raise RoundAbandonedError(message)
         racks = {broker.node_id: broker.rack for broker in answer.brokers}
         return Metadata(
             answer.cluster_id,
