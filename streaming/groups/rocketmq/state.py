@@ -118,6 +118,7 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
         wrong: The newest rounds in which a queue had two owners or none, a bit each, the newest lowest.
         lists: Last rows of `broker_members`, by address.
         seen_at: Time of the newest round, ms; -1 before the first.
+        judged: Topics whose newest verdict says anything but `not_applicable`, sorted.
     """
 
     incarnation: int = -1
@@ -134,3 +135,4 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     wrong: int = 0
     lists: dict[str, ListRow] = {}
     seen_at: int = -1
+    judged: tuple[str, ...] = ()

@@ -96,7 +96,9 @@ def write_verdicts(
     mine.unjudged = None
     mine.standing = standing_of(judged)
     decided = _judged(current.record, mine, context)
-    context.rows.drift.extend(_row(decided, of, observation, context) for of in judged)
+    rows_of = [*judged, *_left(mine.judged, views)]
+    mine.judged = tuple(sorted(of.topic for of in judged if of.verdict.verdict != NOT_APPLICABLE))
+    context.rows.drift.extend(_row(decided, of, observation, context) for of in rows_of)
     if mine.standing.verdict != NOT_APPLICABLE:
         rows = rocketmq_what_if_rows(state, waiting, decided, views, observation, context.config)
         context.rows.what_if.extend(rows)
@@ -109,6 +111,7 @@ def give_up(state: GroupState, mine: RocketMQState, observation: GroupObservatio
         return
     mine.unjudged = None
     topics = sorted(mine.facts.routes) if mine.facts is not None else []
+    mine.judged = tuple(sorted({*mine.judged, *topics}))
     verdict = Verdict(UNVERIFIED, SUPERSEDED)
     mine.standing = StandingVerdict(UNVERIFIED, SUPERSEDED, 0)
     decided = _judged(current.record, mine, context)
@@ -124,6 +127,12 @@ def standing_of(judged: Sequence[TopicVerdict]) -> StandingVerdict:
 def _nothing(views: Views) -> TopicVerdict:
     reason = NO_MEMBERS if not views.clients else "it has no topics that the filters let pass"
     return TopicVerdict("", Verdict(NOT_APPLICABLE, reason))
+
+
+def _left(judged: Sequence[str], views: Views) -> list[TopicVerdict]:
+    """Verdicts that end those on topics that the group has left: else the last one on each would stand for ever."""
+    reason = NO_MEMBERS if not views.clients else "the group has left it"
+    return [TopicVerdict(topic, Verdict(NOT_APPLICABLE, reason)) for topic in judged if topic not in views.topics]
 
 
 def verdict_on_topic(views: Views, topic: str) -> TopicVerdict:

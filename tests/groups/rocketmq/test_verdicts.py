@@ -298,6 +298,30 @@ def test_a_topic_that_nobody_subscribes_to_is_not_judged() -> None:
     assert world.health.verdict == "identical"
 
 
+def test_the_verdict_on_a_topic_that_the_group_has_left_ends_with_the_next_decision() -> None:
+    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)))
+    world.routes["n1"]["payments"] = {"broker-a": 2, "broker-b": 2}
+    world.rebalance()
+    world.clients[B].held["payments"] = set()
+    assert verdicts(world, 9)["payments"][0] == "drifted"
+
+    del world.routes["n1"]["payments"]
+    for client in world.clients.values():
+        client.topics = (TOPIC,)
+        client.held.pop("payments", None)
+    world.rebalance()
+
+    assert verdicts(world, 9) == {
+        TOPIC: ("identical", None),
+        "payments": ("not_applicable", "the group has left it"),
+    }
+    assert world.health.verdict == "identical"
+    # It is said once.
+    world.leave(C)
+    world.rebalance()
+    assert set(verdicts(world, 9)) == {TOPIC}
+
+
 def test_a_group_without_a_topic_has_nothing_to_judge() -> None:
     world = group(Client(A, topics=()))
     world.routes = {"n1": {}}
