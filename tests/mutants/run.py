@@ -236,7 +236,8 @@ def _files() -> list[Path]:
 def _recorded() -> Executions:
     """Run the tests in a process of its own, so that this one does not import the core."""
     os.environ.update(_FAST)
-    # Random input is the same each time. What fails need not be made small, as a person would want it.
+    # Random input is the same each time. What fails need not be made small, as a person would want it. (And no test is
+    # too slow here: recording takes its time, and a timeout would end this process without a word.)
     settings.register_profile(
         "mutants",
         database=None,
@@ -245,7 +246,7 @@ def _recorded() -> Executions:
         phases=(Phase.explicit, Phase.generate),
         suppress_health_check=list(HealthCheck),
     )
-    process, pipe = _forked(lambda say: say(pickle.dumps(record(_files(), _CHECKOUT, [*_PYTEST, *_TESTS]))))
+    process, pipe = _forked(lambda say: say(pickle.dumps(record(_files(), _CHECKOUT, [*_PYTEST, "--timeout=0", *_TESTS]))))
     said = _read(pipe)
     _, status = os.waitpid(process, 0)
     if not said.startswith(b"\x80"):
