@@ -246,7 +246,9 @@ def _recorded() -> Executions:
         phases=(Phase.explicit, Phase.generate),
         suppress_health_check=list(HealthCheck),
     )
-    process, pipe = _forked(lambda say: say(pickle.dumps(record(_files(), _CHECKOUT, [*_PYTEST, "--timeout=0", *_TESTS]))))
+    process, pipe = _forked(
+        lambda say: say(pickle.dumps(record(_files(), _CHECKOUT, [*_PYTEST, "--timeout=0", *_TESTS])))
+    )
     said = _read(pipe)
     _, status = os.waitpid(process, 0)
     if not said.startswith(b"\x80"):
