@@ -15,7 +15,7 @@
 --   outcome      resolved or gone; NULL without ended_time
 --   late         whether its firing or its end was found late
 WITH told AS (
-  SELECT cluster, alert_id, rule, severity, group_id, topic, partition, state, ended, since, late, message,
+  SELECT cluster, alert_id, rule, severity, group_id, topic, partition, entity, state, ended, since, late, message,
     coalesce(round_time, decided_time) AS time
   FROM alerts
   WHERE event_date >= CAST(:since AS DATE) AND event_date <= CAST(:until AS DATE)
@@ -23,7 +23,7 @@ WITH told AS (
     AND (:cluster IS NULL OR cluster = :cluster) AND (:rule IS NULL OR rule = :rule)
 )
 SELECT cluster, alert_id, max(rule) AS rule, max(severity) AS severity, max(group_id) AS group_id, max(topic) AS topic,
-  max(partition) AS partition, min(since) AS since,
+  max(partition) AS partition, max(entity) AS entity, min(since) AS since,
   min(CASE WHEN state = 'firing' THEN time END) AS fired_time,
   max(CASE WHEN ended THEN time END) AS ended_time,
   max(CASE WHEN ended THEN state END) AS outcome,

@@ -7,6 +7,7 @@ two alerters that decide at the same time cannot both succeed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,6 +86,13 @@ class TransitionRow:
     decision: int = 0
     entity: str = ""
     circumstances: Circumstances = NOTHING
+
+    @property
+    def broker(self) -> str | None:
+        """Broker of the partition, where each broker numbers its own (RocketMQ); None elsewhere."""
+        key = json.loads(self.entity) if self.entity else {}
+        found = key.get("broker") if isinstance(key, dict) else None
+        return None if found is None else str(found)
 
     @property
     def closes(self) -> bool:

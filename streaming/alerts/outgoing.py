@@ -131,6 +131,25 @@ class Outgoing:
             self._posted[queue.name] |= known[queue.name].notices
             self._added[queue.name] = known[queue.name].added
 
+    def reroute(
+        self, known: Mapping[str, KnownDeliveries], decided: Sequence[TransitionRow], firing: Collection[str]
+    ) -> None:
+        """Offer what fires now to targets to which it was not routed when an earlier run asked.
+
+        Call after `begin`: what was accepted with the summary of a first start stays unsent.
+
+        Args:
+            known: What the tables have about each target.
+            decided: Transitions, in order, with those of all alerts that fire now.
+            firing: Occurrences that fire now.
+        """
+        for queue in self.queues:
+            found = known[queue.name].rerouted(decided, firing, self._gates[queue.name].refusal)
+            if found:
+                _LOG.info("%d alerts that fire are sent to %s now: they are routed to it", len(found), queue.name)
+            # (Late: whether they still fire is not known before new rounds are judged.)
+            queue.offer(found, fresh=False, late=True)
+
     def begin(self, decisions: Decisions, *, is_first: bool) -> None:
         """Begin a first start, or go on with one.
 

@@ -339,6 +339,7 @@ class Alerter:
                     queue.name,
                 )
             queue.offer(left, fresh=False)
+        self._outgoing.reroute(known, decided, firing)
         return decisions, deliveries
 
     def _write_results(self) -> None:

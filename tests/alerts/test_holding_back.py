@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from streaming.alerts import accept
 from streaming.alerts.delivery.outcome import RECORDS
-from streaming.config import Owner
+from streaming.config import AlertSettings, Owner
 from streaming.notes import Mark, Mute, Wrote, lift, write_mark, write_mute
 from tests.alerts.build import DRIFT, START, time_of
 from tests.alerts.living import Living, drifted
@@ -124,6 +125,95 @@ def test_routes_send_each_alert_to_its_targets_and_its_end_to_the_same(make: Mak
         ],
     }  # fmt: skip
     assert ("skipped", "it is routed to all, pay") in living.deliveries("oncall", "outcome", "reason")
+
+
+def _route(living: Living, *targets: str) -> None:
+    """Send everything to these targets only, from the next start on."""
+    alerts = living.settings.alerts.model_dump() | {"routes": [{"targets": list(targets)}]}
+    living.settings = living.settings.model_copy(update={"alerts": AlertSettings(**alerts)})
+
+
+def _titles(living: Living, target: str) -> list[str]:
+    return [title for _, title in living.inboxes[target].told]
+
+
+def test_an_alert_that_fires_is_sent_once_to_a_target_that_a_corrected_route_names_and_so_is_its_end(
+    make: Make,
+) -> None:
+    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
+    living.round(0, drift=drifted("a"))
+    _route(living, "pager", "log")
+    living.start()
+    living.round(1)
+    assert _titles(living, "pager") == ["[firing] drift: a (critical)"]
+    living.start()
+    living.round(2)
+    living.start()
+    living.round(3, drift=drifted("a", verdict="identical"))
+    assert _titles(living, "pager") == _titles(living, "log")
+    assert _titles(living, "log") == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
+
+
+def test_what_ended_before_the_route_was_corrected_is_not_sent(make: Make) -> None:
+    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
+    living.round(0, drift=drifted("a"))
+    living.round(1, drift=drifted("a", verdict="identical"))
+    _route(living, "pager", "log")
+    living.start()
+    living.round(2)
+    assert _titles(living, "pager") == []
+
+
+def test_what_ended_while_the_route_was_corrected_is_not_sent(make: Make) -> None:
+    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
+    living.round(0, drift=drifted("a"))
+    living.stop()
+    living.writer.write(1, {"drift": drifted("a", verdict="identical")})
+    _route(living, "pager", "log")
+    living.start()
+    living.round(2)
+    assert _titles(living, "pager") == []
+    assert living.deliveries("pager", "state", "outcome", "reason") == [
+        ("firing", "skipped", "it is routed to log"),
+        ("firing", "skipped", "it is no longer true"),
+        ("resolved", "skipped", "its firing was not sent"),
+    ]
+
+
+def test_where_routes_stay_nothing_more_is_written_at_a_restart(make: Make) -> None:
+    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
+    living.round(0, drift=drifted("a"))
+    for number in (1, 2, 3):
+        living.start()
+        living.round(number)
+    assert living.deliveries("pager", "outcome", "reason") == [("skipped", "it is routed to log")]
+    assert living.deliveries("log", "outcome") == [("delivered",)]
+
+
+def test_what_was_accepted_at_a_first_start_is_not_sent_by_a_corrected_route(make: Make) -> None:
+    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}], first_start="summary")
+    living.round(0, drift=drifted("a"))
+    for number in range(1, 6):
+        living.round(number)
+    accept(living.writer.root, "c")
+    living.round(6, drift=drifted("b"))
+    _route(living, "pager", "log")
+    living.start()
+    living.round(7)
+    assert [title for title in _titles(living, "pager") if "firing" in title] == ["[firing] drift: b (critical)"]
+
+
+def test_a_mute_holds_back_what_a_corrected_route_sends(make: Make) -> None:
+    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
+    living.round(0, drift=drifted("a"))
+    _mute(living, "group", "a", 5)
+    _route(living, "pager", "log")
+    living.start()
+    living.round(1)
+    assert _titles(living, "pager") == []
+    living.round(31)
+    living.round(32)
+    assert _titles(living, "pager") == ["[firing] drift: a (critical)"]
 
 
 def test_an_alert_that_still_fires_is_repeated_and_counted_also_after_a_restart(make: Make) -> None:

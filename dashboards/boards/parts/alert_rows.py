@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -141,7 +142,6 @@ def attempts(rows: Sequence[Row], view: View) -> list[dict[str, Any]]:
 def _head(row: Row, view: View) -> dict[str, Any]:
     """What an alert is about."""
     group, rule = row["group_id"], row["rule"] or ""
-    topic = row.get("topic")
     return {
         "key": row.get("alert_id") or "",
         "health": severity_of(row),
@@ -151,9 +151,25 @@ def _head(row: Row, view: View) -> dict[str, Any]:
         "cluster": row["cluster"],
         "group": group or "",
         "href": view.address.link("groups", group, cluster=row["cluster"]) if group else "",
-        "topic": "" if topic is None else f"{topic} {'' if row['partition'] is None else row['partition']}".strip(),
+        "topic": _place(row),
         "message": row["message"] or "",
     }
+
+
+def _place(row: Row) -> str:
+    """Topic and partition of an alert, with the broker where each broker numbers its own (RocketMQ); "" for neither."""
+    topic = row.get("topic")
+    if topic is None:
+        return ""
+    # (Only the key has the broker, and only some of the queries have the key. One that is no JSON object is of
+    # no release, and must not take the board away.)
+    try:
+        entity = json.loads(row.get("entity") or "{}")
+    except ValueError:
+        entity = {}
+    broker = entity.get("broker") if isinstance(entity, dict) else None
+    known = "/".join(str(part) for part in (broker, row["partition"]) if part is not None)
+    return f"{topic} {known}" if known else str(topic)
 
 
 def _ago(now: datetime, moment: datetime | None) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.items import DELIVERED, FAILED, HELD, Delivery, SentAlert
+from streaming.alerts.delivery.items import DELIVERED, FAILED, HELD, SKIPPED, Delivery, SentAlert
 from streaming.alerts.judging.firing import FIRING
 from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
@@ -23,6 +23,7 @@ class KnownDeliveries:
     Attributes:
         added: Time since when it is a target, ms.
         done: Those of the requested transitions that were sent to it, or are not to be sent.
+        skipped: Those of them that were not sent, nor given up.
         sent: Occurrences whose firing was sent to it, but not their end; each with the key of its incident.
         told: For the same, when their firing was last sent (ms), and how often it was repeated.
         notices: Keys of messages that were about no transition and were sent to it.
@@ -33,6 +34,7 @@ class KnownDeliveries:
     sent: Mapping[str, str]
     told: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     notices: frozenset[str] = frozenset()
+    skipped: frozenset[str] = frozenset()
 
     def told_of(self, decided: Iterable[TransitionRow]) -> dict[str, SentAlert]:
         """Those of these transitions that were sent and still fire, by occurrence."""
@@ -47,6 +49,25 @@ class KnownDeliveries:
         now = frozenset(firing)
         return [
             d for d in decided if d.transition_id not in self.done and (d.decided >= self.added or d.alert_id in now)
+        ]
+
+    def rerouted(
+        self, decided: Iterable[TransitionRow], firing: Iterable[str], refusal: Callable[[TransitionRow], str | None]
+    ) -> list[TransitionRow]:
+        """Transitions that an earlier run did not send here, of alerts that fire now and are to be sent here now.
+
+        By the present settings, not by the reason that was written: that one is a text for people.
+
+        Args:
+            decided: Transitions, in order.
+            firing: Occurrences that fire now.
+            refusal: Why this target never gets a transition; None when it does.
+        """
+        now = frozenset(firing)
+        return [
+            d
+            for d in decided
+            if d.state == FIRING and d.transition_id in self.skipped and d.alert_id in now and refusal(d) is None
         ]
 
 
@@ -88,14 +109,27 @@ class Deliveries:
                 HELD,
                 list(transitions),
             )
-            # (An end that is not to be sent ends it too. Rows of earlier releases have no key: each alert had its own.)
+            skipped = rows(
+                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?, ?) "
+                "AND transition_id IN (SELECT unnest(?::VARCHAR[])) "
+                "GROUP BY target, transition_id HAVING bool_and(outcome = ?)",
+                FAILED,
+                _ADDED,
+                HELD,
+                list(transitions),
+                SKIPPED,
+            )
+            # (An end that is not to be sent ends it too. Rows of earlier releases have no key: each alert had its own.
+            # What the first message opened is to be closed: earlier releases wrote another key with a repetition.)
             sent = rows(
-                "SELECT target, alert_id, coalesce(any_value(incident), alert_id) FROM alert_deliveries "
-                "WHERE cluster = ? AND outcome NOT IN (?, ?, ?) GROUP BY target, alert_id "
+                "WITH settled AS (SELECT * FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?, ?)) "
+                "SELECT target, alert_id, arg_min(coalesce(incident, alert_id), attempt_time) "
+                "FILTER (WHERE state = 'firing' AND outcome = ?) FROM settled GROUP BY target, alert_id "
                 "HAVING bool_or(state = 'firing' AND outcome = ?) AND NOT bool_or(state <> 'firing')",
                 FAILED,
                 _ADDED,
                 HELD,
+                DELIVERED,
                 DELIVERED,
             )
             told = connection.execute(
@@ -119,6 +153,7 @@ class Deliveries:
                 {alert: incident for name, alert, incident in sent if name == target},
                 {alert: (at, repeats) for name, alert, at, repeats in told if name == target},
                 frozenset(key for name, key in notices if name == target),
+                frozenset(transition for name, transition in skipped if name == target),
             )
             for target in targets
         }

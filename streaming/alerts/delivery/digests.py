@@ -2,7 +2,8 @@
 
 Up to a number, each transition is a message. Above it, people get one message for all alerts that a rule brought into
 one state, and an incident tool gets one incident for the rule (`rule_incident`), which further alerts of the rule join
-while it is open; it is closed with the last of them. Programs get each transition.
+while it is open; it is closed with the last of them. A repetition belongs to the incident that its alert opened.
+Programs get each transition.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def rule_incident(cluster: str, rule: str) -> str:
     return hashlib.sha256(json.dumps([cluster, rule]).encode()).hexdigest()[:32]
 
 
-def chosen(ready: Sequence[TransitionRow], opened: OpenAlerts, reads: str, digest_above: int) -> list[TransitionRow]:
+def chosen(
+    ready: Sequence[TransitionRow], opened: OpenAlerts, reads: str, digest_above: int, *, repeated: bool = False
+) -> list[TransitionRow]:
     """The transitions to send next, in one message.
 
     Args:
@@ -69,6 +72,7 @@ def chosen(ready: Sequence[TransitionRow], opened: OpenAlerts, reads: str, diges
         opened: The alerts that fire as far as the target knows.
         reads: The kind of target.
         digest_above: Up to this many are sent one by one.
+        repeated: All are sent again, because they still fire.
 
     Returns:
         Transitions of one rule into one state, oldest first.
@@ -78,12 +82,11 @@ def chosen(ready: Sequence[TransitionRow], opened: OpenAlerts, reads: str, diges
         return [first]
     if reads == INCIDENTS and first.closes and opened.incident(first.alert_id) == first.alert_id:
         return [first]  # its own message closes an incident of its own, for which nobody is called
-    return [
-        d
-        for d in ready
-        if (d.rule, d.state) == (first.rule, first.state)
-        and not (reads == INCIDENTS and d.closes and opened.incident(d.alert_id) == d.alert_id)
-    ]
+    alike = [d for d in ready if (d.rule, d.state) == (first.rule, first.state)]
+    if reads == INCIDENTS and repeated:
+        # (One message is about one incident: in another one's, a repetition would be news of something else.)
+        return [d for d in alike if opened.incident(d.alert_id) == opened.incident(first.alert_id)]
+    return [d for d in alike if not (reads == INCIDENTS and d.closes and opened.incident(d.alert_id) == d.alert_id)]
 
 
 def message_for(
@@ -92,15 +95,12 @@ def message_for(
     """The message for the chosen transitions; `repeat` numbers a repetition."""
     first = decided[0]
     of_rule = rule_incident(first.cluster, first.rule)
-    if first.state == FIRING:
+    if first.state == FIRING and not repeat:
         incident = of_rule if len(decided) > 1 or opened.has(of_rule) else first.alert_id
-        act = OPENS
     else:
         keys = {opened.incident(d.alert_id) for d in decided}
         incident = keys.pop() if len(keys) == 1 else of_rule
-        act = GOES_ON if opened.left(incident, decided) else CLOSES
-    if repeat:
-        incident = opened.incident(first.alert_id)
+    act = OPENS if first.state == FIRING else GOES_ON if opened.left(incident, decided) else CLOSES
     if len(decided) == 1:
         return message_of(first, incident, act, wording=wording, repeat=repeat)
     return digest_of(decided, incident, act, wording, repeat=bool(repeat))

@@ -83,10 +83,16 @@ class SentAlert:
 class Item:
     """A transition that waits, or a repetition, or a message of its own (a report, a summary)."""
 
-    __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "message", "refusal", "repeat")
+    __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "late", "message", "refusal", "repeat")
 
     def __init__(
-        self, decided: TransitionRow, born: int, repeat: int | None = None, message: Message | None = None
+        self,
+        decided: TransitionRow,
+        born: int,
+        repeat: int | None = None,
+        message: Message | None = None,
+        *,
+        late: bool = False,
     ) -> None:
         """Begin to wait.
 
@@ -95,11 +101,13 @@ class Item:
             born: Since when it could be sent, ms.
             repeat: Number of the repetition.
             message: The message, where none is made from the transition.
+            late: It comes to this target later than it was decided, as one that was found late does.
         """
         self.decided = decided
         self.born = born
         self.repeat = repeat
         self.message = message
+        self.late = late or decided.late
         self.attempts = 0
         self.due = 0.0
         self.asked = False

@@ -93,6 +93,7 @@ def message_of(
         "group": None if decided.group_id is None else visible(decided.group_id),
         "owner": owner,
         "topic": None if decided.topic is None else visible(decided.topic),
+        "broker": None if decided.broker is None else visible(decided.broker),
         "partition": decided.partition,
         "since": _utc(decided.since),
         "as of": _utc(decided.time) + (", found late" if decided.late else "") if decided.time is not None else None,
@@ -171,7 +172,10 @@ def _name(decided: TransitionRow) -> str:
     if decided.group_id is None:
         return visible(decided.message, 2 * _NAME_LENGTH)
     group = visible(decided.group_id, _NAME_LENGTH)
-    return group if decided.topic is None else f"{group}, {visible(decided.topic, _NAME_LENGTH)} {decided.partition}"
+    if decided.topic is None:
+        return group
+    place = [visible(str(part), _NAME_LENGTH) for part in (decided.broker, decided.partition) if part is not None]
+    return " ".join([f"{group}, {visible(decided.topic, _NAME_LENGTH)}", *(["/".join(place)] if place else [])])
 
 
 def _fields(decided: TransitionRow, wording: Wording, repeat: int | None) -> dict[str, str]:
@@ -185,6 +189,7 @@ def _fields(decided: TransitionRow, wording: Wording, repeat: int | None) -> dic
         "group_id": None if decided.group_id is None else visible(decided.group_id),
         "owner": wording.owner(decided),
         "topic": None if decided.topic is None else visible(decided.topic),
+        "broker": None if decided.broker is None else visible(decided.broker),
         "partition": decided.partition,
         "since": _utc(decided.since),
         "round": decided.round,

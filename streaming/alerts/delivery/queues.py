@@ -116,12 +116,13 @@ class DeliveryQueue:
         """Begin to send."""
         self._thread.start()
 
-    def offer(self, decided: Iterable[TransitionRow], fresh: bool) -> None:
+    def offer(self, decided: Iterable[TransitionRow], fresh: bool, *, late: bool = False) -> None:
         """Add transitions, in order, and say how new the alerter's knowledge is.
 
         Args:
             decided: Transitions that were not delivered yet; those that people do not hear of are skipped.
             fresh: The newest round is new: what is firing now is still true. Late transitions wait for this.
+            late: They are late for this target, whenever they were found.
 
         Raises:
             LostQueueError: The queue's thread has ended because of a bug.
@@ -134,7 +135,7 @@ class DeliveryQueue:
                     continue
                 if transition.closes:
                     self._ended.add(transition.alert_id)
-                self._items.append(Item(transition, self._now()))
+                self._items.append(Item(transition, self._now(), late=late))
             self._fresh = fresh
             self._changed.notify()
 
@@ -238,9 +239,9 @@ class DeliveryQueue:
             reason = f"{reason} (a digest of {len(items):,})"
         for item in items[:1] if result == FAILED else items:
             attempt, duration = (None, None) if outcome.unsent else (item.attempts, outcome.duration_ms)
-            incident = message.incident if result == DELIVERED else None
-            made = Delivery(item.decided, self.name, attempt, result, reason, duration, now, incident, item.repeat)
-            self._report(made)
+            key = self._open.incident(item.decided.alert_id) if item.repeat else message.incident
+            key = key if result == DELIVERED else None
+            self._report(Delivery(item.decided, self.name, attempt, result, reason, duration, now, key, item.repeat))
 
     def _keep_open(self, items: Sequence[Item], message: Message) -> None:
         for item in items:
@@ -248,7 +249,8 @@ class DeliveryQueue:
             if item.message is not None:
                 continue
             if transition.state == FIRING:
-                self._open.begin(transition.alert_id, message.incident or transition.alert_id)
+                if not item.repeat:  # (The end must close the incident that the first message has opened.)
+                    self._open.begin(transition.alert_id, message.incident or transition.alert_id)
                 self._told[transition.alert_id] = SentAlert(transition, self._now(), item.repeat or 0)
             else:
                 self._open.end(transition.alert_id)
@@ -288,7 +290,7 @@ class DeliveryQueue:
         first = [item for item in alerts if not item.repeat]
         waiting = {item.decided.alert_id: item for item in first or alerts}
         decided = [item.decided for item in waiting.values()]
-        found = chosen(decided, self._open, self._sender.reads, self._digest_above)
+        found = chosen(decided, self._open, self._sender.reads, self._digest_above, repeated=not first)
         return [waiting[transition.alert_id] for transition in found]
 
     def _ask_gate(self) -> None:
@@ -339,7 +341,7 @@ class DeliveryQueue:
             if decided.alert_id in seen:
                 continue
             seen.add(decided.alert_id)
-            if item.hold is None and (not (decided.late and decided.state == FIRING) or self._fresh):
+            if item.hold is None and (not (item.late and decided.state == FIRING) or self._fresh):
                 ready.append(item)
         return ready
 
@@ -363,8 +365,7 @@ class DeliveryQueue:
             if outcome == GIVEN_UP:
                 _LOG.error("gave up notifying %s of %s (%s)", self.name, decided.rule, decided.transition_id)
             if not item.repeat:
-                made = Delivery(decided, self.name, item.attempts or None, outcome, reason, None, self._now())
-                self._report(made)
+                self._report(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, self._now()))
         if dropped:
             self._remove(dropped)
 
@@ -376,8 +377,8 @@ class DeliveryQueue:
             return SKIPPED, "it is over"
         if item.hold is None and max(decided.decided, item.born) < oldest:
             return GIVEN_UP, f"it could not be delivered within {self._retry.give_up_ms // 1000} s"
-        if is_over and decided.late:
-            return SKIPPED, "it was found late and is no longer true"
+        if is_over and item.late:
+            return SKIPPED, "it was found late and is no longer true" if decided.late else "it is no longer true"
         if is_over and item.hold is not None and not item.attempts:
             return SKIPPED, f"it was over before it could be sent ({item.hold.reason})"
         if item.message is None and not item.repeat:

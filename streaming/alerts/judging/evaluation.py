@@ -103,7 +103,9 @@ class Evaluation:
     @property
     def is_silent(self) -> bool:
         """Whether a rule about silence fires."""
-        return any(self._is_about_silence(rule) for rule, _ in self._state.active)
+        return any(
+            self._is_about_silence(rule) and not alert.orphaned for (rule, _), alert in self._state.active.items()
+        )
 
     def by_clock(self, rule: str) -> bool:
         """Whether a rule is judged by the clock."""
@@ -126,6 +128,7 @@ class Evaluation:
         Raises:
             LostTrackError: The tables changed meanwhile in a way that requires a new start.
         """
+        remembered = replace(remembered, active={key: self._claimed(*key, a) for key, a in remembered.active.items()})
         known = (self._state, self._newest, self._newest_row, self._left)
         if not self._has_begun:
             by_clock = {key: alert for key, alert in remembered.active.items() if self.by_clock(key[0])}
@@ -138,6 +141,11 @@ class Evaluation:
             self._found = []
             raise
         self._has_begun = True
+
+    def _claimed(self, rule: str, entity: str, alert: Active) -> Active:
+        """The alert; orphaned where its rule was given another view, whose rows never speak of what it is about."""
+        known = self._rules.get(rule)
+        return alert if known is None or known.may_be_about(entity) else replace(alert, orphaned=True)
 
     def _begin(self, remembered: Remembered) -> None:
         self.kept_round = remembered.round
@@ -155,7 +163,8 @@ class Evaluation:
                 # Nothing was ever decided, or the round no longer exists.
                 self._state = replace(self._state, active=dict(remembered.active))
                 again = False
-            for observed in self._judge_all(chunk, {*self._state.active, *remembered.active}):
+            # (A row that a rule is still to judge needs the one that takes its place, also where that one is false.)
+            for observed in self._judge_all(chunk, {*self._state.active, *remembered.active, *latest}):
                 if not again:
                     self._advance(replace(observed, seen=_merged(latest, observed.seen)))
                     latest = {}
@@ -179,7 +188,7 @@ class Evaluation:
         found, self._found = self._found, []
         chunk = self._feed.look(None if self._newest is None else self._newest.number)
         if chunk is not None:
-            for observed in self._judge_all(chunk, self._state.active):
+            for observed in self._judge_all(chunk, {*self._state.active, *self._left}):
                 self._advance(replace(observed, seen=_merged(self._left, observed.seen)))
                 self._left = {}
             found, self._found = found + self._found, []

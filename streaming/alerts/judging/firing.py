@@ -110,6 +110,7 @@ class Active:
         message: Message of the newest row that was true before it fired.
         labels: Labels likewise.
         quiet_ms: For a rule over events: time since the last row that was true.
+        orphaned: Its rule reads rows with another key now, and will never judge it: it is gone.
     """
 
     subject: Subject
@@ -125,6 +126,7 @@ class Active:
     message: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     quiet_ms: int = 0
+    orphaned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,8 @@ def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
 def step(state: FiringState, observed: Observed) -> tuple[FiringState, tuple[Transition, ...]]:
     """Judge one round, or the newest one again (by the clock), in which no time passes.
 
-    Alerts whose rule no longer exists are gone. Transitions come in the order of the rows, then those whose `for` is
-    over.
+    Alerts whose rule no longer exists, or judges something else now, are gone. Transitions come in the order of the
+    rows, then those whose `for` is over.
     """
     passed, passed_rounds = 0, 0
     if state.round is not None and observed.round is not None and observed.round > state.round:
@@ -211,7 +213,7 @@ def step(state: FiringState, observed: Observed) -> tuple[FiringState, tuple[Tra
         passed_rounds = 1
     active = dict(state.active)
     found: list[Transition] = []
-    for key in [key for key in active if key[0] not in state.rules]:
+    for key in [key for key, alert in active.items() if alert.orphaned or key[0] not in state.rules]:
         alert = active.pop(key)
         found.append(_transition(key[0], alert, GONE, alert.state, observed, None))
     for seen in observed.seen:

@@ -22,6 +22,7 @@ rules:
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,6 +73,9 @@ OVER_TIME = frozenset({TIME_BEHIND, LOSES_DATA})
 _VIEWS = {
     f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds", "open_transactions")
 }
+
+_MAY_BE_NULL: Mapping[str, frozenset[str]] = {"lag": frozenset({"broker"}), "drift": frozenset({"topic"})}
+"""Columns of a view's key that are NULL in some rows, by table: both are filled in for RocketMQ alone."""
 
 EVENTS = ("gaps", "quarantine", "alert_deliveries")
 """Tables whose rows are events that belong to no round: a row is judged once, when it is written."""
@@ -138,6 +142,17 @@ class Rule:
     def of_events(self) -> bool:
         """Whether it reads events: rows that are judged once, when they are written."""
         return self.keep_ms > 0
+
+    def may_be_about(self, entity: str) -> bool:
+        """Whether a row that the rule reads can have this key, a JSON object without columns that are NULL.
+
+        False says that the alert is of an earlier view of the rule. True for all that a rule over events ever found:
+        it ends by itself.
+        """
+        if self.of_events:
+            return True
+        named, key = frozenset(json.loads(entity)), frozenset(self.key)
+        return key - _MAY_BE_NULL.get(self.table.name, frozenset()) <= named <= key
 
 
 def load_rules(file: Path | None = None) -> tuple[Rule, ...]:

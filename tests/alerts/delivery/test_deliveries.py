@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from streaming.alerts.decisions import Decisions
+from streaming.alerts.decisions import Decisions, TransitionRow
 from streaming.alerts.delivery import deliveries as module
 from streaming.alerts.delivery.deliveries import Deliveries
-from streaming.alerts.delivery.items import DELIVERED, Delivery, notice
+from streaming.alerts.delivery.items import DELIVERED, FAILED, GIVEN_UP, HELD, SKIPPED, Delivery, notice
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer
 
@@ -53,3 +53,53 @@ def test_after_a_commit_that_failed_each_outcome_is_there_once(
     deliveries.write([delivered("d")])
     rows = LakeReader(lake).rows("SELECT transition_id, outcome FROM alert_deliveries ORDER BY transition_id")
     assert rows == [{"transition_id": name, "outcome": DELIVERED} for name in "abcd"]
+
+
+def firing(alert: str) -> TransitionRow:
+    return TransitionRow(
+        f"{alert} firing", alert, "c", "drift", "critical", "g", None, None, (), "firing", None, START, START, 1, False,
+        None, "g drifted", START,
+    )  # fmt: skip
+
+
+def opened(lake: str) -> Deliveries:
+    Decisions(lake, "c")
+    return Deliveries(lake, "c")
+
+
+def test_an_alert_that_an_earlier_release_repeated_with_others_is_in_the_incident_that_it_opened(
+    tmp_path: Path,
+) -> None:
+    """That release wrote the first alert's incident with each of a digest, and left the others open for ever."""
+    deliveries = opened(Writer(tmp_path).root)
+    first = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START, name) for name in "abc"]
+    again = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START + 1_000, "a", 1) for name in "abc"]
+    # (Rows have no order in a table.)
+    deliveries.write([*again, *first])
+    known = deliveries.know(["ops"], [], START + 2_000)["ops"]
+    assert known.sent == {"a": "a", "b": "b", "c": "c"}
+    assert known.told == dict.fromkeys("abc", (START + 1_000, 1))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "is_left"),
+    [
+        ([SKIPPED], True),
+        ([HELD, SKIPPED, HELD], True),
+        ([SKIPPED, FAILED], True),
+        ([SKIPPED, DELIVERED], False),
+        ([SKIPPED, FAILED, GIVEN_UP], False),
+        ([DELIVERED], False),
+        ([GIVEN_UP], False),
+    ],
+)
+def test_a_firing_that_was_only_skipped_is_left_for_a_target_that_it_is_routed_to_now(
+    tmp_path: Path, outcomes: list[str], is_left: bool
+) -> None:
+    deliveries = opened(Writer(tmp_path).root)
+    decided = firing("a")
+    deliveries.write([Delivery(decided, "ops", 1, one, None, 5, START + n) for n, one in enumerate(outcomes)])
+    known = deliveries.know(["ops"], [decided.transition_id], START + 9)["ops"]
+    assert known.rerouted([decided], {"a"}, lambda _: None) == ([decided] if is_left else [])
+    assert known.rerouted([decided], {"a"}, lambda _: "it is routed to log") == []
+    assert known.rerouted([decided], {"b"}, lambda _: None) == [], "it does not fire any more"

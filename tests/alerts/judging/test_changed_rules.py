@@ -1,0 +1,154 @@
+"""What becomes of alerts when an alerter is started again with other rules: new ones, and ones with another view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.alerts.build import BEHIND, DRIFT, SILENCE, UNEVEN, rules
+from tests.alerts.watched import Watched
+
+_Rows = dict[str, Any]
+
+_LATE = """\
+  - name: late
+    view: {view}
+    when: {when}
+    severity: critical
+    message: "{{group_id}} is late"
+"""
+
+_GROUPS_LATE = _LATE.format(view="group_health_current", when="lag_total > 100")
+_PARTITIONS_LATE = _LATE.format(view="lag_current", when="lag > 100")
+_TOPICS_LATE = _LATE.format(view="drift_current", when="verdict = 'drifted'")
+
+
+def _verdict(verdict: str, decision: int, **more: Any) -> dict[str, Any]:
+    return {"group_id": "g", "incarnation": 1, "verdict": verdict, "decision": decision, **more}
+
+
+def _lag(lag: int, **more: Any) -> dict[str, Any]:
+    return {"group_id": "g", "topic": "t", "partition": 0, "lag": lag, **more}
+
+
+def _health(**more: Any) -> dict[str, Any]:
+    return {"group_id": "g", "incarnation": 1, **more}
+
+
+_DRIFTED: _Rows = {"group_health": [_health()], "drift": [_verdict("drifted", 1)]}
+_NO_MORE: _Rows = {"drift": [_verdict("identical", 2)]}
+_MUCH_BEHIND: _Rows = {"lag": [_lag(500)]}
+_CAUGHT_UP: _Rows = {"lag": [_lag(0)]}
+
+
+def _stopped(folder: Path, rule: str, **rows: Any) -> Watched:
+    """An alerter that judged round 1 and was stopped in order, so that its place is written."""
+    watched = Watched(folder, rule)
+    watched.round(1, **rows)
+    with watched.alerter:
+        pass
+    return watched
+
+
+def _restart(watched: Watched, folder: Path, *texts: str) -> None:
+    watched.made = rules(folder, *texts)
+    watched.start()
+
+
+def _active(watched: Watched) -> list[tuple[str, str]]:
+    return list(watched.alerter._evaluation.active)
+
+
+@pytest.mark.parametrize("looks_before", [0, 1])
+@pytest.mark.parametrize(("rule", "was", "is_now"), [(DRIFT, _DRIFTED, _NO_MORE), (BEHIND, _MUCH_BEHIND, _CAUGHT_UP)])
+def test_a_new_rule_says_nothing_of_what_the_next_round_ends(
+    tmp_path: Path, rule: str, was: _Rows, is_now: _Rows, looks_before: int
+) -> None:
+    watched = _stopped(tmp_path, SILENCE, **was)
+    _restart(watched, tmp_path, rule)
+    for _ in range(looks_before):
+        assert watched.after(1) == []
+    assert watched.round(2, **is_now) + watched.rounds(3, 67) == []
+    assert _active(watched) == []
+
+
+@pytest.mark.parametrize("looks_before", [0, 1])
+def test_a_new_rule_does_not_wait_on_what_the_next_round_ends(tmp_path: Path, looks_before: int) -> None:
+    watched = _stopped(tmp_path, SILENCE, group_health=[_health(imbalance=3.0)])
+    _restart(watched, tmp_path, UNEVEN)
+    for _ in range(looks_before):
+        assert watched.after(1) == []
+    assert watched.round(2, group_health=[_health(imbalance=0.0)]) + watched.rounds(3, 9) == []
+
+
+@pytest.mark.parametrize("looks_before", [0, 1])
+def test_a_new_rule_says_what_was_true_before_it_and_still_is(tmp_path: Path, looks_before: int) -> None:
+    watched = _stopped(tmp_path, SILENCE, **_DRIFTED)
+    _restart(watched, tmp_path, DRIFT)
+    for _ in range(looks_before):
+        assert watched.after(1) == []
+    assert watched.round(2) == [("drift", "g", "firing")]
+    assert watched.round(3, **_NO_MORE) == [("drift", "g", "resolved")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(_GROUPS_LATE, _PARTITIONS_LATE), (_PARTITIONS_LATE, _GROUPS_LATE), (_PARTITIONS_LATE, _TOPICS_LATE)],
+)
+def test_alerts_of_a_rule_that_is_given_a_view_with_another_key_are_gone_at_the_first_look(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    watched = Watched(tmp_path, before)
+    fired = watched.round(1, group_health=[_health(lag_total=500)], **_MUCH_BEHIND)
+    assert fired == [("late", "g", "firing")]
+    _restart(watched, tmp_path, after)
+    assert watched.after(1) == [("late", "g", "gone")]
+    assert _active(watched) == []
+
+
+def test_a_rule_with_another_view_fires_by_itself_while_its_earlier_alert_is_gone(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, _GROUPS_LATE)
+    watched.round(1, group_health=[_health(lag_total=500)], **_MUCH_BEHIND)
+    _restart(watched, tmp_path, _PARTITIONS_LATE)
+    assert watched.round(2) == [("late", "g", "gone"), ("late", "g", "firing")]
+    assert _active(watched) == [("late", '{"group_id":"g","topic":"t","partition":0}')]
+
+
+def test_an_alert_of_a_rule_that_is_about_silence_now_says_nothing_of_silence(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, _GROUPS_LATE.replace("name: late", "name: silence"))
+    watched.round(1, group_health=[_health(lag_total=500)])
+    _restart(watched, tmp_path, SILENCE)
+    assert watched.after(1) == [("silence", "g", "gone")]
+
+
+@pytest.mark.parametrize(
+    ("rule", "rows"),
+    [
+        (DRIFT, _DRIFTED),
+        (DRIFT, {"group_health": [_health()], "drift": [_verdict("drifted", 1, topic="t")]}),
+        (BEHIND, _MUCH_BEHIND),
+        (BEHIND, {"lag": [_lag(500, broker="broker-a")]}),
+        (_GROUPS_LATE, {"group_health": [_health(lag_total=500)]}),
+    ],
+)
+def test_alerts_of_a_rule_that_stays_go_on_whether_or_not_their_key_has_a_topic_or_a_broker(
+    tmp_path: Path, rule: str, rows: _Rows
+) -> None:
+    watched = Watched(tmp_path, rule)
+    ((name, group, state),) = watched.round(1, **rows)
+    assert (group, state) == ("g", "firing")
+    _restart(watched, tmp_path, rule)
+    assert watched.after(1) + watched.round(2) == []
+    assert [known for known, _ in _active(watched)] == [name]
+
+
+def test_a_group_that_drifted_goes_on_firing_where_a_view_of_groups_takes_the_place_of_the_verdicts(
+    tmp_path: Path,
+) -> None:
+    watched = Watched(tmp_path, _TOPICS_LATE)
+    watched.round(1, **_DRIFTED)
+    _restart(watched, tmp_path, _GROUPS_LATE)
+    assert watched.round(2, group_health=[_health(lag_total=500)]) == []
+    assert watched.round(3, group_health=[_health(lag_total=0)]) == [("late", "g", "resolved")]
