@@ -21,6 +21,7 @@ from streaming.groups.context import Context, GroupConfig
 from streaming.groups.delayed import forget_stops
 from streaming.groups.health.activity import note_commits
 from streaming.groups.health.group_health import end_health, write_health
+from streaming.groups.health.starts import move_starts
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
@@ -259,7 +260,7 @@ def _take_time(state: GroupState, observation: GroupObservation | RocketMQObserv
     """
     shift = read_clock(state.clock, observation.time, observation.elapsed_time)
     if shift is not None:
-        _move(state, shift)
+        _move(state, shift, (state.clock.ahead or 0) + observation.elapsed_time)
     gap = observation.elapsed_time - state.elapsed if 0 <= state.elapsed <= observation.elapsed_time else 0
     seen = gap if state.rested or not state.step else min(gap, _COUNTED_STEPS * state.step)
     if gap and not state.rested:
@@ -268,8 +269,15 @@ def _take_time(state: GroupState, observation: GroupObservation | RocketMQObserv
     return seen, WINDOW if observation.idle else 1
 
 
-def _move(state: GroupState, shift: Shift) -> None:
-    """Shift the round times in the state after a clock jump. Record times stay: they are the brokers'."""
+def _move(state: GroupState, shift: Shift, present: int) -> None:
+    """Shift the round times in the state after a clock jump. Record times stay: they are the brokers'.
+
+    Args:
+        state: The group's state.
+        shift: The jump.
+        present: Time of the newest round by the clock that is believed now, ms. (While the newest round has jumped once
+            more, `RoundClock.now` still follows the clock before.)
+    """
 
     def moved(time: int) -> int:
         return time + shift.by if time >= max(shift.since, 0) else time
@@ -283,6 +291,4 @@ def _move(state: GroupState, shift: Shift) -> None:
         state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
     if shift.since <= 0:
         move_unread(state, shift.by)
-    if shift.by > 0:
-        # A start that is a record time moves too, but the next round finds the earlier one again and takes it.
-        state.findings = {name: moved(since) for name, since in state.findings.items()}
+    move_starts(state, shift, present)

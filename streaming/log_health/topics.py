@@ -13,11 +13,20 @@ import msgspec
 
 from streaming.groups import Rows, TopicRow
 from streaming.records import ClusterTopicObservation
-from streaming.times import day_of
+from streaming.times import DAY_MS, day_of
 
 # Elapsed time stands still in outages while records arrive: with a larger difference between it and the brokers' clock
 # there is no rate (`groups/load/rates.py` has the same rule).
 _CLOCKS_PERCENT: Final = 1
+
+# How long looks with fewer partitions under the same topic id are not believed. A topic never loses partitions, so they
+# come from a broker with old metadata, which it has while it is cut off from its controller. If such an outage is
+# longer, the partitions are new again after it, and all that they hold counts as just produced. It has an end, because
+# anybody who may write to the events topic can make up a look with too many: until then the topic has no rates.
+_OLD_METADATA_MS: Final = DAY_MS
+
+# The tables hold int64, which offsets of several partitions can exceed together.
+_MOST: Final = 2**63 - 1
 
 _UNKNOWN: Final = -1
 
@@ -26,7 +35,8 @@ class ClusterTopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=T
     """What the next look at a topic is compared with.
 
     Attributes:
-        look: The newest look; None before the first.
+        look: The newest look; None before the first. Looks that show fewer partitions of the same topic leave it as it
+            is, for a day.
         nobody_since: Time of the first look at which certainly nobody read it, ms, while no look since has seen a
             reader; None otherwise.
     """
@@ -58,12 +68,15 @@ def advance_topic(
             state = None
             continue
         before = state.look if state is not None else None
-        since = state.nobody_since if state is not None and not _is_another(before, look) else None
+        since = _begun(state.nobody_since, before, look) if state is not None else None
         nobody = _read_by_nobody(look)
         if nobody is not None:
             since = (look.time if since is None else since) if nobody else None
-        rows.topics.append(_row(topic, before, look, since if nobody else None, cluster))
-        state = ClusterTopicState(look, since)
+        # (The clock of this look may be behind, or that of the first one have been ahead.)
+        shown = min(since, look.time) if since is not None and nobody else None
+        rows.topics.append(_row(topic, before, look, shown, cluster))
+        keeps = before is not None and _lacks_partitions(before, look) and _passed(before, look) < _OLD_METADATA_MS
+        state = ClusterTopicState(before if keeps else look, since)
     return state, rows
 
 
@@ -72,7 +85,8 @@ def _row(
 ) -> TopicRow:
     seconds, reason = _window(before, look)
     produced = _grown(before, look) if before is not None and reason is None else None
-    log_bytes = sum(look.sizes) if look.sizes is not None and _UNKNOWN not in look.sizes else None
+    is_whole = not _lacks_partitions(before, look)
+    log_bytes = _log_bytes(look) if is_whole else None
     of_bytes, bytes_reason = None, look.unsized or ("size_unknown" if log_bytes is None else reason)
     if bytes_reason is None and before is not None:
         of_bytes = _least_bytes(before, look)
@@ -89,7 +103,7 @@ def _row(
         topic_id=look.topic_id,
         partitions=len(look.end),
         offline_partitions=look.leaders.count(_UNKNOWN),
-        records_max=_records(look),
+        records_max=_records(look) if is_whole else None,
         produced_per_second=None if produced is None else produced / seconds,
         produced_reason=reason or ("offset_unknown" if produced is None else None),
         log_bytes=log_bytes,
@@ -147,17 +161,40 @@ def _is_another(before: ClusterTopicObservation | None, look: ClusterTopicObserv
     return len(look.end) < len(before.end)
 
 
+def _lacks_partitions(before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> bool:
+    """Whether it shows fewer partitions than the look before, of the same topic: then its broker has old metadata."""
+    return before is not None and len(look.end) < len(before.end) and not _is_another(before, look)
+
+
+def _begun(since: int | None, before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> int | None:
+    """Since when nobody reads it as the looks before tell, ms, corrected if a clock was ahead; None if they do not."""
+    if since is None or before is None or _is_another(before, look):
+        return None
+    # Of one look alone, its own clock may be behind. Two later ones tell, and the first of them counts. (A look before
+    # that somebody reads it is older than this: those in between had fewer partitions.)
+    is_ahead = _read_by_nobody(before) and since > max(before.time, look.time)
+    return before.time if is_ahead else since
+
+
 def _window(before: ClusterTopicObservation | None, look: ClusterTopicObservation) -> tuple[float, str | None]:
     """Seconds since the look before; why rates over them would be wrong."""
     if before is None:
         return 0.0, "first_look"
     if _is_another(before, look):
         return 0.0, "recreated"
-    by_clock = look.time - before.time
-    passed = look.elapsed - before.elapsed if min(look.elapsed, before.elapsed) >= 0 else by_clock
-    if passed <= 0 or 100 * abs(by_clock - passed) > _CLOCKS_PERCENT * passed:
+    if _lacks_partitions(before, look):
+        return 0.0, "offset_unknown"
+    passed = _passed(before, look)
+    if passed <= 0 or 100 * abs(look.time - before.time - passed) > _CLOCKS_PERCENT * passed:
         return 0.0, "missing_rounds"
     return passed / 1000, None
+
+
+def _passed(before: ClusterTopicObservation, look: ClusterTopicObservation) -> int:
+    """Time between two looks, ms; by the brokers' clocks where elapsed time is unknown."""
+    if min(look.elapsed, before.elapsed) >= 0:
+        return look.elapsed - before.elapsed
+    return look.time - before.time
 
 
 def _grown(before: ClusterTopicObservation, look: ClusterTopicObservation) -> int | None:
@@ -186,7 +223,13 @@ def _least_bytes(before: ClusterTopicObservation, look: ClusterTopicObservation)
     )
 
 
+def _log_bytes(look: ClusterTopicObservation) -> int | None:
+    if look.sizes is None or _UNKNOWN in look.sizes:
+        return None
+    return min(sum(look.sizes), _MOST)
+
+
 def _records(look: ClusterTopicObservation) -> int | None:
     if _UNKNOWN in look.end or _UNKNOWN in look.start:
         return None
-    return sum(max(end - start, 0) for end, start in zip(look.end, look.start, strict=True))
+    return min(sum(max(end - start, 0) for end, start in zip(look.end, look.start, strict=True)), _MOST)

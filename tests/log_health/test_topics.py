@@ -4,10 +4,17 @@ import itertools
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from streaming.groups import TopicRow, decode_reserved, encode_reserved
+from streaming.events import ClusterTopicEvent, decode_event, encode_event
+from streaming.groups import TopicRow, decode_reserved, encode_reserved, encode_rows
+from streaming.job.source.observations.event_rounds import EventRound
+from streaming.job.source.observations.observed import cluster_topic_observation
 from streaming.log_health import ClusterTopicState, advance_topic
 from streaming.records import ClusterTopicObservation, decode_cluster_topics, encode_cluster_topics
+from streaming.times import DAY_MS
+from tests.examples import examples
 
 START = 1_767_225_600_000
 MINUTE = 60_000
@@ -78,6 +85,43 @@ def test_new_partitions_count_from_their_beginning() -> None:
     assert (row.partitions, row.produced_per_second, row.produced_bytes_per_second_min) == (2, 1.0, 10.0)
 
 
+def test_a_look_with_fewer_partitions_of_the_same_topic_gives_no_rates_and_the_next_ones_go_by_the_look_before_it() -> (
+    None
+):
+    six, three, grown = (100,) * 6, (400,) * 3, (700,) * 6
+    rows = rows_of([look(0, six)], [look(10, three)], [look(20, grown)], [look(30, (1_000,) * 6)])
+    old = rows[1]
+    assert (old.partitions, old.produced_per_second, old.produced_reason) == (3, None, "offset_unknown")
+    assert (old.records_max, old.log_bytes, old.produced_bytes_per_second_min) == (None, None, None)
+    assert (old.bytes_reason, old.rates_over_seconds) == ("size_unknown", None)
+    after = [(row.produced_per_second, row.produced_bytes_per_second_min, row.rates_over_seconds) for row in rows[2:]]
+    assert after == [(3.0, 30.0, 1_200.0), (3.0, 30.0, 600.0)]
+
+
+def test_a_topic_that_shows_fewer_partitions_for_a_day_has_rates_again() -> None:
+    six, three = (100,) * 6, (400,) * 3
+    day = DAY_MS // MINUTE
+    narrow = [look(minute, three) for minute in (10, day - 10, day)]
+    rows = rows_of([look(0, six)], *([one] for one in narrow), [look(day + 10, (600,) * 3)])
+    assert [row.produced_reason for row in rows] == ["first_look", *["offset_unknown"] * 3, None]
+    assert (rows[-1].produced_per_second, rows[-1].log_bytes, rows[-1].records_max) == (1.0, 18_000, 1_800)
+
+
+def test_a_topic_whose_id_is_another_may_have_fewer_partitions() -> None:
+    rows = rows_of(
+        [look(0, (100,) * 6)], [look(10, (5,) * 3, topic_id="id-2")], [look(20, (605,) * 3, topic_id="id-2")]
+    )
+    assert [row.produced_reason for row in rows] == ["first_look", "recreated", None]
+    assert (rows[1].records_max, rows[1].log_bytes, rows[2].produced_per_second) == (15, 150, 3.0)
+
+
+def test_sums_that_the_tables_cannot_hold_are_the_most_that_they_can() -> None:
+    most = 2**63 - 1
+    row = rows_of([look(0, (0,) * 3), look(10, (most,) * 3, sizes=(most,) * 3)])[1]
+    assert (row.records_max, row.log_bytes) == (most, most)
+    assert row.produced_per_second == pytest.approx(3 * most / 600)
+
+
 def test_bytes_that_retention_took_away_are_not_counted_against_those_written() -> None:
     row = rows_of([look(0, sizes=(9_000, 500)), look(10, sizes=(3_000, 1_100))])[1]
     assert (row.log_bytes, row.produced_bytes_per_second_min) == (4_100, 1.0)
@@ -135,6 +179,23 @@ def test_a_known_reader_is_told_even_where_others_may_be_hidden() -> None:
     assert (row.read_by_nobody, row.read_by_nobody_reason) == (False, None)
 
 
+def test_nobody_reads_a_topic_since_no_later_than_its_row_where_the_first_look_had_a_clock_that_was_ahead() -> None:
+    rows = rows_of([unread(0, time=START + 365 * DAY_MS)], [unread(10)], [unread(20)], [unread(30)])
+    assert [row.read_by_nobody_since for row in rows[1:]] == [START + 10 * MINUTE] * 3
+
+
+def test_one_look_whose_clock_is_behind_changes_nothing_about_since_when_nobody_reads_a_topic() -> None:
+    rows = rows_of([unread(0)], [unread(10)], [unread(20, time=1_000)], [unread(30)])
+    assert [row.read_by_nobody_since for row in rows] == [START, START, 1_000, START]
+
+
+def test_looks_with_fewer_partitions_tell_that_nobody_reads_a_topic_as_well_as_others() -> None:
+    narrow = [unread(minute, end=(100,), time=time) for minute, time in ((10, START + 10 * MINUTE), (20, START))]
+    rows = rows_of([look(0, (100, 50), time=START)], *([one] for one in narrow), [unread(30)])
+    since = [row.read_by_nobody_since for row in rows]
+    assert since == [None, START + 10 * MINUTE, START, START + 10 * MINUTE]
+
+
 def test_a_recreated_topic_is_read_by_nobody_from_then_on() -> None:
     rows = rows_of([unread(0), unread(10, topic_id="id-2")])
     assert [row.read_by_nobody_since for row in rows] == [START, START + 10 * MINUTE]
@@ -160,3 +221,61 @@ def test_rows_do_not_depend_on_how_looks_are_cut_or_ordered() -> None:
         assert [msgspec.structs.astuple(row) for row in rows_of(*batches)] == [
             msgspec.structs.astuple(row) for row in whole
         ]
+
+
+NUMBER = st.sampled_from((-1, 0, 1, 100, 2**62, 2**63 - 1)) | st.integers(-1, 2**63 - 1)
+COUNT = st.sampled_from((0, 1, 2, 3, 4))
+TIME = st.sampled_from((START, START + MINUTE, 0, 253_402_300_799_999)) | st.integers(0, 2 * START)
+HIDDEN = st.sampled_from((None, None, "filtered")) | st.text(min_size=1, max_size=100)
+READERS = st.sampled_from(((0, ()), (1, ("billing",)), (2**31 - 1, ("x" * 1_000,) * 20)))
+
+
+@st.composite
+def events(draw: st.DrawFn) -> ClusterTopicEvent:
+    """An event as anybody may write it; most are such as a probe could have written."""
+    of = [COUNT] * 4 if draw(st.integers(0, 19)) == 0 else [st.just(draw(COUNT))] * 4
+    end, start, sizes, leaders = (draw(st.lists(NUMBER, min_size=n, max_size=n).map(tuple)) for n in map(draw, of))
+    groups, readers = draw(READERS)
+    return ClusterTopicEvent(
+        v=1,
+        cluster="prod",
+        round=draw(st.integers(0, 9) | st.just(2**63 - 1)),
+        time=draw(TIME),
+        topic="orders",
+        topic_id=draw(st.sampled_from(("id-1", "id-1", "id-1", "id-2", None))),
+        end=end,
+        start=start,
+        sizes=draw(st.sampled_from((sizes, sizes, None))),
+        leaders=leaders,
+        unsized=draw(st.sampled_from((None, None, "no_right"))),
+        groups=groups,
+        readers=readers,
+        hidden=draw(HIDDEN),
+        gone=None if end else "deleted",
+    )
+
+
+@settings(deadline=None, max_examples=examples(2_000))
+@given(st.lists(st.lists(st.tuples(events(), st.integers(-1, 2 * DAY_MS)), max_size=3), min_size=1, max_size=3))
+def test_whatever_the_codec_lets_through_passes_and_fits_the_table(
+    batches: list[list[tuple[ClusterTopicEvent, int]]],
+) -> None:
+    # Imported here: it loads deltalake and pyarrow, which this folder's other tests do without.
+    from streaming.job.unpack import rows_by_table  # noqa: PLC0415
+
+    stored: tuple[int, bytes] | None = None
+    for batch in batches:
+        looks = []
+        for event, elapsed in batch:
+            read = decode_event(encode_event(event))
+            if isinstance(read, ClusterTopicEvent):
+                current = EventRound(read.round, read.round, read.time, 0, 1, (1,), elapsed=elapsed)
+                looks.append(cluster_topic_observation(read, current))
+        state = decode_reserved(stored, ClusterTopicState) if stored is not None else None
+        state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_cluster_topics(looks)), "prod")
+        stored = encode_reserved(state) if state is not None else None
+        tables = rows_by_table([encode_rows(rows)])
+        assert sum(table.num_rows for table in tables.values()) == len(rows.topics)
+        for row in rows.topics:
+            assert (row.produced_per_second is None) == (row.produced_reason is not None) or row.ended
+            assert row.read_by_nobody_since is None or row.read_by_nobody_since <= row.round_time
