@@ -17,7 +17,7 @@ from streaming.groups.rows import (
     TopicRow,
     encode_rows,
 )
-from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
+from streaming.groups.state import UnknownStateVersion, decode_reserved, decode_state, encode_reserved, encode_state
 from streaming.groups.verdicts import unpack_inputs
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "RoundRow",
     "Rows",
     "TopicRow",
+    "UnknownStateVersion",
     "advance",
     "custom_of",
     "decode_reserved",

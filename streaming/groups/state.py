@@ -290,7 +290,5 @@ def _unpacked(version: int, payload: bytes, kind: type[_State], decoder: msgspec
 
 
 def _refusal(version: int, why: str) -> str:
-    return (
-        f"the checkpoint holds state of version {version}, {why}: "
-        "run the release that wrote it, or start a new checkpoint"
-    )
+    # (Who runs the query adds what else helps: a new checkpoint alone would write the tables' rows a second time.)
+    return f"the checkpoint holds state of version {version}, {why}: run the release that wrote it"

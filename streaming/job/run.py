@@ -14,14 +14,23 @@ from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
 from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
+from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
-from streaming.job.checkpoint import CheckpointProgress, broken_by_spark, clear_torn_start, is_empty, standing_of
+from streaming.job.checkpoint import (
+    REBUILD,
+    CheckpointProgress,
+    broken_by_spark,
+    clear_torn_start,
+    is_empty,
+    standing_of,
+)
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
+from streaming.job.source.exceptions import AnotherSourceError
 from streaming.lifecycle import room_log, stop_signals
 from streaming.spark import as_s3a
 from streaming.stores import on_object_store
@@ -125,8 +134,8 @@ def run(
     Raises:
         QueryEndedError: The query failed. It is not restarted here but by the process's supervisor, because a
             half-dead JVM is worse than a new one.
-        SetupError: There is no usable Java; checkpoint or tables are lost or broken, or belong to another Kafka
-            cluster.
+        SetupError: There is no usable Java; checkpoint or tables are lost or broken, belong to another Kafka cluster,
+            follow another source of groups, or were written by a later release.
     """
     place = checkpoint_of(settings, checkpoint)
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
@@ -173,12 +182,9 @@ def run(
                 raise
             raise QueryEndedError(_GONE) from error
         if failure is not None:
-            refused = _REFUSED.search(str(failure))
-            if refused:
-                raise SetupError(refused[1])
-            broken = broken_by_spark(place, str(failure))
-            if broken is not None:
-                raise broken
+            refused = _refusal(str(failure)) or broken_by_spark(place, str(failure))
+            if refused is not None:
+                raise refused
             raise QueryEndedError(_cause(str(failure)))
 
 
@@ -238,14 +244,26 @@ def _stop_between_batches(query: StreamingQuery) -> None:
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
 
 
-# A person must act first: a restart would end the same way.
-_REFUSED = re.compile(rf"{AnotherClusterError.__name__}: (\S.*)")
+# A person must act first: a restart would end the same way. So it is with another source of groups, although it heals
+# once a setting is set back: `up` passes its settings on as it has read them, and must be started again for that.
+_REFUSED = re.compile(
+    rf"({AnotherClusterError.__name__}|{AnotherSourceError.__name__}|{UnknownStateVersion.__name__}): (\S.*)"
+)
 
 # The cause of Spark's own exceptions where no Python raised: a worker that was killed, a task that was lost.
 _CAUSED = re.compile(r"^Caused by: (org\.apache\.spark\.\S+: \S.*)", re.MULTILINE)
 
 # Spark's own first line; what follows it is the query's offsets and the state of its thread.
 _TERMINATED = re.compile(r"terminated with exception: (\S.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+
+
+def _refusal(text: str) -> SetupError | None:
+    """The error for a failure of the query after which a person must act first; None for any other."""
+    found = _REFUSED.search(text)
+    if found is None:
+        return None
+    kind, said = found.groups()
+    return SetupError(f"{said}, or {REBUILD}." if kind == UnknownStateVersion.__name__ else said)
 
 
 def _cause(text: str) -> str:

@@ -8,7 +8,7 @@ broker of the next release), so one sample per type, version and day is kept, wi
 A day is 24 hours of rounds (`ClosedRound.elapsed`) as of the newest round below a record, because a record's own time
 can be anything. Counts are written once per **window**, the range between two rounds' positions. All of this is in the
 log, so the rows do not depend on how it was cut into batches: if a batch ends inside a window (`Window.closed`), its
-counts wait for the window's end.
+counts wait for the window's end, which is an input of its own (`WindowEnd`): no other record need be unreadable.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from streaming.records import (
     PartitionInput,
     QuarantinedRecord,
     Window,
+    WindowEnd,
 )
 from streaming.terminal import visible
 from streaming.times import day_of
@@ -88,9 +89,12 @@ def advance_partition(
     rows = Rows()
     day = _Day(state, cluster, rows)
     unreadable: list[QuarantinedRecord | CountedRecords] = []
+    ended = False
     for item in inputs:
         if isinstance(item, LogGap):
             rows.gaps.append(_gap_row(cluster, item))
+        elif isinstance(item, WindowEnd):
+            ended = True
         else:
             unreadable.append(item)
     for window, items in _by_window(unreadable):
@@ -99,6 +103,8 @@ def advance_partition(
             day.take(item)
         if window.closed:
             day.tell()
+    if ended:
+        day.tell()
     return day.state(), rows
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -21,11 +22,11 @@ from pathlib import Path
 from signal import Signals
 from typing import cast
 
-from streaming.exceptions import SETUP_EXIT_CODE
+from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
 from streaming.lifecycle import SUPERVISOR
 from streaming.places import open_private, private_folder
 from streaming.process.guarded import guarded_command, last_line
-from streaming.process.supervisor import GIVEN_UP, RUNNING, Supervised, Supervisor
+from streaming.process.supervisor import GIVEN_UP, RUNNING, STOPPED, Supervised, Supervisor, new_folder
 
 _REST_S = 300.0
 """A program that waits for a person is tried again after this time: soon enough for somebody who has fixed the cause
@@ -39,6 +40,14 @@ _NOTICED_S = 5.0
 
 _LEFTOVERS_S = 10.0
 """A guard whose supervisor was killed needs its grace of 3 s; the next run waits for that."""
+
+_UNWELL_S = 30.0
+"""A supervisor that has not answered for so long is reported, and replaced if it has lost its files. A machine that
+swaps answers sooner, and for so long nobody misses a program that has died."""
+
+_UNATTENDED = "a program that dies is not started again. If this lasts, stop evenkeel up and start it again."
+
+_NOT_AGAIN = "The supervisor of the processes cannot be started again: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ class _Kept:
         ended: Exit codes of runs that have ended and were not looked at yet.
         rests_until: When it is tried again; None while the supervisor keeps it running.
         said: What was reported of its troubles since it was last well.
+        trouble: The newest of them, reported again or not; None while it is well.
+        refused: Why the supervisor did not wake it, "" where it did not say; None before the first time.
         down_since: Clock of its last death, if it has not been well since.
     """
 
@@ -76,9 +87,21 @@ class _Kept:
         self.ended: list[int] = []
         self.rests_until: float | None = None
         self.said: set[str] = set()
+        self.trouble: str | None = None
+        self.refused: str | None = None
         self.down_since: float | None = None
         self._runs = runs
         self._read = 0
+
+    @property
+    def lives(self) -> bool:
+        """Whether its newest run goes on: by its guard's notes, or by its pid where these were deleted."""
+        return self.pid is not None and (self._runs.exists() or _is_alive(self.pid))
+
+    def begin_anew(self, runs: Path) -> None:
+        """Forget its runs: it is started by another supervisor, whose guard has other notes."""
+        self.pid, self.ended, self.rests_until, self.refused = None, [], None, None
+        self._runs, self._read = runs, 0
 
     def read(self) -> None:
         """Read what its guard has written down since the last call."""
@@ -94,6 +117,19 @@ class _Kept:
             word, pid, *code = line.split()
             self.pid = int(pid) if word == "start" else None
             self.ended += map(int, code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What another supervisor starts with.
+
+    Attributes:
+        folder: Its folder.
+        programs: All programs in starting order, each with the file of its runs; their guards' orders are written.
+    """
+
+    folder: Path
+    programs: list[tuple[Supervised, Path]]
 
 
 class Programs:
@@ -119,6 +155,8 @@ class Programs:
         supervisor = os.environ.get(SUPERVISOR) or uuid.uuid4().hex
         self._supervisor = Supervisor(folder / "supervisor.log", {**environment, SUPERVISOR: supervisor})
         self._kept: list[_Kept] = []
+        self._unwell_since: float | None = None
+        self._unwell_said = False
         self._own_log = _own_log(folder / "up.log")
 
     def __enter__(self) -> Programs:
@@ -133,12 +171,9 @@ class Programs:
         Raises:
             EvenkeelError: The supervisor does not start.
         """
-        command = [sys.executable, *program.arguments]
-        folder = self._supervisor.folder
-        guarded, runs = guarded_command(command, program.grace_s, folder, program.name, program.without)
-        log = self.log_of(program)
-        self._kept.append(_Kept(program, log, runs))
-        self._supervisor.start(Supervised(program.name, tuple(guarded), program.grace_s, log))
+        supervised, runs = self._supervised(program, self._supervisor.folder)
+        self._kept.append(_Kept(program, self.log_of(program), runs))
+        self._supervisor.start(supervised)
 
     def log_of(self, program: Program) -> Path:
         """A program's log file."""
@@ -152,34 +187,50 @@ class Programs:
         """Check the programs; report each change once.
 
         Raises:
-            EvenkeelError: The supervisor was killed, and does not start again.
+            EvenkeelError: The supervisor was killed, or lost its files, and does not start again.
         """
         if self._supervisor.is_gone:
-            self._tell(logging.ERROR, "the supervisor was killed; restarting everything")
-            self._wait_for_leftovers()
-            self._supervisor.launch()
+            try:
+                prepared = self._prepare()
+            except OSError as error:
+                raise EvenkeelError(_NOT_AGAIN.format(error)) from error
+            self._restart("the supervisor was killed; restarting everything", prepared)
         # Before the supervisor is asked: the output of what had ended is in its log when the answer comes.
         for kept in self._kept:
             kept.read()
         states = self._supervisor.states()
-        if not states:
-            return  # it does not answer: if it was killed, so were all programs, and the next look reports that
+        if not states or self._supervisor.lost_its_files:
+            # (If it was killed, so were all programs, and the next look reports that.)
+            if self._bear_trouble() or not states:
+                return
+        else:
+            self._is_well()
         for kept in self._kept:
             codes, kept.ended = kept.ended, []
             if kept.rests_until is not None:
                 if time.monotonic() >= kept.rests_until:
                     kept.rests_until = None
-                    self._supervisor.wake(kept.program.name)
+                    kept.refused = self._supervisor.wake(kept.program.name)
                 continue
             for code in codes:
                 self._died(kept, code)
             state = states.get(kept.program.name)
-            if state == GIVEN_UP and kept.rests_until is None:
+            if kept.rests_until is not None:
+                continue
+            if state == GIVEN_UP:
                 self._let_rest(kept, f"{kept.program.name} does not start: see {kept.log}")
+            elif state == STOPPED and kept.refused is not None:
+                # Waking it has failed: its interpreter is being replaced, say. (One that was never woken, and is just
+                # being started, is in this state for a moment, too.)
+                self._let_rest(kept, f"{kept.program.name} was not started again ({kept.refused or 'no reason given'})")
             elif state == RUNNING and kept.down_since is not None and time.monotonic() > kept.down_since + _NOTICED_S:
                 self._tell(logging.INFO, f"{kept.program.name} runs again")
-                kept.down_since = None
+                kept.down_since = kept.trouble = None
                 kept.said.clear()
+
+    def down(self) -> list[str]:
+        """One sentence, the newest, for each program that is down now or was not up long enough since."""
+        return [kept.trouble for kept in self._kept if kept.trouble is not None]
 
     def note(self, sentence: str) -> None:
         """Write a sentence to `up.log` only."""
@@ -195,6 +246,76 @@ class Programs:
         chosen = [kept for kept in reversed(self._kept) if kept.program.name in names]
         self._supervisor.stop([kept.program.name for kept in chosen])
         self._kept = [kept for kept in self._kept if kept not in chosen]
+
+    def _supervised(self, program: Program, folder: Path) -> tuple[Supervised, Path]:
+        """A program as the supervisor gets it, and the file of its runs; writes its guard's order."""
+        command = [sys.executable, *program.arguments]
+        guarded, runs = guarded_command(command, program.grace_s, folder, program.name, program.without)
+        return Supervised(program.name, tuple(guarded), program.grace_s, self.log_of(program)), runs
+
+    def _is_well(self) -> None:
+        """The supervisor has answered, and has its files."""
+        self._unwell_since = None
+        if self._unwell_said:
+            self._unwell_said = False
+            self._tell(logging.INFO, "the supervisor answers again")
+
+    def _bear_trouble(self) -> bool:
+        """The supervisor gives no answer, or has lost its files: after a while say so, once, or replace it.
+
+        Returns:
+            Whether it was replaced.
+
+        Raises:
+            EvenkeelError: It was ended, and another one does not start.
+        """
+        now = time.monotonic()
+        if self._unwell_since is None:
+            self._unwell_since = now
+        if not self._kept or self._unwell_said or now < self._unwell_since + _UNWELL_S:
+            return False
+        self._unwell_said = True
+        if not self._supervisor.lost_its_files:
+            # (It may stand still, with the machine. No second one beside it: that would start every program twice.)
+            self._tell(logging.ERROR, f"the supervisor does not answer: {_UNATTENDED}")
+            return False
+        # Its programs work on, but none that dies comes back: the orders of their guards lay beside the socket.
+        lost = f"the supervisor has lost its files: somebody has deleted {self._supervisor.folder} or what was in it"
+        try:
+            prepared = self._prepare()
+        except OSError as error:
+            self._tell(logging.ERROR, f"{lost}. There is no place for others ({error}): {_UNATTENDED}")
+            return False
+        self._restart(f"{lost}; restarting everything", prepared)
+        return True
+
+    def _prepare(self) -> _Prepared:
+        """Write what another supervisor needs, in a folder of its own.
+
+        Raises:
+            OSError: That cannot be written.
+        """
+        folder = new_folder()
+        return _Prepared(folder, [self._supervised(kept.program, folder) for kept in self._kept])
+
+    def _restart(self, why: str, prepared: _Prepared) -> None:
+        """Start another supervisor with all programs, once the old one and everything of it have ended.
+
+        Should a program of the old one live on for all that, its lock refuses the new copy with code 2, which rests.
+
+        Raises:
+            EvenkeelError: It does not start.
+        """
+        self._tell(logging.ERROR, why)
+        try:
+            self._supervisor.end_at_once()
+            self._wait_for_leftovers()
+            for kept, (_, runs) in zip(self._kept, prepared.programs, strict=True):
+                kept.begin_anew(runs)
+            self._supervisor.launch_anew(prepared.folder, [supervised for supervised, _ in prepared.programs])
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EvenkeelError(_NOT_AGAIN.format(error)) from error
+        self._unwell_since, self._unwell_said = None, False
 
     def _died(self, kept: _Kept, code: int) -> None:
         name = kept.program.name
@@ -215,6 +336,7 @@ class Programs:
         self._once(kept, f"{why}{'' if why.endswith('.') else '.'} It is tried again every {self._rest_s:.0f} s.")
 
     def _once(self, kept: _Kept, sentence: str) -> None:
+        kept.trouble = sentence
         if sentence not in kept.said:
             kept.said.add(sentence)
             self._tell(logging.WARNING, sentence)
@@ -231,7 +353,7 @@ class Programs:
             for kept in self._kept:
                 kept.read()
                 kept.ended.clear()
-            if all(kept.pid is None for kept in self._kept):
+            if not any(kept.lives for kept in self._kept):
                 return
             pause.wait(0.1)
 
@@ -249,6 +371,14 @@ def _own_log(path: Path) -> logging.Logger:
     logger = logging.Logger("up")
     logger.addHandler(handler)
     return logger
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError):  # (the latter: another user's, so ours is gone)
+        return False
+    return True
 
 
 def _signal(number: int) -> str:

@@ -15,6 +15,7 @@ import os
 import secrets
 import shlex
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -22,18 +23,18 @@ import time
 import xmlrpc.client
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
 from supervisor.states import ProcessStates
-from supervisor.xmlrpc import SupervisorTransport
+from supervisor.xmlrpc import Faults, SupervisorTransport
 
 from streaming.exceptions import EvenkeelError
 from streaming.places import open_private
 from streaming.process.guarded import GuardedProcess
 
-GIVEN_UP, RUNNING = int(ProcessStates.FATAL), int(ProcessStates.RUNNING)
+GIVEN_UP, RUNNING, STOPPED = int(ProcessStates.FATAL), int(ProcessStates.RUNNING), int(ProcessStates.STOPPED)
 
 _LOG_BYTES, _LOG_BACKUPS = 10 * 2**20, 5
 """Per program 60 MB at most: weeks of a healthy job, and all of a bad night."""
@@ -46,6 +47,9 @@ _RETRIES = 20
 
 _PATIENCE_S = 20.0
 """How long to wait for an answer: supervisord starts in half a second, but a machine may be swapping."""
+
+_ANSWER_S = 10.0
+"""How long one answer may take. Without a limit, a supervisord that stands still would hold up who asks it for ever."""
 
 _FRESH_S = 3600.0
 """Machines delete temporary files that nobody has touched for days: ours are touched once an hour."""
@@ -75,7 +79,7 @@ class Supervisor:
     """A running supervisord, which ends with this process, however this process ends.
 
     Attributes:
-        folder: A private folder, gone after `close`.
+        folder: A private folder, gone after `close`; another one after `launch_anew`.
     """
 
     def __init__(self, log: Path, environment: Mapping[str, str]) -> None:
@@ -85,7 +89,7 @@ class Supervisor:
             log: Supervisord's own log: starts and ends of the programs.
             environment: Variables on top of ours.
         """
-        self.folder = Path(tempfile.mkdtemp(prefix="evenkeel-"))
+        self.folder = new_folder()
         self._log = log
         self._environment = dict(environment)
         self._password = secrets.token_hex(16)
@@ -98,6 +102,16 @@ class Supervisor:
     def is_gone(self) -> bool:
         """Whether it has ended without a request of ours."""
         return self._process is not None and self._process.poll() is not None
+
+    @property
+    def lost_its_files(self) -> bool:
+        """Whether its socket was deleted. Until its connection ends it still answers, but guards miss their orders."""
+        if self._process is None:
+            return False
+        try:
+            return not self._socket.exists()
+        except OSError:
+            return False  # (a folder that we may not look into)
 
     def start(self, program: Supervised) -> None:
         """Start a program, and keep it running.
@@ -133,6 +147,33 @@ class Supervisor:
         message = f"The supervisor of the processes does not start: {self._process.last_line()} (see {self._log})."
         raise EvenkeelError(message)
 
+    def end_at_once(self) -> None:
+        """Kill it. Guards end its programs: SIGTERM, and SIGKILL a few seconds later.
+
+        Raises:
+            subprocess.TimeoutExpired: The machine does not end it.
+        """
+        if self._process is not None:
+            self._process.kill()
+
+    def launch_anew(self, folder: Path, programs: Sequence[Supervised]) -> None:
+        """Start another supervisord in place of one that has ended, with these programs.
+
+        Args:
+            folder: Its folder, from `new_folder`. The old one is deleted.
+            programs: What it runs; in starting order.
+
+        Raises:
+            EvenkeelError: It does not start.
+            OSError: The folder cannot be written.
+        """
+        old, self.folder = self.folder, folder
+        shutil.rmtree(old, ignore_errors=True)
+        self._programs = list(programs)
+        self._write()
+        self._server = self._connection()
+        self.launch()
+
     def states(self) -> dict[str, int]:
         """State by program, of `supervisor.states.ProcessStates`; empty when it does not answer."""
         if time.monotonic() > self._touched + _FRESH_S:
@@ -147,18 +188,29 @@ class Supervisor:
         with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
             self._server.supervisor.stopProcess(name, False)
 
-    def wake(self, name: str) -> None:
-        """Start a program that is down; does nothing if it is running."""
-        with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
+    def wake(self, name: str) -> str:
+        """Start a program that is down; does nothing if it is running.
+
+        Returns:
+            Why supervisord refused, as it says it; "" where it did not, which is no proof that the program runs.
+        """
+        try:
             self._server.supervisor.startProcess(name, False)
+        except xmlrpc.client.Fault as fault:
+            return "" if fault.faultCode == Faults.ALREADY_STARTED else fault.faultString
+        except (OSError, HTTPException, xmlrpc.client.Error) as error:
+            return str(error) or type(error).__name__
+        return ""
 
     def stop(self, names: Sequence[str]) -> None:
         """Stop programs for good, in this order, each with its grace."""
+        # (These answers come when the programs have ended.)
+        patient = self._connection(self._stopping_s)
         for name in names:
             with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
-                self._server.supervisor.stopProcess(name)
+                patient.supervisor.stopProcess(name)
             with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
-                self._server.supervisor.removeProcessGroup(name)
+                patient.supervisor.removeProcessGroup(name)
         self._programs = [program for program in self._programs if program.name not in names]
         self._write()
 
@@ -166,22 +218,34 @@ class Supervisor:
         """Stop everything, last started first, each with its grace; then supervisord itself."""
         try:
             if self._process is not None:
-                self._process.stop(sum(program.grace_s for program in self._programs) + _PATIENCE_S)
+                self._process.stop(self._stopping_s)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _touch(self) -> None:
         self._touched = time.monotonic()
-        for path in (self.folder, *self.folder.iterdir()):
+        inside: list[Path] = []
+        with contextlib.suppress(OSError):
+            inside = list(self.folder.iterdir())
+        for path in (self.folder, *inside):
             with contextlib.suppress(OSError):
                 os.utime(path)
+
+    @property
+    def _stopping_s(self) -> float:
+        """How long it may take to stop all programs, one after the other."""
+        return sum(program.grace_s for program in self._programs) + _PATIENCE_S
 
     @property
     def _configuration(self) -> Path:
         return self.folder / "supervisord.conf"
 
-    def _connection(self) -> Any:
-        transport = SupervisorTransport("evenkeel", self._password, f"unix://{self.folder / 'control'}")
+    @property
+    def _socket(self) -> Path:
+        return self.folder / "control"
+
+    def _connection(self, answer_s: float | None = None) -> Any:
+        transport = _Transport(self._password, self._socket, answer_s or _ANSWER_S)
         # The host name is not used: the transport connects to the socket.
         return xmlrpc.client.ServerProxy("http://localhost", transport=transport)
 
@@ -201,7 +265,7 @@ class Supervisor:
                 "minprocs": 1,
             },
             "unix_http_server": {
-                "file": self.folder / "control",
+                "file": self._socket,
                 "chmod": "0600",
                 "username": "evenkeel",
                 "password": self._password,
@@ -234,6 +298,36 @@ class Supervisor:
             lines += [f"[{section}]", *(f"{key}={str(value).replace('%', '%%')}" for key, value in values.items()), ""]
         with open(self._configuration, "w", encoding="utf-8", opener=open_private) as file:
             file.write("\n".join(lines))
+
+
+class _Connection(HTTPConnection):
+    """A connection to a socket of this machine. Supervisor's own one waits for an answer for ever."""
+
+    def __init__(self, path: Path, answer_s: float) -> None:
+        super().__init__("localhost", timeout=answer_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class _Transport(SupervisorTransport):  # type: ignore[misc]  # supervisor is not followed by mypy here
+    """Supervisor's transport, with our connection."""
+
+    def __init__(self, password: str, path: Path, answer_s: float) -> None:
+        super().__init__("evenkeel", password, f"unix://{path}")
+        self._get_connection = lambda: _Connection(path, answer_s)
+
+
+def new_folder() -> Path:
+    """Make a private folder for `launch_anew`.
+
+    Raises:
+        OSError: There is no space, or no folder for temporary files.
+    """
+    return Path(tempfile.mkdtemp(prefix="evenkeel-"))
 
 
 def _umask() -> int:

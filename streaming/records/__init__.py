@@ -93,6 +93,7 @@ from streaming.records.unreadable import (
     PartitionInput,
     QuarantinedRecord,
     Window,
+    WindowEnd,
     decode_partition_inputs,
     encode_partition_inputs,
 )
@@ -172,6 +173,7 @@ __all__ = [
     "TopicSeen",
     "UnreadTimestamp",
     "Window",
+    "WindowEnd",
     "decode_closed_rounds",
     "decode_cluster_topics",
     "decode_inputs",

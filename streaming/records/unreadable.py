@@ -127,7 +127,11 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
     kind: str = "log"
 
 
-PartitionInput = QuarantinedRecord | CountedRecords | LogGap
+class WindowEnd(msgspec.Struct, frozen=True, array_like=True, tag="e", forbid_unknown_fields=True):
+    """The window in which the last batch ended is over. What it has besides is in this batch."""
+
+
+PartitionInput = QuarantinedRecord | CountedRecords | LogGap | WindowEnd
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -9,9 +9,10 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
+from io import TextIOWrapper
 from pathlib import Path
 
 import duckdb
@@ -68,7 +69,7 @@ _WHY = 200
 """Characters of an exception's own text in a log: it may quote a row."""
 
 _NOTICES = 3
-"""Lines of the live view about the processes; `up.log` has all of them."""
+"""Lines of the live view about the processes, more only where more are down; `up.log` has all of them."""
 
 
 def up(settings: Settings, console: Console) -> None:
@@ -77,6 +78,9 @@ def up(settings: Settings, console: Console) -> None:
     Raises:
         SetupError: The cluster cannot be reached, or a right is missing: one sentence each; or the rules file is wrong.
     """
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A name in a log line need not be in its encoding: a character of it must not end what is monitored.
+        sys.stdout.reconfigure(errors="backslashreplace")
     thresholds = Thresholds.load(settings.alerts.rules)
     checkpoint_of(settings)  # (refuses a lake on an object store without one)
     problems = check(settings)
@@ -87,7 +91,8 @@ def up(settings: Settings, console: Console) -> None:
     console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)
     console.print(lines(_source_sentence(settings)), soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
-    follower = closing(StandingBy(logs) if console.is_terminal else LogFollower(logs, _print))
+    printer = _Printer()
+    follower = closing(StandingBy(logs) if console.is_terminal else LogFollower(logs, printer.print))
     with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, follower as logged:
         with Programs(logs, environment_of(settings), notices.append) as programs:
             for program in PROGRAMS:
@@ -95,19 +100,24 @@ def up(settings: Settings, console: Console) -> None:
                     break
                 programs.start(program)
 
+            printer.note = programs.note
+
             def look() -> str:
                 programs.look()
                 logged.look()
                 waits = logged.sentence if isinstance(logged, StandingBy) else None
-                return "\n".join([f"page at {page}", *notices, *([f"probe: {waits}"] if waits else ())])
+                said = notices_shown(programs.down(), notices)
+                return "\n".join([f"page at {page}", *said, *([f"probe: {waits}"] if waits else ())])
 
             heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
             watch(settings.lake, settings.cluster, console, stop, look, programs.note, heartbeat, thresholds)
-            console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
+            with suppress(OSError):
+                console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
         if console.is_terminal:
             for notice in notices:
                 console.print(lines(notice), soft_wrap=True)
-    console.print("all processes have ended")
+    with suppress(OSError):
+        console.print("all processes have ended")
 
 
 def _source_sentence(settings: Settings) -> str:
@@ -133,9 +143,45 @@ def page_url(settings: Settings) -> str:
     return f"http://{settings.serve.listen}/{settings.serve.path.strip('/')}".rstrip("/")
 
 
-def _print(line: str) -> None:
-    sys.stdout.write(line)
-    sys.stdout.flush()
+def notices_shown(down: Sequence[str], notices: Sequence[str]) -> list[str]:
+    """What the live view shows of the processes: first what is down now, however long ago that was said.
+
+    Args:
+        down: A sentence for each program that is down.
+        notices: What was said, the newest last.
+    """
+    others = [notice for notice in notices if notice not in down]
+    return [*down, *others[max(0, len(others) - max(0, _NOTICES - len(down))) :]]
+
+
+class _Printer:
+    """Prints log lines. One that standard output does not take (its disk is full, its reader is gone) ends nothing.
+
+    Attributes:
+        note: Called with a sentence about the first of them; None before there is somebody to call.
+    """
+
+    def __init__(self) -> None:
+        self.note: Callable[[str], None] | None = None
+
+    def print(self, line: str) -> None:
+        """Print a line, which ends with a line break."""
+        try:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                _read_by_nobody()
+            if self.note is not None:
+                self.note(f"log lines cannot be printed ({error}): they are in the files of this folder")
+                self.note = None
+
+
+def _read_by_nobody() -> None:
+    """Let what is still printed, also by Python's own flush at the end, go nowhere: its reader has gone for good."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def watch(

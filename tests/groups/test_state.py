@@ -209,7 +209,7 @@ def test_a_field_appended_is_another_shape_wherever_it_stands() -> None:
 
 
 def test_a_state_of_a_later_version_is_refused_with_what_to_do() -> None:
-    with pytest.raises(UnknownStateVersion, match="run the release that wrote it, or start a new checkpoint"):
+    with pytest.raises(UnknownStateVersion, match=r"run the release that wrote it$"):
         decode_state(STATE_VERSION + 1, encode_state(GroupState())[1])
 
 

@@ -1,4 +1,7 @@
-"""What the job says when Spark's JVM ends, and when it lives; `tests/e2e/test_endings.py` kills a real one."""
+"""What the job says when its query ends: the JVM is gone, or lives, or a person must act first.
+
+`tests/e2e/test_endings.py` kills a real JVM.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from py4j.protocol import ERROR, Py4JJavaError, Py4JNetworkError, get_return_value
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
 from streaming.config import load_settings
+from streaming.exceptions import SetupError
+from streaming.groups.state import STATE_VERSION, GroupState, UnknownStateVersion, decode_state, encode_state
 from streaming.job import run as job
+from streaming.job.source.exceptions import AnotherSourceError
 
 
 class _Query:
@@ -93,3 +99,49 @@ def test_no_other_failure_is_called_the_end_of_the_jvm(
 ) -> None:
     with pytest.raises((Py4JJavaError, PySparkRuntimeError, OSError), match=r"no space|No active Spark session"):
         _run(call, moment, tmp_path / "lake", monkeypatch)
+
+
+class _Session:
+    def stop(self) -> None:
+        """End, as a session does."""
+
+
+def _failed(raised: Exception, lake: Path, monkeypatch: pytest.MonkeyPatch) -> SetupError:
+    """What the job ends with when a worker of its query has raised an exception."""
+    # (Spark 4.2.0 repeats a worker's traceback; shortened.)
+    text = (
+        "[STREAM_FAILED] Query [id = 5d] terminated with exception: Job aborted due to stage failure\n"
+        "pyspark.errors.exceptions.base.PythonException: An exception was thrown from the Python worker:\n"
+        "Traceback (most recent call last):\n"
+        '  File "/x/streaming/some.py", line 279, in some\n'
+        f"{type(raised).__module__}.{type(raised).__name__}: {raised}\n"
+        " SQLSTATE: XXKST"
+    )
+
+    def fails() -> None:
+        raise StreamingQueryException(text)
+
+    monkeypatch.setattr(job, "start_session", lambda *_: _Session())
+    monkeypatch.setattr(job, "start_query", lambda *_, **__: _Query(fails))
+    with pytest.raises(SetupError) as refused:
+        job.run(load_settings(lake=str(lake)), available_now=True)
+    return refused.value
+
+
+def test_a_state_of_a_later_release_needs_a_person_who_is_told_the_two_ways_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnknownStateVersion) as unknown:
+        decode_state(STATE_VERSION + 1, encode_state(GroupState())[1])
+    assert str(_failed(unknown.value, tmp_path / "lake", monkeypatch)) == (
+        f"the checkpoint holds state of version {STATE_VERSION + 1}, this release knows up to {STATE_VERSION}: "
+        "run the release that wrote it, or run evenkeel run --rebuild-state once, which moves it aside and reads log "
+        "and rounds again."
+    )
+
+
+def test_rounds_of_another_source_need_a_person_because_up_does_not_read_settings_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "The rounds of 'x' show groups from the source 'admin' now: set offsets_log back."
+    assert str(_failed(AnotherSourceError(said), tmp_path / "lake", monkeypatch)) == said

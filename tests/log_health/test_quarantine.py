@@ -19,6 +19,7 @@ from streaming.records import (
     PartitionInput,
     QuarantinedRecord,
     Window,
+    WindowEnd,
     decode_partition_inputs,
     encode_partition_inputs,
 )
@@ -117,6 +118,10 @@ def test_a_count_inside_a_window_that_is_not_over_waits_for_its_end() -> None:
     assert begun.quarantine == []
     ended = advanced([make_unknown(10, 5, **open_window)], [make_unknown(20, 2, **closed_window)])
     assert counts(ended.quarantine) == [(10, 7, 21)]
+    alone = advanced([make_unknown(10, 5, **open_window)], [WindowEnd()])
+    assert counts(alone.quarantine) == [(10, 5, 14)]
+    both = advanced([make_unknown(10, 5, **open_window)], [WindowEnd(), make_unknown(20, 2, **closed_window)])
+    assert counts(both.quarantine) == [(10, 7, 21)]
     passed = advanced([make_unknown(10, 5, **open_window)], [make_unknown(30, 1, round=8)])
     assert counts(passed.quarantine) == [(10, 5, 14), (10, 6, 30)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -16,7 +17,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from supervisor.states import ProcessStates
 
+import streaming.process.programs
 import streaming.process.supervisor
 from streaming.lifecycle import SUPERVISOR
 from streaming.process import Program, Programs
@@ -284,6 +287,163 @@ def test_a_killed_supervisor_is_started_again_with_everything_and_nothing_of_the
     assert kept.pid(parent) != first
     assert kept.said == ["the supervisor was killed; restarting everything"]
     assert psutil.wait_procs(old, timeout=60)[1] == []
+
+
+def _supervisord(kept: Kept, program: Program) -> psutil.Process:
+    guard = psutil.Process(kept.pid(program)).parent()
+    assert guard is not None
+    supervisord = guard.parent()
+    assert supervisord is not None
+    assert "supervisord" in " ".join(supervisord.cmdline())
+    return supervisord
+
+
+def test_a_supervisor_whose_folder_was_deleted_is_replaced_with_everything_and_no_program_runs_twice(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming.process.programs, "_UNWELL_S", 1.0)
+    # (As a job does, it holds a lock for as long as it lives; a second copy would end with code 2.)
+    locks = """
+    import fcntl, sys, time
+    file = open(sys.argv[1], "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(print("Another one runs.") or 2)
+    time.sleep(600)
+    """
+    program = _program("locks", locks, str(tmp_path / "lock"))
+    kept.programs.start(program)
+    first = kept.pid(program)
+    old = [_supervisord(kept, program), psutil.Process(first)]
+    folder = kept.programs._supervisor.folder
+    shutil.rmtree(folder)
+    kept.until_said("the supervisor has lost its files")
+    assert psutil.wait_procs(old, timeout=60)[1] == []
+    assert kept.pid(program) != first
+    # The new one restarts what dies.
+    second = kept.pid(program)
+    psutil.Process(second).kill()
+    kept.until_said("locks was killed (SIGKILL) and is being restarted")
+    assert kept.pid(program) != second
+    why = f"somebody has deleted {folder} or what was in it; restarting everything"
+    assert kept.said[0] == f"the supervisor has lost its files: {why}"
+    assert len(kept.said) == 2
+    kept.programs.stop()
+    assert not kept.programs._supervisor.folder.exists()
+
+
+def test_a_supervisor_that_stands_still_is_reported_once_and_holds_nobody_up_and_its_programs_go_on(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming.process.programs, "_UNWELL_S", 1.0)
+    monkeypatch.setattr(streaming.process.supervisor, "_ANSWER_S", 0.2)
+    program = Program("waits", _WAITS, 5)
+    kept.programs.start(program)
+    first = kept.pid(program)
+    supervisord = _supervisord(kept, program)
+    supervisord.suspend()
+    try:
+        kept.until_said("the supervisor does not answer: a program that dies is not started again. If this lasts, stop")
+        for _ in range(3):
+            kept.programs.look()
+        assert len(kept.said) == 1
+    finally:
+        supervisord.resume()
+    monkeypatch.setattr(streaming.process.supervisor, "_ANSWER_S", 10.0)
+    kept.until_said("the supervisor answers again")
+    assert kept.pid(program) == first
+
+
+def test_without_a_folder_the_hourly_touch_of_what_lies_in_it_ends_nothing(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.programs.start(Program("waits", _WAITS, 5))
+    kept.programs.look()
+    shutil.rmtree(kept.programs._supervisor.folder)
+    monkeypatch.setattr(streaming.process.supervisor, "_FRESH_S", 0.0)
+    kept.programs.look()
+    assert kept.said == []
+
+
+class _Supervisor:
+    """A supervisor of one program, whose calls can fail."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.is_gone = self.lost_its_files = False
+        self.state = int(ProcessStates.RUNNING)
+        self.refuses = ""
+        self.woken = 0
+
+    def states(self) -> dict[str, int]:
+        return {"alerter": self.state}
+
+    def start(self, _program: object) -> None:
+        self._run("start 5")
+
+    def rest(self, _name: str) -> None:
+        self.state = int(ProcessStates.STOPPED)
+
+    def wake(self, _name: str) -> str:
+        self.woken += 1
+        if not self.refuses:
+            self.state = int(ProcessStates.RUNNING)
+            self._run("start 6")
+        return self.refuses
+
+    def close(self) -> None:
+        pass
+
+    def dies(self, code: int) -> None:
+        self._run(f"end 5 {code}")
+
+    def _run(self, line: str) -> None:
+        with (self.folder / "alerter.runs").open("a") as file:
+            file.write(f"{line}\n")
+
+
+@pytest.fixture
+def faked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Kept, _Supervisor]]:
+    """A program `alerter` under a supervisor that only says what it is told to; it rests for no time."""
+    monkeypatch.setattr(streaming.process.programs, "_NOTICED_S", 0.0)
+    monkeypatch.setattr(streaming.process.programs, "Supervisor", lambda *_: _Supervisor(tmp_path))
+    said: list[str] = []
+    with Programs(tmp_path / "logs", {}, said.append, rest_s=0.0) as programs:
+        programs.start(Program("alerter", _WAITS, 5))
+        supervisor = programs._supervisor
+        assert isinstance(supervisor, _Supervisor)
+        yield Kept(programs, said, tmp_path / "logs"), supervisor
+
+
+def test_a_program_that_could_not_be_woken_rests_again_and_is_woken_after_that(
+    faked: tuple[Kept, _Supervisor],
+) -> None:
+    kept, supervisor = faked
+    supervisor.dies(2)
+    kept.programs.look()
+    supervisor.refuses = "NO_FILE: /usr/bin/python"
+    kept.until_said("alerter was not started again (NO_FILE: /usr/bin/python). It is tried again every 0 s.")
+    for _ in range(6):
+        kept.programs.look()
+    assert supervisor.woken > 2
+    supervisor.refuses = ""
+    kept.until_said("alerter runs again")
+    assert len(kept.said) == 3
+
+
+def test_the_programs_that_are_down_are_named_until_they_run_again(faked: tuple[Kept, _Supervisor]) -> None:
+    kept, supervisor = faked
+    kept.programs.look()
+    assert kept.programs.down() == []
+    supervisor.dies(2)
+    kept.programs.look()
+    [sentence] = kept.programs.down()
+    assert sentence.startswith("alerter cannot run: ")
+    # It is down as long as its rest, whatever was said since, and is woken at the next look.
+    assert kept.said == [sentence]
+    kept.until_said("alerter runs again")
+    assert kept.programs.down() == []
 
 
 def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:

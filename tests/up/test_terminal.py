@@ -10,14 +10,17 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 import psutil
 import pytest
 
 from streaming.up import stop_signals
+from streaming.up.run import notices_shown
 
 pytestmark = pytest.mark.turn(6)
 
@@ -39,6 +42,7 @@ def end(*_):
         print(sys.argv[1], "ended", file=file)
     sys.exit(0)
 signal.signal(signal.SIGTERM, end)
+sys.stdout.buffer.write("a name: заказы".encode() + bytes([10]))
 print("2026-11-21 18:00:00,000 INFO", sys.argv[1] + ": ready", flush=True)
 time.sleep(600)
 '''
@@ -57,10 +61,13 @@ run.up(Settings(lake=lake), Console())
 
 
 @contextmanager
-def _up(lake: Path, slow: float, **streams: int) -> Iterator[subprocess.Popen[bytes]]:
+def _up(
+    lake: Path, slow: float, variables: dict[str, str] | None = None, **streams: int
+) -> Iterator[subprocess.Popen[bytes]]:
     lake.mkdir()
     command = [sys.executable, "-c", textwrap.dedent(_UP), str(lake), str(slow)]
     environment = os.environ | {"PYTHONPATH": str(_ROOT), "TERM": "xterm", "COLUMNS": "200", "LINES": "50"}
+    environment |= variables or {}
     running = subprocess.Popen(command, cwd=lake, env=environment, start_new_session=True, **streams)
     try:
         yield running
@@ -110,6 +117,77 @@ def test_without_a_terminal_it_prints_the_logs_and_stops_in_order_when_told(tmp_
     assert rest.splitlines()[-1] == "all processes have ended"
     assert "Traceback" not in "".join(lines) + rest
     assert (lake / "told").read_text().split() == ["two", "ended", "one", "ended"]
+
+
+def _read_until(output: IO[bytes], words: str) -> str:
+    """The line with these words."""
+    lines = []
+    while True:
+        lines.append(output.readline().decode())
+        assert lines[-1], lines
+        if words in lines[-1]:
+            return lines[-1]
+
+
+def test_a_name_that_the_encoding_of_its_output_lacks_is_escaped_and_ends_nothing(tmp_path: Path) -> None:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with _up(tmp_path / "lake", 0, {"PYTHONIOENCODING": "latin-1"}, **pipes) as running:
+        assert running.stdout is not None
+        line = _read_until(running.stdout, "a name: ")
+        assert line.endswith(r"| a name: \u0437\u0430\u043a\u0430\u0437\u044b" + "\n")
+        _read_until(running.stdout, "needs cannot run: ")
+        running.send_signal(signal.SIGTERM)
+        assert running.stdout.read().decode("latin-1").splitlines()[-1] == "all processes have ended"
+        assert running.wait(60) == 0
+
+
+def test_without_a_reader_of_its_output_it_goes_on_and_says_so_once_in_its_log(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    log = lake / "_logs" / "default" / "up.log"
+    with _up(lake, 0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:
+        assert running.stdout is not None
+        _read_until(running.stdout, "two: ready")
+        running.stdout.close()
+        # Each death is a line that is printed.
+        for _ in range(2):
+            [one] = _until(lambda: _of(running.pid, "one"))
+            one.kill()
+            _until(lambda one=one: [process for process in _of(running.pid, "one") if process != one])
+        _until(lambda: "log lines cannot be printed" in log.read_text())
+        assert running.poll() is None
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(60) == 0
+    assert log.read_text().count("log lines cannot be printed") == 1
+    assert "one was killed (SIGKILL)" in log.read_text()
+    assert (lake / "told").read_text().split() == ["two", "ended", "one", "ended"]
+
+
+def _of(up: int, name: str) -> list[psutil.Process]:
+    """The program with this name, without its guard."""
+    found = []
+    for process in psutil.Process(up).children(recursive=True):
+        with suppress(psutil.Error):
+            if process.cmdline()[-3:-2] == [name] and "_guard.py" not in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
+def _until(true: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found
+
+
+def test_a_program_that_is_down_is_shown_however_much_was_said_since() -> None:
+    said = ["alerter cannot run: Rule 'x' is wrong.", "probe was killed", "probe runs again", "job was killed"]
+    down, notices = said[:1], deque(said, maxlen=3)
+    assert notices_shown(down, notices) == [said[0], said[2], said[3]]
+    # In the height of three notices; each program that is down has its line.
+    assert notices_shown([], notices) == said[1:]
+    assert notices_shown(said[:3], notices) == said[:3]
+    assert notices_shown(said, notices) == said
 
 
 def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: Path) -> None:

@@ -214,6 +214,7 @@ def plan_batch(
         elapsed=running.elapsed,
         rounds_of=running.rounds_of,
         source=None if running.source == LOG else running.source,
+        inside=False,
     )
     return Batch(
         end=end if running.taken else start,

@@ -33,7 +33,7 @@ from streaming.job.source.positions import (
 )
 from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
-from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out
+from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, LogGap
 from streaming.terminal import visible
@@ -193,6 +193,8 @@ class Planner:
         if gap is not None and first.rounds:
             lost = LogGap(0, gap.start, gap.end, gap.reason, self._settings.rounds_topic)
         rows = ready_rows(self._settings.rounds_topic, first, batch, lost)
+        if first.inside and batch.rounds:
+            rows += window_ends(self._settings.offsets_topic, self._settings.rounds_topic, last)
         return share_out(first, last, batch, rows, self._settings.tasks)
 
     def _tell(self, void: Sequence[VoidRecord]) -> None:
@@ -243,7 +245,7 @@ class Planner:
             self._interval_ms = look.batch.interval_ms or self._interval_ms
             return named(look.batch.end, here)
         if limits is None or not may_read_on:
-            return replace(start, rounds=look.after) if look.full else start
+            return replace(start, rounds=look.after, inside=True) if look.full else start
         # The ends that the closing records were judged by, where there were any: the batch is planned again from its
         # end, and must then come to the same judgement.
         log = {p: max(end, start.log.get(p, 0)) for p, end in limits.log.items()}
@@ -251,7 +253,7 @@ class Planner:
             return start
         self._last_without = self._clock()
         rounds = max(look.after, start.rounds)
-        return named(replace(start, log={**start.log, **log}, rounds=rounds), here)
+        return named(replace(start, log={**start.log, **log}, rounds=rounds, inside=True), here)
 
     @property
     def _wanted(self) -> str | None:

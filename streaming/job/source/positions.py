@@ -9,7 +9,8 @@ After the first round there are also `round`, the number of the newest round tak
 time that passed over all rounds. `cluster_id` and `topics` name the cluster and topics of the offsets: offsets of
 another cluster are refused, other topics are read from their beginning; `rounds_of` names the cluster that the rounds
 are about. `source` is there where groups are not read from the log. `base` is there after the rounds topic was created
-again: a round's number is its opening record's offset plus this, so that numbers keep growing.
+again: a round's number is its opening record's offset plus this, so that numbers keep growing. `inside` is there after
+a batch without rounds.
 
 A topic that was deleted and created again, or cut back by an unclean election, starts a new stretch with a batch that
 holds nothing but the change (`turn`), so that records from before and after it never meet in one batch. Its rows of
@@ -51,6 +52,8 @@ class Positions:
             different one where topics were copied to a cluster that did not see the rounds.
         topics: Topic ids by the topics' roles (`log`, `events`, `rounds`), as far as they are known.
         source: Source of groups that the query follows, where it is not the log; None otherwise.
+        inside: Whether they lie inside the window of the newest round: batches without rounds have gone on from it.
+            False in offsets of a release that did not write it.
     """
 
     log: Mapping[int, int] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class Positions:
     rounds_of: str | None = None
     topics: Mapping[str, str] = field(default_factory=dict)
     source: str | None = None
+    inside: bool = False
 
     @property
     def follows(self) -> str | None:
@@ -85,6 +89,7 @@ class Positions:
             cluster_id=offsets.get("cluster_id"),
             rounds_of=offsets.get("rounds_of"),
             topics=dict(offsets.get("topics", {})),
+            inside=bool(offsets.get("inside", False)),
         )
 
     def write(self) -> dict[str, Any]:
@@ -98,6 +103,8 @@ class Positions:
             offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
         if self.source is not None:
             offsets["source"] = self.source
+        if self.inside:
+            offsets["inside"] = True
         if self.base:
             offsets["base"] = self.base
         if self.cluster_id is not None:

@@ -14,7 +14,7 @@ from streaming.job.source.plan import Batch, TakenRound
 from streaming.job.source.positions import Positions
 from streaming.job.source.unreadable import partition_rows
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
-from streaming.records import ROUNDS_KEY, LogGap, PartitionInput, Window, encode_closed_rounds
+from streaming.records import ROUNDS_KEY, LogGap, PartitionInput, Window, WindowEnd, encode_closed_rounds
 from streaming.times import DAY_MS
 
 # An event is JSON and larger than a log record, but is only decoded, not folded: it takes the CPU time of about four
@@ -159,6 +159,20 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
     return rows
 
 
+def window_ends(offsets_topic: str, rounds_topic: str, end: Positions) -> list[tuple[str, bytes]]:
+    """The rows of the first batch with rounds after one without: what was only counted there is not told yet.
+
+    One for every partition that such a batch may have read, because nobody here knows where it met unreadable records.
+
+    Args:
+        offsets_topic: The offsets log.
+        rounds_topic: The rounds topic.
+        end: Where the batch ends.
+    """
+    places = [*((offsets_topic, partition) for partition in end.log), (rounds_topic, 0)]
+    return [row for topic, partition in places for row in partition_rows(topic, partition, [WindowEnd()])]
+
+
 def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogShare]:
     for partition, last in end.log.items():
         first = start.log.get(partition, 0)
@@ -178,7 +192,7 @@ def _windows(marks: Iterable[tuple[int, TakenRound]], start: Positions, first: i
         marks: The batch's rounds, each with the first offset behind it.
         start: Where the batch starts.
         first: Where the range starts.
-        batch: The batch. One without rounds ends inside a window.
+        batch: The batch. One without rounds ends inside a window, whose end `window_ends` tells.
     """
     closed = bool(batch.rounds)
     positions: list[int] = []

@@ -8,7 +8,14 @@ from kafka.errors import CorruptRecordError
 
 from streaming.offsets_log import LogRecord
 from streaming.record_batches import FetchedBatch
-from streaming.records import CountedRecords, LogGap, PartitionInput, encode_partition_inputs, partition_key
+from streaming.records import (
+    CountedRecords,
+    LogGap,
+    PartitionInput,
+    WindowEnd,
+    encode_partition_inputs,
+    partition_key,
+)
 
 ROW_BYTES = 512 * 1024
 """Approximate limit of a row: a row with all inputs of a key could outgrow an Arrow batch."""
@@ -37,7 +44,7 @@ def unwalkable(batch: FetchedBatch, error: CorruptRecordError) -> tuple[LogRecor
 
 
 def _size(item: PartitionInput) -> int:
-    if isinstance(item, LogGap):
+    if isinstance(item, LogGap | WindowEnd):
         return 0
     record = item.sample if isinstance(item, CountedRecords) else item
     return len(record.key or b"") + len(record.value or b"") + 200

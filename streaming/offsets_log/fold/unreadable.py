@@ -140,12 +140,14 @@ class UnreadableRecords:
             self._keep_the_first(kept)
         for day in self._kinds:
             self._show_the_first(day)
-        found: list[PartitionInput] = [record for kept in self._kept.values() for record in kept.records]
+        found: list[QuarantinedRecord | CountedRecords] = [
+            record for kept in self._kept.values() for record in kept.records
+        ]
         found += [
             CountedRecords(kind, counted.records, counted.last_offset, counted.sample, counted.sample.window)
             for (kind, _), counted in self._counted.items()
         ]
-        return sorted(found, key=_first_offset)
+        return [*sorted(found, key=_first_offset)]
 
     def _keep_the_first(self, kept: _Kept) -> None:
         # Records can come out of order: those that wait to be decoded together come later (`Compactor`).
@@ -233,7 +235,5 @@ def _int16(data: bytes | None) -> int | None:
     return int.from_bytes(data[:2], "big", signed=True)
 
 
-def _first_offset(item: PartitionInput) -> int:
-    if isinstance(item, CountedRecords):
-        return item.sample.offset
-    return item.offset if isinstance(item, QuarantinedRecord) else item.from_offset
+def _first_offset(item: QuarantinedRecord | CountedRecords) -> int:
+    return item.sample.offset if isinstance(item, CountedRecords) else item.offset
