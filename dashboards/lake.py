@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dashboards.query import Query, columns_read, queries
+from dashboards.query import Query, columns_read, queries, question
 from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
 from streaming.tables import ALL_TABLES, TableCache, Wanted, reach_of_living
@@ -158,7 +158,7 @@ class PageLake:
     def ask(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """The rows of a query. Callers share the list until something changes, so do not modify it."""
         given = dict(parameters or {})
-        key = (name, *sorted((k, str(v)) for k, v in given.items()))
+        key = question(name, given)
         with self._lock:
             version, known = self._version, self._answers.get(key)
         if known is not None:
@@ -240,7 +240,8 @@ class PageLake:
 
     def read_on(self) -> bool:
         """Read some of the older files; False when nothing is left."""
-        if not self._cache.behind:
+        # (After a look that failed only another one goes on.)
+        if not self._cache.behind or "new" in self._troubles:
             self._tell("older", None)
             return False
         self._files = max(self._files, self._cache.behind)

@@ -6,14 +6,15 @@ tables and columns that it reads are found by the parser, so a new panel is one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from streaming.tables import ALL_TABLES, reads, with_parameters
 
-__all__ = ["FOLDER", "Query", "columns_read", "history_queries", "queries", "server_queries"]
+__all__ = ["FOLDER", "Query", "columns_read", "history_queries", "queries", "question", "server_queries"]
 
 FOLDER = Path(__file__).parent / "queries"
 
@@ -64,6 +65,16 @@ def _read(folder: Path) -> dict[str, Query]:
         name: Query(name, sql, own, read.parameters, read.tables, read.columns)
         for (name, sql), own, read in zip(texts.items(), duckdb, reads(duckdb), strict=True)
     }
+
+
+def question(name: str, parameters: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A query and its values, as the key of a kept answer.
+
+    Args:
+        name: The query.
+        parameters: Its values. None, which stands for all, is not the name "None": somebody may call a group so.
+    """
+    return (name, *sorted((known, repr(value)) for known, value in parameters.items()))
 
 
 def columns_read(of: Iterable[Query]) -> dict[str, frozenset[str]]:

@@ -104,15 +104,24 @@ def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
         return "quiet", "No alerter has decided anything about this cluster yet."
     if not rounds:
         return "unsure", f"It has decided up to round {judged}; there were no newer rounds in the last hour."
-    newest = rounds[0]["round_time"]
-    reached = next((row["round_time"] for row in rounds if row["round"] <= judged), None)
+    reached = next((row for row in rounds if row["round"] <= judged), None)
     if reached is None:
         return "bad", "It has decided nothing of the last hour: it does not run, or cannot keep up."
-    behind = max(timedelta(0), newest - reached)
+    behind = _passed(reached, rounds[0])
     # (What it has decided since is written at the next transition, or after ten minutes.)
     if behind > _ALERTER_WITHIN:
         return "bad", f"It has written no decision for {age(behind)}: it does not run, or cannot keep up."
     return "", f"It lives: {age(behind)} before the newest round it wrote down how far it had decided."
+
+
+def _passed(early: Row, late: Row) -> timedelta:
+    """Time from one round to another: elapsed time, in which a broker's clock that is set counts for one step."""
+    since, until = early["elapsed_ms"], late["elapsed_ms"]
+    # (It begins anew where the job's state was lost.)
+    if since is not None and until is not None and until >= since:
+        return timedelta(milliseconds=until - since)
+    passed: timedelta = late["round_time"] - early["round_time"]
+    return max(timedelta(0), passed)
 
 
 def maintained(written: datetime | None, newest: datetime | None, oldest: datetime | None = None) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dashboards.query import history_queries, queries
+from dashboards.query import history_queries, queries, question
 from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
 from streaming.tables import LakeReader, Stretch, StretchReader, WrittenFile, alerter_place, table_named
@@ -89,7 +89,7 @@ class Archive:
         Raises:
             EvenkeelError: The lake cannot be read.
         """
-        key = _key(name, parameters)
+        key = question(name, parameters)
         rows: list[dict[str, Any]] | None
         if name in _STRETCHES:
             rows = self._found(key, _GOOD_S, lambda: self._stretch(name, parameters), self._stretching)
@@ -100,7 +100,7 @@ class Archive:
     def known(self, name: str, **parameters: Any) -> list[dict[str, Any]] | None:
         """The rows of a question that was answered lately, of whatever age; None if they are not kept."""
         with self._lock:
-            answer = self._answers.get(_key(name, parameters))
+            answer = self._answers.get(question(name, parameters))
         if answer is None or not answer.found.done() or answer.found.exception() is not None:
             return None
         rows: list[dict[str, Any]] = answer.found.result()
@@ -178,10 +178,6 @@ class Archive:
 def _signs(reader: LakeReader, clusters: Sequence[str]) -> Signs:
     judged = {cluster: reader.transaction("alerts", alerter_place(cluster)) for cluster in clusters}
     return Signs(reader.written("rounds", "closed_time", _NEWEST_FILES), judged)
-
-
-def _key(name: str, parameters: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (name, *sorted((k, str(v)) for k, v in parameters.items()))
 
 
 def _rows(reader: LakeReader, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

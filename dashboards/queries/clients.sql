@@ -35,7 +35,10 @@ SELECT c.cluster, c.client_id, c.client_host, c.group_id, c.members, c.static_me
 FROM clients AS c
 LEFT JOIN group_health_current AS h ON h.cluster = c.cluster AND h.group_id = c.group_id
 LEFT JOIN (
-    SELECT cluster, group_id, max_by(matching_library, decision) AS matching_library FROM drift_current GROUP BY cluster, group_id
-  ) AS d ON d.cluster = c.cluster AND d.group_id = c.group_id
+    -- (As in libraries.sql.)
+    SELECT cluster, group_id, matching_library,
+      row_number() OVER (PARTITION BY cluster, group_id ORDER BY decision DESC, topic NULLS FIRST) AS place
+    FROM drift_current
+  ) AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.place = 1
 ORDER BY c.client_id NULLS LAST, c.client_host NULLS LAST, c.group_id, c.cluster
 LIMIT :most

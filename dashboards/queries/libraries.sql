@@ -16,8 +16,12 @@ FROM (
       AS library
   FROM group_health_current AS h
   LEFT JOIN (
-    SELECT cluster, group_id, max_by(matching_library, decision) AS matching_library FROM drift_current GROUP BY cluster, group_id
-  ) AS d ON d.cluster = h.cluster AND d.group_id = h.group_id
+    -- (Not max_by: DuckDB's passes over a decision that no library is known to have made, and gives that of an older one.
+    -- Of a group that decides topic by topic it is that of the first topic.)
+    SELECT cluster, group_id, matching_library,
+      row_number() OVER (PARTITION BY cluster, group_id ORDER BY decision DESC, topic NULLS FIRST) AS place
+    FROM drift_current
+  ) AS d ON d.cluster = h.cluster AND d.group_id = h.group_id AND d.place = 1
   WHERE h.members > 0 AND (:cluster IS NULL OR h.cluster = :cluster)
 ) AS led
 GROUP BY group_type, protocol_type, library

@@ -5,7 +5,7 @@
 --   :since     TIMESTAMP  how far to look back
 --   :most      INT        most rows to return
 -- Columns: one row per round; the columns of the table rounds keep their names.
-SELECT cluster, round, round_time, closed_time, interval_ms, groups, events, log_records
+SELECT cluster, round, round_time, closed_time, interval_ms, groups, events, log_records, elapsed_ms
 FROM rounds
 WHERE event_date >= CAST(:since AS DATE) AND round_time >= :since AND (:cluster IS NULL OR cluster = :cluster)
 ORDER BY cluster, round DESC

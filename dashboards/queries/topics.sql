@@ -13,7 +13,9 @@
 --   lag_unknown     rows of lag whose lag is not known
 WITH
 read AS (
-  SELECT cluster, topic, count(DISTINCT group_id) AS groups, count(DISTINCT partition) AS partitions,
+  SELECT cluster, topic, count(DISTINCT group_id) AS groups,
+    -- (Each broker of RocketMQ numbers its own; for Kafka, where broker is NULL, this is the number alone.)
+    count(DISTINCT concat_ws('@', CAST(partition AS STRING), broker)) AS partitions,
     CAST(sum(lag) AS BIGINT) AS lag_total, max(lag) AS lag_max, count(*) - count(lag) AS lag_unknown
   FROM lag_current
   WHERE (:cluster IS NULL OR cluster = :cluster) AND (:topic IS NULL OR topic = :topic)

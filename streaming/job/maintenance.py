@@ -14,7 +14,7 @@ from collections.abc import Callable
 from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
-from streaming.maintain import Gap, Maintainer, Pace, line_of, maintainer_of
+from streaming.maintain import Gap, Maintainer, NotMaintainedError, Pace, line_of, maintainer_of
 from streaming.process import MAINTAINER, only_one
 
 _LOG = room_log(__name__)
@@ -22,7 +22,8 @@ _LOG = room_log(__name__)
 # Tables need joining only after dozens of batches, so a lake without work is looked at this rarely.
 _NOTHING_S = 300.0
 
-# After a failure: often enough to recover within the hour, rarely enough for the log.
+# After a failure: often enough to recover within the hour, rarely enough for the log. (A busy job, which always has
+# something left to do, tries a table again every ten minutes, and tells its failures no more often.)
 _FAILED_S = 3_600.0
 
 # A job that has had no gap for this long takes the time: each file makes appends slower, so without maintenance it
@@ -38,11 +39,14 @@ class JobMaintenance:
         pace: Must be told when batches begin and end.
     """
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, settings: Settings, checkpoint: str | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             settings: All settings.
+            checkpoint: Where the job's state is; None for the settings' own place.
             clock: Seconds that only grow.
 
         Raises:
@@ -51,7 +55,12 @@ class JobMaintenance:
         self.pace = Pace()
         self._settings = settings
         self._clock = clock
-        self._maintainer = maintainer_of(settings, in_job=True) if settings.maintenance.in_job else None
+        self._told: dict[str, float] = {}
+        self._maintainer = (
+            maintainer_of(settings, told=self._tell, in_job=True, checkpoint=checkpoint)
+            if settings.maintenance.in_job
+            else None
+        )
         self._not_before = self._last_gap = clock()
         self._forced_at = self._last_gap + _STARVED_S
 
@@ -92,8 +101,20 @@ class JobMaintenance:
         except SetupError as held:
             _LOG.info("no maintenance by this job for %d minutes: %s", _NOTHING_S / 60, held)
             return _NOTHING_S
+        except NotMaintainedError:
+            return _FAILED_S
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the job
-            reason = error if isinstance(error, EvenkeelError) else f"{type(error).__name__}: {error}"
-            _LOG.warning("maintenance failed, and is tried again in an hour; the job goes on. %s", reason)
+            _warn(str(error) if isinstance(error, EvenkeelError) else f"{type(error).__name__}: {error}")
             return _FAILED_S
         return 0.0 if maintainer.has_more else _NOTHING_S
+
+    def _tell(self, table: str, reason: str) -> None:
+        """Log that a table could not be maintained, once an hour for each."""
+        now = self._clock()
+        if table not in self._told or now - self._told[table] >= _FAILED_S:
+            self._told[table] = now
+            _warn(reason)
+
+
+def _warn(reason: str) -> None:
+    _LOG.warning("maintenance failed, and is tried again within the hour; the job goes on. %s", reason)

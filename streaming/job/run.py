@@ -143,7 +143,7 @@ def run(
         kafka.export_secrets(section)
     plan = _plan_of(settings, place, rebuild_state=rebuild_state)
     clear_torn_start(place)
-    maintenance = JobMaintenance(settings)
+    maintenance = JobMaintenance(settings, place)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
         tables = DeltaLake(settings.lake, check=check)

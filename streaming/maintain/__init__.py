@@ -6,8 +6,9 @@ is found, computed and committed when it is due.
 
 from __future__ import annotations
 
-from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.maintainer import Done, Maintainer
+from streaming.maintain.done import Done
+from streaming.maintain.exceptions import MaintenanceError, NotMaintainedError
+from streaming.maintain.maintainer import Maintainer
 from streaming.maintain.outlook import Outlook
 from streaming.maintain.pace import Gap, Pace
 from streaming.maintain.repair import repair
@@ -19,6 +20,7 @@ __all__ = [
     "Gap",
     "Maintainer",
     "MaintenanceError",
+    "NotMaintainedError",
     "Outlook",
     "Pace",
     "line_of",

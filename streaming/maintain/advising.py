@@ -89,6 +89,7 @@ class Advising:
         self._opened = opened
         # (A period must be whole: where its rows were deleted, its day is no longer looked at.)
         self._back = min(AGAIN_DAYS, *(keep_days[name] - PERIOD for name in (*_READ, "group_health")))
+        self._today: date | None = None
         self._due: list[Advised] = []
         self._under_way: Iterator[AdviceOfDay | None] | None = None
         self._settled: tuple[frozenset[str], ...] | None = None
@@ -100,6 +101,10 @@ class Advising:
         Args:
             today: The newest day of the lake (`today_of`).
         """
+        if today != self._today:
+            # (Retention may have deleted since what was due on another day would read.)
+            self.forget()
+            self._today = today
         if not self._due:
             self._due = self._look(today)
         if not self._due:
@@ -112,6 +117,10 @@ class Advising:
         more_files, more_rows = self._weight("group_health", due.day, due.day)
         parts = max(1, -(-(rows + more_rows) // _PART_ROWS))
         return replace(due, files=files + more_files, rows=(rows + more_rows) // parts, parts=parts)
+
+    def forget(self) -> None:
+        """Look at everything anew the next time, as after the failure of a piece: a table may have been deleted."""
+        self._due, self._under_way, self._settled, self._created = [], None, None, False
 
     def do(self, due: Advised) -> tuple[int, int]:
         """Look at the next part of a day, and after the last write what was found.

@@ -32,7 +32,7 @@ from streaming.maintain.plan import (
     present_file_name,
     sorted_file_name,
 )
-from streaming.maintain.rewrite import encoded_data_set
+from streaming.maintain.rewrite import encoded_data_set, unknown_columns
 from streaming.stores import on_object_store
 from streaming.tables import (
     DAY,
@@ -42,6 +42,7 @@ from streaming.tables import (
     data_set,
     file_system,
     partition_of,
+    path_in,
     refuse_features,
     statistics,
     write_data_file,
@@ -68,7 +69,13 @@ _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 
 
 class MaintainedTable:
-    """One table of a lake. Not thread-safe."""
+    """One table of a lake. Not thread-safe.
+
+    What writes rows again reads them by the schema of this release. A column that only the log has (a newer release's,
+    or a user's own) would be NULL afterwards, in a commit that says that nothing has changed, and vacuum would delete
+    the files that have its values. So `replace`, `replace_by` and `put` refuse such a table, and `refuse_unknown` does
+    before anything is read; vacuum, checkpoints and reading go on.
+    """
 
     def __init__(self, root: str, table: Table, opened: DeltaTable, *, keeps: bool = False) -> None:
         """Take an opened table; see `open_table`."""
@@ -79,10 +86,29 @@ class MaintainedTable:
         self._listed: tuple[int, list[dict[str, Any]], list[File]] | None = None
         self._keeps = keeps
         self._is_read = False
+        self._unknown: tuple[str, ...] = ()
 
     def files(self) -> list[File]:
-        """All data files of the newest version."""
+        """All data files of the newest version.
+
+        Raises:
+            LakeUnreadableError: As `open_table`: somebody has turned such a feature on since.
+        """
         return list(self._actions()[2])
+
+    def refuse_unknown(self) -> None:
+        """Refuse to write rows again where some of their columns would be lost.
+
+        Raises:
+            MaintenanceError: The table has columns that this release does not know.
+        """
+        self._actions()
+        if self._unknown:
+            message = (
+                f"The table {self.uri} has columns that this release does not know ({', '.join(self._unknown)}), and "
+                "would lose them: maintain it with the release that wrote it, and keep columns of your own elsewhere."
+            )
+            raise MaintenanceError(message)
 
     def look_again(self) -> None:
         """Read the log again the next time that somebody asks for its files."""
@@ -96,9 +122,11 @@ class MaintainedTable:
         self._is_read = self._keeps
         version = self._opened.version()
         if self._listed is None or self._listed[0] != version:
+            refuse_features(self._opened, self.uri)
+            self._unknown = unknown_columns(self.table, self._opened)
             actions = pa.table(self._opened.get_add_actions(flatten=True))
             found = actions.select([name for name in _OF_A_FILE if name in actions.column_names]).to_pylist()
-            self._listed = version, found, [_file_of(action) for action in found]
+            self._listed = version, found, [_file_of(self.table, action) for action in found]
         return self._listed
 
     def rows(self) -> ds.FileSystemDataset:
@@ -121,14 +149,16 @@ class MaintainedTable:
             Bytes of the new file.
 
         Raises:
-            MaintenanceError: Somebody else has removed one of the files, or commits all the time.
+            MaintenanceError: Somebody else has removed one of the files, or commits all the time; or as
+                `refuse_unknown`.
         """
+        self.refuse_unknown()
         is_expiry = isinstance(piece, Expiry)
         removed_at = time.time_ns() // 1_000_000
         unique = str(uuid.uuid4())
         name = present_file_name(day_of_clock(now), unique) if is_expiry else f"compacted-{unique}.zstd.parquet"
-        partition = partition_of(self.table, piece.day)
-        path = f"{DAY}={piece.day.isoformat()}/{name}" if partition else name
+        partition = partition_of(self.table, piece.partition_day)
+        path = path_in(partition, name)
         # A follower that lost its place tells new rows by this time: these are no newer than they were.
         written = max(file.written for file in piece.files)
         actions: list[AddAction | RemoveAction] = [
@@ -145,9 +175,8 @@ class MaintainedTable:
 
     def add_sorted(self, sorting: Sorting, rows: pa.Table) -> AddAction:
         """Write a file of some of the rows of a sorting; it becomes part of the table with `replace_by`."""
-        partition = partition_of(self.table, sorting.day)
-        name = sorted_file_name(str(uuid.uuid4()))
-        path = f"{DAY}={sorting.day.isoformat()}/{name}" if partition else name
+        partition = partition_of(self.table, sorting.partition_day)
+        path = path_in(partition, sorted_file_name(str(uuid.uuid4())))
         size = self._written(rows, path)
         written = max(file.written for file in sorting.files)
         stats = statistics(self.table, rows)
@@ -164,7 +193,10 @@ class MaintainedTable:
             message = f"Files that were written for the table {self.uri} are gone, so nothing was changed: try again."
             raise MaintenanceError(message)
         now = time.time_ns() // 1_000_000
-        gone = [RemoveAction(file.path, False, now, file.size, partition_of(self.table, file.day)) for file in files]
+        gone = [
+            RemoveAction(file.path, False, now, file.size, partition_of(self.table, file.partition_day))
+            for file in files
+        ]
         self._commit([*added, *gone], {file.path for file in files}, None)
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -187,7 +219,7 @@ class MaintainedTable:
         Raises:
             MaintenanceError: As `replace`.
         """
-        of_day = [file for file in self.files() if file.day == day]
+        of_day = [file for file in self.files() if file.partition_day == day]
         touched, kept = [], []
         for file in of_day:
             there = data_set([(file.place, day)], self._schema, self.folder)
@@ -196,10 +228,12 @@ class MaintainedTable:
                 kept.append(there.to_table(filter=~stale))
         if not rows.num_rows and not touched:
             return 0
+        if touched:
+            self.refuse_unknown()
         now = time.time_ns() // 1_000_000
         stored = pa.concat_tables([*kept, rows.cast(self._schema)]).drop_columns(list(self.table.partition_by))
         partition = partition_of(self.table, day)
-        path = f"{DAY}={day.isoformat()}/history-{uuid.uuid4()}.zstd.parquet"
+        path = path_in(partition, f"history-{uuid.uuid4()}.zstd.parquet")
         actions: list[AddAction | RemoveAction] = [
             RemoveAction(
                 file.path, data_change=True, deletion_timestamp=now, size=file.size, partition_values=partition
@@ -274,6 +308,10 @@ class MaintainedTable:
                     "compacts it, and try again."
                 )
                 raise MaintenanceError(message)
+            if removed and self._unknown:
+                # (The columns have come since the rows were read. What was to go is there, so nothing was committed.)
+                self.forget(added)
+                self.refuse_unknown()
             try:
                 # delta-rs would commit after any other commit, even one that has removed the same files, and their rows
                 # would be there twice. So this commit must be the very next one, or we look again.
@@ -368,7 +406,7 @@ def _concerns(action: Mapping[str, Any], first: date, last: date, rounds: tuple[
     return rounds is None or least is None or most is None or (most >= rounds[0] and least <= rounds[1])
 
 
-def _file_of(action: Mapping[str, Any]) -> File:
+def _file_of(table: Table, action: Mapping[str, Any]) -> File:
     written = action["modification_time"]
     if isinstance(written, datetime):
         written = int(written.timestamp() * 1000)
@@ -383,4 +421,5 @@ def _file_of(action: Mapping[str, Any]) -> File:
         size=size,
         rows=rows if rows is not None else size // _LEAST_ROW,
         written=written,
+        undated=day is None and DAY in table.partition_by,
     )

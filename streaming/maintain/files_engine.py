@@ -60,13 +60,15 @@ class FilesEngine:
         """Join the files of one day of a partitioned table, the rows of a group together.
 
         Raises:
-            MaintenanceError: Spark could not, or another program replaced the files meanwhile.
+            MaintenanceError: Spark could not, or another program replaced the files meanwhile; or as
+                `MaintainedTable.refuse_unknown`.
         """
         opened = open_table(uri.removesuffix(f"/{table.name}"), table)
         if opened is None:
             return
+        opened.refuse_unknown()
         # (What was sorted already stays.)
-        files = [file for file in opened.files() if file.day == day and not file.is_sorted]
+        files = [file for file in opened.files() if file.partition_day == day and not file.is_sorted]
         count = max(
             -(-sum(file.size for file in files) // self._limits.piece_bytes),
             -(-sum(file.rows for file in files) // self._limits.piece_rows),

@@ -10,10 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
-from functools import cached_property
-from typing import Protocol
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -22,17 +21,20 @@ from deltalake.exceptions import DeltaError
 from streaming.exceptions import EvenkeelError
 from streaming.maintain.advising import Advised, Advising
 from streaming.maintain.delta_table import MaintainedTable, open_table
-from streaming.maintain.exceptions import MaintenanceError
+from streaming.maintain.done import Done
+from streaming.maintain.engine import Engine, by_engine
+from streaming.maintain.exceptions import GroupsUnknownError, MaintenanceError, NotMaintainedError
+from streaming.maintain.living import NEEDS_GROUPS, LivingInLake
 from streaming.maintain.outlook import Outlook, outlook_of
 from streaming.maintain.plan import Compaction, Expiry, Limits, Sorting, next_piece, today_of, wants_checkpoint
-from streaming.maintain.present import Living, living_groups, rows_that_stay
+from streaming.maintain.present import Living, rows_that_stay
 from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
 from streaming.maintain.sorting import GROUP, Slice, Sorters
 from streaming.maintain.speed import FILE_ROWS, Speed
 from streaming.maintain.turns import WorkQueue
 from streaming.stores import cause_of
-from streaming.tables import ALL_TABLES, DAY, VIEWS, Table, advice, limited, table_named
+from streaming.tables import ADVICE_TABLES, ALL_TABLES, DAY, HISTORY_TABLES, Table, advice, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
 _VACUUM_EVERY_S = 3_600
@@ -42,52 +44,20 @@ _VACUUM_EVERY_S = 3_600
 # once its files are joined.
 _HISTORY = "history"
 
+# What maintenance writes itself. It may be deleted beside a running job, to be computed again (docs/operations.md),
+# which shows when a piece finds files gone: so the first failure counts only if it comes a second time.
+_OWN = frozenset({_HISTORY, *(table.name for table in (*HISTORY_TABLES, *ADVICE_TABLES))})
+
 # Retention waits for history, but not for ever: if history fails for a month, the lake must not grow with it.
 _LONGEST_WAIT_DAYS = 30
+
+# Where nobody can tell which groups live, retention asks again after so long: as a job tries again what has failed.
+_ASK_AGAIN_S = 3_600
 
 _Piece = Compaction | Slice | Expiry | Hour | Day | Advised
 
 # Rows that a slice of a sorting reads for each that it keeps: it takes whole row groups of files that have all groups.
 _SLICE_ROWS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """One piece of work that was done.
-
-    Attributes:
-        table: Name of the table.
-        what: compaction, sorting, retention, history, advice, vacuum or checkpoint.
-        day: Its day; None for vacuum and checkpoint.
-        hour: Its hour, where it is one of history.
-        files: Files read or deleted.
-        size: Their bytes.
-        rows: Rows read; 0 for vacuum and checkpoint.
-        rows_after: Rows that are left of them.
-        size_after: Their bytes.
-        seconds: How long it took.
-    """
-
-    table: str
-    what: str
-    day: date | None = None
-    hour: datetime | None = None
-    files: int = 0
-    size: int = 0
-    rows: int = 0
-    rows_after: int = 0
-    size_after: int = 0
-    seconds: float = 0.0
-
-
-class Engine(Protocol):
-    """Compacts days and vacuums in place of ours (`spark_engine.py`). Errors are `MaintenanceError`s."""
-
-    def compact(self, table: Table, uri: str, day: date) -> None:
-        """Join all small files of one day."""
-
-    def vacuum(self, uri: str) -> None:
-        """Delete the files that nobody may read any more."""
 
 
 class Maintainer:
@@ -102,6 +72,8 @@ class Maintainer:
         carry_ms: int = 1_260_000,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         engine: Engine | None = None,
+        checkpoints: Mapping[str, str] | None = None,
+        told: Callable[[str, str], None] = lambda _table, _reason: None,
     ) -> None:
         """Prepare; nothing is read yet.
 
@@ -115,6 +87,8 @@ class Maintainer:
                 heartbeats and a minute.
             now: The clock, ms since the epoch.
             engine: Compacts past days, and vacuums; None does so here.
+            checkpoints: By cluster, where its checkpoint is, if not in its usual place in the lake.
+            told: Called at each failure with the table ("history" for what is rolled up and advised) and the reason.
         """
         self._engine = engine
         self._lake = lake.rstrip("/")
@@ -126,12 +100,16 @@ class Maintainer:
         self._open: dict[str, MaintainedTable] = {}
         self._sorters = Sorters()
         self._turns = WorkQueue([table.name for table in ALL_TABLES], _HISTORY)
-        self._failed: list[EvenkeelError] = []
-        self._held: set[str] = set()
-        self._rolled_up = False
+        self._tell = told
+        self._failed: dict[str, str] = {}
+        self._tried_twice: set[str] = set()
+        self._held: dict[str, date] = {}
+        self._asks_again: float | None = None
         self._vacuumed: dict[str, float] = {}
-        self._rollups = RollUps(self._lake, lambda name: self._opened(table_named(name)), self._keep, carry_ms, now)
-        self._advising = Advising(self._lake, lambda name: self._opened(table_named(name)), self._keep)
+        self._rollups = RollUps(self._lake, self._named, self._keep, carry_ms, now)
+        self._advising = Advising(self._lake, self._named, self._keep)
+        living = LivingInLake(self._lake, self._named, self._today, self._keep, checkpoints or {})
+        self._living = Living(living.groups, living.alerts)
 
     def work(self, left: float | None = None, whole: float | None = None) -> Iterator[Done]:
         """Do pieces of work, and yield each when it is done, until nothing is left or the time is over.
@@ -146,8 +124,7 @@ class Maintainer:
                 where no gap recurs.
 
         Raises:
-            MaintenanceError: A table could not be maintained; all others are.
-            LakeUnreadableError: A table has features that its readers refuse; all others are maintained.
+            NotMaintainedError: A table could not be maintained, or several; all others are.
         """
         end = None if left is None else time.monotonic() + left
         limits = self._speed.limits_within(self._limits, self._piece_seconds, whole)
@@ -156,35 +133,62 @@ class Maintainer:
         while self._turns and (end is None or not begun or time.monotonic() < end):
             name = self._turns.next()
             began = time.monotonic()
+            released: list[str] = []
             try:
                 piece = self._piece(name, limits)
                 if piece is None:
                     found = list(self._upkeep(name))
-                elif self._may_begin(piece, end, whole, is_first=not begun):
+                    if name == _HISTORY:
+                        released = self._released()
+                elif self._may_begin(piece, end, whole, began, is_first=not begun):
                     found = [self._timed(self._do(name, piece), began)]
                 else:
                     self._turns.put_back(name)
                     return
             except EvenkeelError as error:
                 # (The other tables first: a broken one must not keep them from being maintained.)
-                self._failed.append(error)
+                self._fail(name, error)
                 continue
+            self._tried_twice.discard(name)
             if piece is not None:
                 self._turns.again(name)
-            elif name == _HISTORY and self._rolled_up and self._held:
-                # What retention has waited for is there.
-                self._turns.also(sorted(self._held))
-                self._held, self._rolled_up = set(), False
+            elif released:
+                self._turns.also(released)
             begun = begun or bool(found)
             yield from found
+        pa.default_memory_pool().release_unused()
         if self._failed and not self._turns:
-            failed, self._failed = self._failed[0], []
-            raise failed
+            (_, reason), *others = self._failed.items()
+            self._failed = {}
+            also = f" Not maintained either: {', '.join(name for name, _ in others)}." if others else ""
+            message = f"{reason}{also}"
+            raise NotMaintainedError(message)
 
     @property
     def has_more(self) -> bool:
         """Whether the last `work` ended because of its time, and there may be more to do."""
         return bool(self._turns)
+
+    def _fail(self, name: str, error: EvenkeelError) -> None:
+        """Tell a failure, and let the next try begin anew.
+
+        Only its text is kept: an error holds all that its piece has read, which may be a gigabyte.
+        """
+        # A table may have been deleted, and created again, since it was opened.
+        self._open.clear()
+        if name in _OWN:
+            self._rollups.forget()
+            self._advising.forget()
+            if name not in self._tried_twice:
+                self._tried_twice.add(name)
+                self._turns.again(name)
+                return
+        if isinstance(error, GroupsUnknownError):
+            # (All else can be done.)
+            self._asks_again = time.monotonic() + _ASK_AGAIN_S
+            self._turns.again(name)
+        self._failed.setdefault(name, str(error))
+        self._tell(name, str(error))
 
     def outlook(self) -> list[Outlook]:
         """What `work` would do now, by table, without those that are not there; nothing is changed.
@@ -215,8 +219,11 @@ class Maintainer:
             self._open[table.name] = opened
         return self._open[table.name]
 
+    def _named(self, name: str) -> MaintainedTable | None:
+        return self._opened(table_named(name))
+
     def _today(self) -> date:
-        rounds = self._opened(table_named("rounds"))
+        rounds = self._named("rounds")
         days = [file.day for file in rounds.files()] if rounds is not None else []
         return today_of(self._now(), max(days, default=None))
 
@@ -226,7 +233,7 @@ class Maintainer:
             with _told(self._lake):
                 today = self._today()
                 return self._rollups.next(today) or self._advising.next(today)
-        opened = self._opened(table_named(name))
+        opened = self._named(name)
         if opened is None:
             return None
         with _told(opened.uri):
@@ -243,25 +250,38 @@ class Maintainer:
         return limits if is_sorted else replace(limits, sort_files=0)
 
     def _is_held(self, name: str) -> Callable[[date], bool]:
-        """Whether retention must wait for the history of a day; notes that it does."""
+        """Whether retention must wait: for the history of a day, which is noted, or to know which groups live."""
+        if name in NEEDS_GROUPS and self._asks_again is not None and time.monotonic() < self._asks_again:
+            return lambda _: True
         if name not in ROLLED_UP:
             return lambda _: False
         last = self._today() - timedelta(days=self._keep[name] + _LONGEST_WAIT_DAYS)
+        owed = cache(self._rollups.owed)
 
         def is_held(day: date) -> bool:
-            if day < last or day not in self._rollups.owed():
+            if day < last or day not in owed():
                 return False
-            self._held.add(name)
+            self._held[name] = day
             return True
 
         return is_held
+
+    def _released(self) -> list[str]:
+        """Tables whose retention has waited for history that is there now, or never will be."""
+        if not self._held:
+            return []
+        with _told(self._lake):
+            owed = self._rollups.owed()
+        released = sorted(name for name, day in self._held.items() if day not in owed)
+        for name in released:
+            del self._held[name]
+        return released
 
     def _do(self, name: str, piece: _Piece) -> Done:
         self._look_again()
         if isinstance(piece, Hour | Day):
             with _told(self._lake):
                 written = self._rollups.do(piece)
-            self._rolled_up = True
             hour = piece.start if isinstance(piece, Hour) else None
             of = "group_daily" if isinstance(piece, Day) else "group_hourly"
             return Done(
@@ -274,12 +294,13 @@ class Maintainer:
             return Done(
                 "advice", "advice", piece.day, files=piece.files, rows=piece.rows, rows_after=after, size_after=size
             )
-        opened = self._opened(table_named(name))
+        opened = self._named(name)
         assert opened is not None  # noqa: S101 - it has a piece of work
         table = opened.table
         with _told(opened.uri):
-            if isinstance(piece, Compaction) and self._engine is not None and self._is_past(table, piece.day):
-                return _by_engine(self._engine, opened, piece.day)
+            # (An engine is given a day, which rows without one do not have.)
+            if isinstance(piece, Compaction) and self._engine is not None and self._is_past(table, piece.partition_day):
+                return by_engine(self._engine, opened, piece.day)
             if isinstance(piece, Slice):
                 part = self._sorters.step(opened)
                 return Done(
@@ -287,6 +308,8 @@ class Maintainer:
                     size=sum(f.size for f in part.replaced), rows=piece.rows, rows_after=piece.rows,
                     size_after=part.size,
                 )  # fmt: skip
+            # (Before a piece is read, not when it is written.)
+            opened.refuse_unknown()
             if isinstance(piece, Compaction):
                 rows: pa.Table | None = read(table, piece.files, opened.folder)
             else:
@@ -305,15 +328,18 @@ class Maintainer:
                 size_after=size_after,
             )
 
-    def _is_past(self, table: Table, day: date) -> bool:
+    def _is_past(self, table: Table, day: date | None) -> bool:
         # (Sorting a day that is still written would sort it again and again.)
-        return DAY in table.partition_by and day < self._today()
+        return DAY in table.partition_by and day is not None and day < self._today()
 
-    def _may_begin(self, piece: _Piece, end: float | None, whole: float | None, *, is_first: bool) -> bool:
-        expected = self._speed.seconds_of(_weight(piece))
-        if end is None or time.monotonic() + expected <= end:
+    def _may_begin(
+        self, piece: _Piece, end: float | None, whole: float | None, began: float, *, is_first: bool
+    ) -> bool:
+        expected, now = self._speed.seconds_of(_weight(piece)), time.monotonic()
+        if end is None or now + expected <= end:
             return True
-        return is_first and (whole is None or expected > whole)
+        # (In any gap it takes as long to find the piece as it has now.)
+        return is_first and (whole is None or expected > whole - (now - began))
 
     def _timed(self, done: Done, began: float) -> Done:
         seconds = time.monotonic() - began
@@ -324,7 +350,7 @@ class Maintainer:
         return replace(done, seconds=seconds)
 
     def _upkeep(self, name: str) -> Iterator[Done]:
-        if name == _HISTORY or (opened := self._opened(table_named(name))) is None:
+        if name == _HISTORY or (opened := self._named(name)) is None:
             return
         for upkeep in (self._vacuum, self._checkpoint):
             began = time.monotonic()
@@ -353,45 +379,6 @@ class Maintainer:
                 return None
             opened.checkpoint()
         return Done(opened.table.name, "checkpoint", files=log.commits, size=log.commit_bytes)
-
-    @cached_property
-    def _living(self) -> Living:
-        return Living(self._living_groups, self._living_alerts)
-
-    def _living_groups(self, wanted: pa.Table) -> pa.Table:
-        health = self._opened(table_named("group_health"))
-        if health is None:
-            return wanted.slice(0, 0)
-        return living_groups(wanted, health.table, health.files(), health.folder)
-
-    def _living_alerts(self) -> pa.Table:
-        alerts = self._opened(table_named("alerts"))
-        with limited() as connection:
-            connection.register("alerts", alerts.rows() if alerts else table_named("alerts").arrow_schema.empty_table())
-            return connection.sql(f"SELECT alert_id FROM ({VIEWS['alerts_current']})").to_arrow_table()  # noqa: S608
-
-
-def _by_engine(engine: Engine, opened: MaintainedTable, day: date) -> Done:
-    before = [file for file in opened.files() if file.day == day]
-    engine.compact(opened.table, opened.uri, day)
-    opened.look_again()
-    after = [file for file in opened.files() if file.day == day]
-    if len(after) >= len(before):
-        message = (
-            f"The engine has joined none of {len(before)} files of {day} in the table {opened.uri}: maintain it "
-            "without --engine."
-        )
-        raise MaintenanceError(message)
-    return Done(
-        table=opened.table.name,
-        what="compaction",
-        day=day,
-        files=len(before),
-        size=sum(file.size for file in before),
-        rows=sum(file.rows for file in before),
-        rows_after=sum(file.rows for file in after),
-        size_after=sum(file.size for file in after),
-    )
 
 
 def _weight(piece: _Piece) -> int:

@@ -10,7 +10,7 @@ has looked at is left alone for a while.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
@@ -40,10 +40,13 @@ class File:
 
     Attributes:
         path: Path inside the table's folder, as the log has it.
-        day: Day of its rows; of a table without partitions, the day on which they were written.
+        day: Day of its rows; of a table without partitions, and of rows without a day, the one on which they were
+            written.
         size: Bytes.
         rows: Rows.
         written: When its newest row was written, ms since the epoch.
+        undated: Whether its rows have no day in a table that is partitioned by days: the time in their record was none.
+            Joined with rows of a day, they would get that day.
     """
 
     path: str
@@ -51,6 +54,12 @@ class File:
     size: int
     rows: int
     written: int
+    undated: bool = False
+
+    @property
+    def partition_day(self) -> date | None:
+        """The day that its folder stands for, where the table is partitioned; None for rows without a day."""
+        return None if self.undated else self.day
 
     @property
     def place(self) -> str:
@@ -115,27 +124,31 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class _OfOneDay:
+    """A piece of work on files of one day, all of them with a day or all without (`File.undated`)."""
+
+    day: date
+    files: tuple[File, ...]
+
+    @property
+    def partition_day(self) -> date | None:
+        """As of its files."""
+        return self.files[0].partition_day
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction(_OfOneDay):
     """Join files of one day, at least two."""
 
-    day: date
-    files: tuple[File, ...]
-
 
 @dataclass(frozen=True, slots=True)
-class Sorting:
+class Sorting(_OfOneDay):
     """Write the rows of files of one day, at least two, as files of a range of groups each."""
 
-    day: date
-    files: tuple[File, ...]
-
 
 @dataclass(frozen=True, slots=True)
-class Expiry:
+class Expiry(_OfOneDay):
     """Delete the rows of a whole day, except for the present."""
-
-    day: date
-    files: tuple[File, ...]
 
 
 def today_of(now: int, newest: date | None) -> date:
@@ -178,19 +191,18 @@ def next_piece(
     first_kept = today - timedelta(days=keep_days)
     by_day = _by_day(files)
     # The oldest day first: an `ended` row must outlive the rows before it (see `present.py`).
-    for day in sorted(day for day in by_day if day < first_kept):
-        if is_held(day):
+    for (day, _), found in by_day.items():
+        if day >= first_kept or is_held(day):
             break
-        if any(_is_due(file, now, limits) for file in by_day[day]):
-            return Expiry(day, tuple(by_day[day]))
+        if any(_is_due(file, now, limits) for file in found):
+            return Expiry(day, tuple(found))
     # The newest day first: readers open its files most often.
-    kept_days = sorted((day for day in by_day if day >= first_kept), reverse=True)
-    for day in kept_days:
-        chosen = _chosen(by_day[day], is_past=day < today, now=now, limits=limits)
-        if chosen:
+    kept = [(day, found) for (day, _), found in reversed(by_day.items()) if day >= first_kept]
+    for day, found in kept:
+        if chosen := _chosen(found, is_past=day < today, now=now, limits=limits):
             return Compaction(day, chosen)
-    for day in kept_days:
-        if day < today and _is_quiet(by_day[day], now, limits) and (chosen := _unsorted(by_day[day], limits)):
+    for day, found in kept:
+        if day < today and _is_quiet(found, now, limits) and (chosen := _unsorted(found, limits)):
             return Sorting(day, chosen)
     return None
 
@@ -208,9 +220,10 @@ def all_pieces(
     return found
 
 
-def _by_day(files: Iterable[File]) -> Mapping[date, list[File]]:
-    ordered = sorted(files, key=lambda f: (f.day, f.written, f.path))
-    return {day: list(found) for day, found in groupby(ordered, key=lambda f: f.day)}
+def _by_day(files: Iterable[File]) -> dict[tuple[date, bool], list[File]]:
+    """Files by day and by whether their rows have one, in this order; each list by time."""
+    ordered = sorted(files, key=lambda f: (f.day, f.undated, f.written, f.path))
+    return {of: list(found) for of, found in groupby(ordered, key=lambda f: (f.day, f.undated))}
 
 
 def _is_due(file: File, now: int, limits: Limits) -> bool:

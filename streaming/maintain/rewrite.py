@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake import DeltaTable
 
 from streaming.maintain.plan import File
 from streaming.tables import Table, data_set, stored_schema
@@ -28,6 +29,30 @@ def read(table: Table, files: Sequence[File], folder: Any) -> pa.Table:
     """
     found = encoded_data_set([(file.place, None) for file in files], stored_schema(table), folder)
     return found.to_table().unify_dictionaries().combine_chunks()
+
+
+def unknown_columns(table: Table, opened: DeltaTable) -> tuple[str, ...]:
+    """Columns of a table's log that this release does not have, in order, and fields inside others ("findings.note").
+
+    Nothing that reads by the table's schema sees them.
+
+    Args:
+        table: The table.
+        opened: The same, opened.
+    """
+    known = set(_paths(table.arrow_schema))
+    return tuple(path for path in _paths(pa.schema(opened.schema())) if path not in known)
+
+
+def _paths(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[str]:
+    for field in fields:
+        path = f"{prefix}{field.name}"
+        yield path
+        kind = field.type
+        while isinstance(kind, pa.ListType | pa.LargeListType):
+            kind = kind.value_type
+        if pa.types.is_struct(kind):
+            yield from _paths(kind, f"{path}.")
 
 
 def encoded_data_set(

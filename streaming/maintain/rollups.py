@@ -50,7 +50,8 @@ class Hour:
     Attributes:
         cluster: The cluster.
         start: Beginning of the hour, UTC.
-        since: First day of which rows are read: that of the round before the hour.
+        since: The day of the cluster's last round before the hour's day; its rows are read, too. The hour's own day
+            where there is none.
         steps: The rounds that matter, as `rounds_around` gives them.
         with_partitions: Whether the rows of `lag` are still kept.
         files: Files that will be read.
@@ -123,10 +124,13 @@ class RollUps:
         self._keep = keep_days
         self._carry_ms = carry_ms
         self._now = now
+        self._today: date | None = None
         self._due: list[HistorySpan] = []
         self._source_rows: dict[HistorySpan, int] = {}
+        self._days_before: dict[tuple[str, date], date] = {}
         self._incomplete: dict[HistorySpan, int] = {}
         self._settled: dict[date, tuple[int, datetime]] = {}
+        self._written_by_day: tuple[tuple[date, frozenset[str]], dict[date, int]] | None = None
         self._created = False
 
     def next(self, today: date) -> Hour | Day | None:
@@ -135,6 +139,9 @@ class RollUps:
         Args:
             today: The newest day of the lake (`today_of`).
         """
+        if today != self._today:
+            # What was due on another day may have lost its rows since: retention deletes more with each day.
+            self._today, self._due, self._settled = today, [], {}
         if not self._due:
             self._due = self._look(today)
         if not self._due:
@@ -143,12 +150,26 @@ class RollUps:
         return self._hour(span.cluster, span.start) if isinstance(span.start, datetime) else self._day(span)
 
     def owed(self) -> set[date]:
-        """Days that have no history yet, and of which nothing was deleted: retention has to wait for it."""
-        health, daily = self._opened("group_health"), self._opened(_DAILY)
+        """Days that have rows without history, and of which nothing was deleted: retention has to wait for it.
+
+        Not those of which the last look has found that nothing more can be computed.
+        """
+        health = self._opened("group_health")
         files = health.files() if health is not None else []
-        done = {file.day for file in daily.files()} if daily is not None else set()
-        touched = {file.day for file in files if file.looked_at is not None}
-        return {file.day for file in files} - done - touched
+        untouched = {file.day for file in files} - {file.day for file in files if file.looked_at is not None}
+        if not untouched:
+            return set()
+        counted, written = self._counted(), self._daily_rows(min(untouched))
+        return {
+            day
+            for day in untouched
+            if counted[day] > written.get(day, 0) and self._settled.get(day, (None,))[0] != counted[day]
+        }
+
+    def forget(self) -> None:
+        """Look at everything anew the next time, as after the failure of a piece: a table may have been deleted."""
+        self._due, self._settled, self._incomplete = [], {}, {}
+        self._written_by_day, self._created = None, False
 
     def do(self, due: Hour | Day) -> RolledUp:
         """Compute an hour or day, and write its rows.
@@ -167,22 +188,25 @@ class RollUps:
     def _do_hour(self, due: Hour) -> RolledUp:
         cluster, hour, rounds = due.cluster, due.start, _bounds(due.steps)
         stale = (pc.field("cluster") == cluster) & (pc.field("hour") == pa.scalar(hour, pa.timestamp("us", "UTC")))
-        first = RolledUp(0, 0)
-        if due.with_partitions and rounds is not None:
-            lag = self._rows_of("lag", due.since, due.day, rounds)
-            parts = max(1, -(-due.rows // _PART_ROWS))
-            first = self._put(_PARTITIONS, due.day, partition_hours(lag, due.steps, cluster, hour, parts), stale)
         sources = Sources(
-            self._rows_of("group_health", due.since, due.day, rounds),
+            self._rows_of_days("group_health", due.since, due.day, rounds),
             self._rows_of("rebalance_churn", due.day, due.day),
             self._rows_of("drift", due.day, due.day),
         )
         groups = group_hours(sources, due.steps, cluster, hour)
+        span, found = HistorySpan(hour, cluster), pc.sum(groups["source_rows"]).as_py() or 0
+        if found != due.source_rows:
+            # (Rows whose rounds are nowhere, as after a deleted table. Once more would be for nothing.)
+            self._incomplete[span] = due.source_rows
+            if _has_more(self._written(_HOURLY, due.day, due.day), span, found):
+                return RolledUp(0, 0)
+        first = RolledUp(0, 0)
+        if due.with_partitions and rounds is not None:
+            lag = self._rows_of_days("lag", due.since, due.day, rounds)
+            parts = max(1, -(-due.rows // _PART_ROWS))
+            first = self._put(_PARTITIONS, due.day, partition_hours(lag, due.steps, cluster, hour, parts), stale)
         # `group_hourly` comes last: it says that the hour is done.
         then = self._put(_HOURLY, due.day, groups, stale)
-        if (pc.sum(groups["source_rows"]).as_py() or 0) != due.source_rows:
-            # (Rows whose rounds are nowhere, as after a deleted table. Once more would be for nothing.)
-            self._incomplete[HistorySpan(hour, cluster)] = due.source_rows
         return RolledUp(first.rows + then.rows, first.size + then.size)
 
     def _do_day(self, due: Day) -> RolledUp:
@@ -202,12 +226,28 @@ class RollUps:
             return ds.dataset(table_named(name).arrow_schema.empty_table())
         return table.rows_of(first, last, rounds)
 
+    def _rows_of_days(self, name: str, since: date, day: date, rounds: tuple[int, int] | None = None) -> ds.Dataset:
+        """Rows of two days, without those between them."""
+        return ds.dataset([self._rows_of(name, one, one, rounds) for one in sorted({since, day})])
+
+    def _day_before(self, cluster: str, day: date) -> date:
+        """The last day before another on which a cluster had a round; that other day where there is none.
+
+        As far back as rows of `group_health` are kept: a cluster that is new may have no round in years of others.
+        """
+        if (cluster, day) not in self._days_before:
+            rounds = self._opened("rounds")
+            first = day - timedelta(days=self._keep["group_health"])
+            days = {file.day for file in rounds.files() if first <= file.day < day} if rounds is not None else set()
+            ours = pc.field("cluster") == cluster
+            of_cluster = (one for one in sorted(days, reverse=True) if _any(self._rows_of("rounds", one, one), ours))
+            self._days_before[cluster, day] = next(of_cluster, day)
+        return self._days_before[cluster, day]
+
     def _hour(self, cluster: str, hour: datetime) -> Hour:
-        rounds = self._opened("rounds")
-        days = {file.day for file in rounds.files()} if rounds is not None else set()
         day = hour.date()
-        since = max((before for before in days if before < day), default=day)
-        steps = rounds_around(self._rows_of("rounds", since, day), cluster, hour, self._carry_ms)
+        since = self._day_before(cluster, day)
+        steps = rounds_around(self._rows_of_days("rounds", since, day), cluster, hour, self._carry_ms)
         files = rows = 0
         lag = self._opened("lag")
         of_lag = [file for file in lag.files() if file.day == day] if lag is not None else []
@@ -215,8 +255,9 @@ class RollUps:
         if (bounds := _bounds(steps)) is not None:
             for name in ("lag", "group_health") if with_partitions else ("group_health",):
                 if (table := self._opened(name)) is not None:
-                    more_files, more_rows = table.weight_of(since, day, bounds)
-                    files, rows = files + more_files, rows + more_rows
+                    for one in {since, day}:
+                        more_files, more_rows = table.weight_of(one, one, bounds)
+                        files, rows = files + more_files, rows + more_rows
         source_rows = self._source_rows.get(HistorySpan(hour, cluster), 0)
         return Hour(cluster, hour, since, steps, with_partitions, files, rows, source_rows)
 
@@ -233,7 +274,7 @@ class RollUps:
         first = today - timedelta(days=min(self._keep[name] for name in _SOURCES) - 1)
         owed = self.owed()
         daily = self._written(_DAILY, min(owed | {first}))
-        self._source_rows = {}
+        self._source_rows, self._days_before = {}, {}
         hours: list[HistorySpan] = []
         days: list[HistorySpan] = []
         for day, rows in self._unsettled(first, owed, daily).items():
@@ -241,8 +282,11 @@ class RollUps:
             state = (rows, now.replace(minute=0, second=0, microsecond=0))
             if day != today and self._settled.get(day) == state:
                 continue
-            sources = self._rows_by_hour(day)
             hourly = self._written(_HOURLY, day, day)
+            # Where retention has been, what it has left says less than what is written: a longer one may be set now.
+            sources = {
+                span: rows for span, rows in self._rows_by_hour(day).items() if not _has_more(hourly, span, rows)
+            }
             found = due_hours(sources, hourly, newest, now)
             if day < first:
                 found = [span for span in found if span not in hourly]
@@ -257,12 +301,7 @@ class RollUps:
         self, first: date, owed: Collection[date], daily: Mapping[HistorySpan, WrittenSpan]
     ) -> dict[date, int]:
         """Days whose source rows, counted by the log, are not all in `group_daily`: with their number."""
-        counted: dict[date, int] = defaultdict(int)
-        for name in _SOURCES:
-            if (table := self._opened(name)) is not None:
-                for file in table.files():
-                    if file.day >= first or file.day in owed:
-                        counted[file.day] += file.rows
+        counted = {day: rows for day, rows in self._counted().items() if day >= first or day in owed}
         hourly = self._opened(_HOURLY)
         have_hours = {file.day for file in hourly.files()} if hourly is not None else set()
         written: dict[date, int] = defaultdict(int)
@@ -270,6 +309,26 @@ class RollUps:
             if there.definition == DEFINITION:
                 written[span.day] += there.source_rows
         return {day: rows for day, rows in sorted(counted.items()) if written[day] != rows or day not in have_hours}
+
+    def _counted(self) -> dict[date, int]:
+        """Source rows by day, as the log counts them."""
+        counted: dict[date, int] = defaultdict(int)
+        for name in _SOURCES:
+            if (table := self._opened(name)) is not None:
+                for file in table.files():
+                    counted[file.day] += file.rows
+        return counted
+
+    def _daily_rows(self, first: date) -> dict[date, int]:
+        """Source rows by day, as `group_daily` sums them up; read again once the table has changed."""
+        daily = self._opened(_DAILY)
+        state = first, frozenset(file.path for file in daily.files() if file.day >= first) if daily else frozenset()
+        if self._written_by_day is None or self._written_by_day[0] != state:
+            rows: dict[date, int] = defaultdict(int)
+            for span, there in self._written(_DAILY, first).items():
+                rows[span.day] += there.source_rows
+            self._written_by_day = state, rows
+        return self._written_by_day[1]
 
     def _newest_rounds(self, today: date) -> dict[str, datetime]:
         """Time of the newest round, by number, of each cluster that has one of the last days."""
@@ -318,3 +377,12 @@ def _by_day(hourly: Mapping[HistorySpan, WrittenSpan]) -> dict[HistorySpan, Writ
         before = days.get(day, WrittenSpan(0, there.definition))
         days[day] = WrittenSpan(before.source_rows + there.source_rows, min(before.definition, there.definition))
     return days
+
+
+def _has_more(written: Mapping[HistorySpan, WrittenSpan], span: HistorySpan, rows: int) -> bool:
+    """Whether a span was computed from more rows than there are now. Rows are only appended, so some were deleted."""
+    return span in written and written[span].source_rows > rows
+
+
+def _any(rows: ds.Dataset, only: ds.Expression) -> bool:
+    return bool(rows.head(1, columns=["cluster"], filter=only).num_rows)

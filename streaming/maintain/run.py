@@ -13,7 +13,9 @@ from rich.table import Table as Grid
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.maintain.maintainer import Done, Engine, Maintainer
+from streaming.maintain.done import Done
+from streaming.maintain.engine import Engine
+from streaming.maintain.maintainer import Maintainer
 from streaming.maintain.outlook import Outlook
 from streaming.maintain.settings import limits_of, maintainer_of
 from streaming.process import MAINTAINER, only_one
@@ -34,7 +36,7 @@ def maintain(
 
     Raises:
         SetupError: There is no lake, a setting names no table, another maintainer is at work, or Spark cannot start.
-        MaintenanceError: A table could not be maintained.
+        NotMaintainedError: A table could not be maintained, or several; all others are. Each was told.
     """
     lake = settings.lake
     if dry_run:
@@ -49,7 +51,7 @@ def maintain(
         only_one(MAINTAINER, lake, None) as check,
         _engine(master, settings) if with_spark else nullcontext() as engine,
     ):
-        maintainer = maintainer_of(settings, engine=engine)
+        maintainer = maintainer_of(settings, engine=engine, told=_told_on(console))
         outlook = maintainer.outlook()
         if not outlook:
             raise _no_lake(lake)
@@ -85,6 +87,18 @@ def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console, check
             done.append(piece)
             progress.console.print(line_of(piece), highlight=False)
     return done
+
+
+def _told_on(console: Console) -> Callable[[str, str], None]:
+    """Says of each table once that it could not be maintained, when it is found out."""
+    failed: set[str] = set()
+
+    def tell(table: str, reason: str) -> None:
+        if table not in failed:
+            failed.add(table)
+            console.print(f"{table:<18} not maintained: {reason}", highlight=False, markup=False, soft_wrap=True)
+
+    return tell
 
 
 def line_of(done: Done) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.maintain.maintainer import Engine, Maintainer
+from streaming.maintain.engine import Engine
+from streaming.maintain.maintainer import Maintainer
 from streaming.maintain.plan import Limits
 from streaming.tables import ALL_TABLES
 
@@ -15,23 +18,35 @@ _LEAST_DAYS = 2
 _LEAST_HEARTBEAT_MS = 600_000
 
 
-def maintainer_of(settings: Settings, *, in_job: bool = False, engine: Engine | None = None) -> Maintainer:
+def maintainer_of(
+    settings: Settings,
+    *,
+    in_job: bool = False,
+    checkpoint: str | None = None,
+    engine: Engine | None = None,
+    told: Callable[[str, str], None] = lambda _table, _reason: None,
+) -> Maintainer:
     """Prepare a maintainer of the lake.
 
     Args:
         settings: All settings.
         in_job: It works between a job's batches, so its pieces are bounded by time as well (`piece_seconds`).
+        checkpoint: Where the job's state is; None for the settings' own place.
         engine: Compacts past days, and vacuums; None does so here.
+        told: Called at each failure, as by `Maintainer`.
 
     Raises:
         SetupError: A setting names no table, or keeps one for too short a time.
     """
+    place = checkpoint or settings.job.checkpoint
     return Maintainer(
         settings.lake,
         _keep_days(settings),
         limits_of(settings),
         piece_seconds=settings.maintenance.piece_seconds if in_job else None,
         engine=engine,
+        checkpoints={} if place is None else {settings.cluster: place},
+        told=told,
         carry_ms=2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000,
     )
 

@@ -77,9 +77,10 @@ class Sorter:
         """Share the files out among slices of so many rows (see `slices_of`).
 
         Raises:
-            MaintenanceError: Not all rows have a group.
+            MaintenanceError: Not all rows have a group, or as `MaintainedTable.refuse_unknown`.
             OSError: A file is gone or broken.
         """
+        table.refuse_unknown()
         slices = slices_of(table.table, sorting, most_rows, table.folder)
         rows = sum(file.rows for file in sorting.files)
         if sum(part.rows for part in slices) != rows:

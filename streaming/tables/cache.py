@@ -12,20 +12,19 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from streaming.tables.dataset import DAY
-from streaming.tables.held import HeldTable, create_group_numbers, forget_groups
-from streaming.tables.log_tail import DataFile, DeltaLogTail
+from streaming.tables.held import HeldTable, create_group_numbers, drop_gone, forget_groups
+from streaming.tables.log_tail import DeltaLogTail
 from streaming.tables.memory import fetched_dicts, give_back, holding
+from streaming.tables.needed import NewestRounds, Part, parts_of
 from streaming.tables.read import VIEWS
 from streaming.tables.schema import Table, table_named
-
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Files that are read at the first look, and at once later: few, that a page sees its first rows soon; then many,
 # because what is merged is merged once per reading.
@@ -70,35 +69,13 @@ def reach_of_living(heartbeat: timedelta) -> timedelta:
     return 1.25 * heartbeat + timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What is needed of a file.
-
-    Attributes:
-        file: The file.
-        near: Whether the current view needs it.
-        since: Rows of an earlier time are not needed; None needs all. A file of a compacted day has all of it.
-        near_since: The same for the current view alone.
-    """
-
-    file: DataFile
-    near: bool = True
-    since: datetime | None = None
-    near_since: datetime | None = None
-
-    @property
-    def is_small(self) -> bool:
-        """Whether reading all of it for both is less than reading it twice."""
-        return self.file.rows is not None and self.file.rows <= _PIECE_ROWS
-
-
 @dataclass(slots=True)
 class _Followed:
-    """One table: its rows in memory, its log, and the files that are still to be read, the oldest first."""
+    """One table: its rows in memory, its log, and the files that are still to be read, from the end."""
 
     held: HeldTable
     log_tail: DeltaLogTail
-    todo: list[_Part] = field(default_factory=list)
+    todo: list[Part] = field(default_factory=list)
 
 
 class TableCache:
@@ -113,12 +90,17 @@ class TableCache:
 
         Args:
             root: Folder or URI of the lake.
-            wanted: What is held, by table.
+            wanted: What is held, by table. With a reach, `rounds` should be one of them: without it nobody knows which
+                clusters a compacted file has, and a start reads all that have several.
             past: How far back from the newest row of a cluster the tables go.
         """
         self._lock = threading.Lock()
         self._connection = holding()
         create_group_numbers(self._connection)
+        self._newest_rounds = NewestRounds(self._connection)
+        # Files that were behind when a reading failed, and those of them that the present needs: what is held lacks
+        # them until the next `update` has found what there is to read.
+        self._forgotten = (0, 0)
         self._followed = [
             _followed(self._connection, root, table_named(name), wish, past) for name, wish in wanted.items()
         ]
@@ -132,13 +114,13 @@ class TableCache:
 
     @property
     def behind(self) -> int:
-        """Files that were there at the first look and are not read yet."""
-        return sum(len(one.todo) for one in self._followed)
+        """Files that were there at the first look and are not read yet, also while a reading has failed."""
+        return self._forgotten[0] + sum(len(one.todo) for one in self._followed)
 
     @property
     def present_behind(self) -> int:
         """Those of them that the `_current` views need."""
-        return sum(part.near for one in self._followed for part in one.todo)
+        return self._forgotten[1] + sum(part.present for one in self._followed for part in one.todo)
 
     def update(self) -> bool:
         """Take in what is new; the first time, the newest files of each table. True if anything has changed.
@@ -150,28 +132,34 @@ class TableCache:
             # A batch writes `rounds` last: looked at first, everything of the rounds that it shows is there.
             ordered = sorted(self._followed, key=lambda one: one.held.table.name != "rounds")
             new_files = {one.held.table.name: one.log_tail.look() for one in ordered}
+            if "rounds" in new_files:
+                self._newest_rounds.take(new_files["rounds"], ordered[0].log_tail)
             changed = False
             for one in self._followed:
-                found = new_files[one.held.table.name]
+                held, found = one.held, new_files[one.held.table.name]
                 if found.is_snapshot:
                     changed = True
-                    one.held.empty()
-                    one.todo = _worth_reading(one.held, found.files)
+                    held.empty()
+                    one.todo = parts_of(held, found.files, self._newest_rounds.times)
                     self._read(one, _AT_FIRST, present_first=True)
                 elif found.files:
                     changed = True
-                    self._take(one, [_Part(file) for file in found.files])
+                    self._take(one, [Part(file, bool(held.current), bool(held.past)) for file in found.files])
+        self._forgotten = (0, 0)
         if any(found.is_snapshot for found in new_files.values()):
             self._compress()
         return changed
 
     def read_on(self) -> None:
-        """Read some of the files that are still behind, the newest first.
+        """Read some of the files that are still behind, the newest first; after a reading that failed, begin anew.
 
         Raises:
             LakeUnreadableError: One of them cannot be read.
         """
-        one = max(self._followed, key=lambda one: (any(part.near for part in one.todo), len(one.todo)))
+        if any(self._forgotten):
+            self.update()
+            return
+        one = max(self._followed, key=lambda one: (any(part.present for part in one.todo), len(one.todo)))
         with self._whole():
             self._read(one, _AT_ONCE)
         self._compress()
@@ -182,6 +170,7 @@ class TableCache:
             return
         numbered = [one.held for one in self._followed if one.held.past and one.held.grouped]
         with self._whole():
+            drop_gone(self._connection, [one.held for one in self._followed])
             for one in self._followed:
                 one.held.drop_old()
             if numbered:
@@ -213,11 +202,13 @@ class TableCache:
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """All of it or nothing: what was seen and could not be read is looked for again."""
+        behind = self.behind, self.present_behind
         self._connection.begin()
         try:
             yield
         except BaseException:
             self._connection.rollback()
+            self._forgotten = behind
             for one in self._followed:
                 one.log_tail.forget()
                 one.todo.clear()
@@ -231,18 +222,18 @@ class TableCache:
         give_back()
 
     def _read(self, one: _Followed, most: int, *, present_first: bool = False) -> None:
-        parts: list[_Part] = []
+        parts: list[Part] = []
         rows = 0
         for part in reversed(one.todo[-most:]):
             rows += part.file.rows or _MOST_ROWS
-            if parts and (rows > _MOST_ROWS or (present_first and not part.near)):
+            if parts and (rows > _MOST_ROWS or (present_first and not part.present)):
                 break
             parts.append(part)
         if parts:
             del one.todo[-len(parts) :]
             one.todo += self._take(one, parts[::-1], past_later=present_first)
 
-    def _take(self, one: _Followed, parts: list[_Part], *, past_later: bool = False) -> list[_Part]:
+    def _take(self, one: _Followed, parts: list[Part], *, past_later: bool = False) -> list[Part]:
         """Merge rows into what is held.
 
         The present and the past are read apart where a large file has more of the past than of the present: the present
@@ -257,57 +248,44 @@ class TableCache:
             What is left of the parts, the oldest first.
         """
         held = one.held
-        near = [part for part in parts if part.near] if held.current else []
-        alike = [part for part in near if part.near_since == part.since or part.is_small] if held.past else []
-        others = [part for part in near if part not in alike]
-        rest = [part for part in parts if part not in alike] if held.past else []
+        alike = [part for part in parts if _is_read_once(part)]
+        others = [part for part in parts if part.present and not _is_read_once(part)]
+        rest = [part for part in parts if part.past and not _is_read_once(part)]
         # (Merged once: each merge rewrites the present, and what it replaces is freed at the transaction's end.)
         newest = []
-        for _ in self._rows(one, alike, {*held.current, *held.past}, [part.since for part in alike]):
+        for _ in self._rows(one, alike, {*held.current, *held.past}, [part.since_either for part in alike]):
             newest.append(held.newest())
             held.add_to_past()
-        rows = self._rows(one, others, held.current, [part.near_since for part in others])
+        rows = self._rows(one, others, held.current, [part.present_since for part in others])
         newest.extend(held.newest() for _ in rows)
         if newest:
             held.merge(pa.concat_tables(newest))
         if past_later:
-            return [replace(part, near=False) for part in rest]
+            return [replace(part, present=False) for part in rest]
         for _ in self._rows(one, rest, held.past, [part.since for part in rest]):
             held.add_to_past()
         return []
 
     def _rows(
-        self, one: _Followed, parts: list[_Part], columns: Collection[str], since: Collection[datetime | None]
+        self, one: _Followed, parts: list[Part], columns: Collection[str], since: Collection[datetime | None]
     ) -> Iterator[None]:
         """Rows of files as "incoming", a piece at a time."""
         if not parts:
             return
         first = None if None in since else min(time for time in since if time is not None)
-        for rows in one.log_tail.pieces([part.file for part in parts], columns, first, _PIECE_ROWS):
+        every = [part.clusters for part in parts]
+        clusters = None if None in every else frozenset[str]().union(*(some for some in every if some is not None))
+        files = [part.file for part in parts]
+        for rows in one.log_tail.pieces(files, columns, first, _PIECE_ROWS, clusters):
             self._connection.register("incoming", rows)
             yield
             self._connection.unregister("incoming")
 
 
-def _worth_reading(held: HeldTable, files: tuple[DataFile, ...]) -> list[_Part]:
-    newest: dict[tuple[str, str] | None, datetime] = {}
-    for file in files:
-        if file.newest is not None:
-            newest[file.clusters] = max(newest.get(file.clusters, _LONG_AGO), file.newest)
-    # A round of the future, by a wrong clock, must not make all others old.
-    now = datetime.now(UTC)
-    found = []
-    for file in reversed(files):
-        until = min(newest.get(file.clusters, now), now)
-        age = until - file.newest if file.newest is not None else timedelta(0)
-        near = bool(held.current) and (held.reach is None or age <= held.reach)
-        if near or (held.past and age <= held.span):
-            # (In a file of several clusters one may have been silent for long: its newest rows are the present.)
-            of_one = file.newest is not None and file.clusters is not None and len(set(file.clusters)) == 1
-            of_past = until - held.span if of_one else None
-            of_present = until - held.reach if of_one and held.reach is not None else None
-            found.append(_Part(file, near, of_past, of_present))
-    return found
+def _is_read_once(part: Part) -> bool:
+    """Whether a file is read once for the present and the past: it has as much of both, or is small."""
+    is_small = part.file.rows is not None and part.file.rows <= _PIECE_ROWS
+    return part.present and part.past and (is_small or part.present_since == part.since)
 
 
 def _followed(

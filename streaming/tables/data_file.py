@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -84,8 +84,7 @@ def new_files(table: Table, rows: pa.Table, uri: str, kind: str = "part") -> lis
             of_day = rows.filter(pc.is_null(rows[DAY]) if day is None else pc.equal(rows[DAY], day))
         stored = of_day.select(schema.names).cast(schema)
         partition = partition_of(table, day)
-        name = f"{kind}-{uuid.uuid4()}.zstd.parquet"
-        path = f"{DAY}={partition[DAY] or _NO_DAY}/{name}" if partition else name
+        path = path_in(partition, f"{kind}-{uuid.uuid4()}.zstd.parquet")
         write_data_file(table, stored, path, folder)
         size = folder.get_file_info(path).size
         now = time.time_ns() // 1_000_000
@@ -208,3 +207,8 @@ def _as_json(value: Any) -> Any:
 def partition_of(table: Table, day: date | None) -> dict[str, str | None]:
     """Partition values of a file; None stands for rows without a day."""
     return {DAY: day.isoformat() if day is not None else None} if DAY in table.partition_by else {}
+
+
+def path_in(partition: Mapping[str, str | None], name: str) -> str:
+    """Path of a file inside its table's folder, by its name and what `partition_of` gives."""
+    return f"{DAY}={partition[DAY] or _NO_DAY}/{name}" if partition else name

@@ -41,11 +41,13 @@ class DataFile:
     Attributes:
         path: Path inside the table's folder.
         day: The day that its folder stands for; None where the table is not partitioned.
-        clusters: First and last cluster in it; two files of one job have the same.
+        clusters: First and last cluster in it, by name; two files of one job have the same. None where the log does not
+            say.
         newest: Newest time in it; None where the log does not say.
         rounds: First and last round in it; None where the log does not say, or the table has no rounds.
         written: When it was written, ms since the epoch.
         rows: Rows in it; None where the log does not say.
+        oldest: Oldest time in it; None where the log does not say.
     """
 
     path: str
@@ -55,6 +57,7 @@ class DataFile:
     rounds: tuple[int, int] | None
     written: int
     rows: int | None = None
+    oldest: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,24 +145,36 @@ class DeltaLogTail:
             self.forget()
         return self._stamp is not None
 
-    def read(self, files: Sequence[DataFile], columns: Collection[str], since: datetime | None = None) -> pa.Table:
+    def read(
+        self,
+        files: Sequence[DataFile],
+        columns: Collection[str],
+        since: datetime | None = None,
+        clusters: Collection[str] | None = None,
+    ) -> pa.Table:
         """Read columns of files, in the table's types.
 
         Args:
             files: The files.
             columns: Names of columns.
             since: Rows of an earlier time are left out, those without a time are not; None reads all rows.
+            clusters: Rows of other clusters are left out; None reads those of all.
 
         Raises:
             LakeUnreadableError: A file is gone or broken.
         """
         try:
-            return self._data(files).to_table(columns=self._known(columns), filter=self._later(since))
+            return self._data(files).to_table(columns=self._known(columns), filter=self._wanted(since, clusters))
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
 
     def pieces(
-        self, files: Sequence[DataFile], columns: Collection[str], since: datetime | None, rows: int
+        self,
+        files: Sequence[DataFile],
+        columns: Collection[str],
+        since: datetime | None,
+        rows: int,
+        clusters: Collection[str] | None = None,
     ) -> Iterator[pa.Table]:
         """Read as `read` does, a piece at a time: what it takes in memory does not depend on how large the files are.
 
@@ -168,16 +183,17 @@ class DeltaLogTail:
             columns: Names of columns.
             since: As in `read`.
             rows: About so many rows are read at once: whole small files, or row groups of a large one.
+            clusters: As in `read`.
 
         Raises:
             LakeUnreadableError: A file is gone or broken.
         """
         for together in _portions(files, rows):
             if len(together) > 1 or (together[0].rows or rows) < rows:
-                yield self.read(together, columns, since)
+                yield self.read(together, columns, since, clusters)
                 continue
             try:
-                data, wanted = self._data(together), self._later(since)
+                data, wanted = self._data(together), self._wanted(since, clusters)
                 for fragment in data.get_fragments(wanted):
                     for group in fragment.split_by_row_group(wanted, self._schema):
                         part = ds.FileSystemDataset([group], self._schema, data.format, self._fs)
@@ -185,15 +201,37 @@ class DeltaLogTail:
             except (OSError, pa.ArrowException) as error:
                 raise self._unreadable(error) from error
 
+    def clusters_in(self, files: Sequence[DataFile]) -> list[frozenset[str]]:
+        """The clusters that each file has rows of: the log has only the first and the last.
+
+        Raises:
+            LakeUnreadableError: A file is gone or broken.
+        """
+        # (Encoded: a file of a million rows of three clusters holds three texts.)
+        schema = pa.schema([pa.field("cluster", pa.dictionary(pa.int32(), pa.string()))])
+        found: dict[str, set[str]] = {file.path: set() for file in files}
+        try:
+            data = data_set(((path, None) for path in found), schema, self._fs, schema.names) if files else None
+            for part in data.scanner().scan_batches() if data is not None else ():
+                names = part.record_batch.column(0).unique().dictionary_decode().drop_null().to_pylist()
+                found[part.fragment.path].update(names)
+        except (OSError, pa.ArrowException) as error:
+            raise self._unreadable(error) from error
+        return [frozenset(found[file.path]) for file in files]
+
     def _data(self, files: Sequence[DataFile]) -> ds.FileSystemDataset:
         return data_set(((file.path, file.day) for file in files), self._schema, self._fs)
 
     def _known(self, columns: Collection[str]) -> list[str]:
         return [c.name for c in self.table.columns if c.name in columns]
 
-    def _later(self, since: datetime | None) -> pc.Expression | None:
+    def _wanted(self, since: datetime | None, clusters: Collection[str] | None) -> pc.Expression | None:
         time = pc.field(self._time)
-        return None if since is None else (time >= since) | time.is_null()
+        later = None if since is None else (time >= since) | time.is_null()
+        if clusters is None:
+            return later
+        ours = pc.field("cluster").isin(pa.array(sorted(clusters), pa.string()))
+        return ours if later is None else ours & later
 
     def _open(self) -> NewFiles:
         table = DeltaTable(self.uri)
@@ -237,16 +275,18 @@ class DeltaLogTail:
                 continue
             stats = json.loads(add.get("stats") or "{}")
             low, high = stats.get("minValues") or {}, stats.get("maxValues") or {}
-            day = add.get("partitionValues", {}).get(DAY)
+            text = add.get("partitionValues", {}).get(DAY)
+            day = date.fromisoformat(text) if text else None
             found.append(
                 DataFile(
                     path=unquote(add["path"]),
-                    day=date.fromisoformat(day) if day else None,
+                    day=day,
                     clusters=_both(low.get("cluster"), high.get("cluster")),
-                    newest=self._newest(high.get(self._time), None if day is None else date.fromisoformat(day)),
+                    newest=self._bound(high.get(self._time), day),
                     rounds=_both(low.get("round"), high.get("round")),
                     written=add.get("modificationTime", 0),
                     rows=stats.get("numRecords"),
+                    oldest=self._bound(low.get(self._time), day),
                 )
             )
         return found
@@ -256,13 +296,14 @@ class DeltaLogTail:
             path=unquote(row["path"]),
             day=row.get(f"partition.{DAY}"),
             clusters=_both(row.get("min.cluster"), row.get("max.cluster")),
-            newest=self._newest(row.get(f"max.{self._time}"), row.get(f"partition.{DAY}")),
+            newest=self._bound(row.get(f"max.{self._time}"), row.get(f"partition.{DAY}")),
             rounds=_both(row.get("min.round"), row.get("max.round")),
             written=_ms(row["modification_time"]),
             rows=row.get("num_records"),
+            oldest=self._bound(row.get(f"min.{self._time}"), row.get(f"partition.{DAY}")),
         )
 
-    def _newest(self, value: str | datetime | None, day: date | None) -> datetime | None:
+    def _bound(self, value: str | datetime | None, day: date | None) -> datetime | None:
         # (The log has no statistics of a partition's own column.)
         if self._time == DAY:
             return None if day is None else datetime(day.year, day.month, day.day, tzinfo=UTC)
@@ -279,7 +320,7 @@ def _commit_path(version: int) -> str:
 
 
 def _thin(actions: pa.Table, time: str) -> pa.Table:
-    bounds = ("min.cluster", "max.cluster", "min.round", "max.round", f"max.{time}")
+    bounds = ("min.cluster", "max.cluster", "min.round", "max.round", f"min.{time}", f"max.{time}")
     wanted = ("path", "modification_time", "num_records", f"partition.{DAY}", *bounds)
     return actions.select([name for name in wanted if name in actions.column_names])
 

@@ -26,7 +26,7 @@ __all__ = ["Stretch", "StretchReader"]
 
 # Writers cut long texts in statistics, and not all of them make the highest one higher then: Spark cuts at 32
 # characters, delta-rs at 64 bytes.
-_CUT_AT: Final = 32
+CUT_AT: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +114,4 @@ class StretchReader:
 
 def _reaches(highest: pc.Expression, text: str) -> pc.Expression:
     """Whether the highest text of a file, which may have been cut, can be this one or a later one."""
-    return (highest >= text) | (pc.binary_length(highest) >= _CUT_AT)
+    return (highest >= text) | (pc.binary_length(highest) >= CUT_AT)

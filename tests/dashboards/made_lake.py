@@ -180,7 +180,7 @@ class MadeLake:
         put(
             "rounds", cluster_id="uWx", round=number, round_time=ms, closed_time=ms + 40, interval_ms=INTERVAL_S * 1000,
             probe="probe-1", groups=len(self.groups), events=len(self.groups), log_partitions=50, held_partitions=0,
-            log_records=100,
+            log_records=100, elapsed_ms=(number - _FIRST_ROUND) * INTERVAL_S * 1000,
         )  # fmt: skip
 
     @staticmethod

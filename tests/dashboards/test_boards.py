@@ -27,7 +27,7 @@ NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
 def _round(number: int, ago_s: float, **more: Any) -> dict[str, Any]:
     at = NOW - timedelta(seconds=ago_s)
     return {"round": number, "round_time": at, "closed_time": at + timedelta(seconds=0.5), "events": 4,
-            "log_records": 10, **more}  # fmt: skip
+            "log_records": 10, "elapsed_ms": None, **more}  # fmt: skip
 
 
 def test_a_pace_is_made_of_the_times_between_rounds() -> None:
@@ -67,6 +67,25 @@ def test_an_alerter_lives_if_it_has_decided_not_long_before_the_newest_round(
 def test_an_alerter_whose_place_is_ten_minutes_old_lives() -> None:
     # (Without a transition it writes its place every ten minutes.)
     assert alerter(40, [_round(101, 0), _round(40, 660)])[0] == ""
+
+
+def test_a_clock_that_is_set_makes_no_alerter_late() -> None:
+    # (A broker's clock is set forward by two hours: one step of elapsed time, of three intervals at the most.)
+    before = [_round(number, 7_200 + 10 * (60 - number), elapsed_ms=10_000 * number) for number in range(60, 0, -1)]
+    style, sentence = alerter(55, [_round(61, 0, elapsed_ms=630_000), *before])
+    assert (style, "It lives: 80 s before" in sentence) == ("", True)
+
+
+@pytest.mark.parametrize(("rounds", "style"), [(90, ""), (91, "bad")])
+def test_an_alerter_is_late_by_the_time_that_passed_in_rounds(rounds: int, style: str) -> None:
+    assert alerter(1, [_round(1 + n, 0, elapsed_ms=10_000 * n) for n in range(rounds, -1, -1)])[0] == style
+
+
+def test_where_elapsed_time_is_not_known_or_began_anew_the_times_of_rounds_count() -> None:
+    for newest, reached in ((None, 0), (10_000, None), (10_000, 9_000_000)):
+        for ago, style in ((890, ""), (910, "bad")):
+            rows = [_round(2, 0, elapsed_ms=newest), _round(1, ago, elapsed_ms=reached)]
+            assert alerter(1, rows)[0] == style
 
 
 def test_a_maintenance_that_has_written_nothing_for_hours_is_bad_and_an_empty_history_is_not() -> None:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from dashboards.boards.parts.status import status
 from dashboards.lake import PageLake
+from dashboards.page.address import Address
+from dashboards.page.archive import Archive
+from dashboards.page.board import View
+from dashboards.query import question
 from streaming.config import Thresholds
 from streaming.tables import table_named
 from tests.empty_lake import empty_lake
@@ -30,10 +35,11 @@ class Rounds:
         self.page = PageLake(self._lake.root, span, span, timedelta(seconds=1), steady=lambda: self.steady_s)
         return self.page
 
-    def write(self, number: int, ago: timedelta = timedelta(0)) -> None:
+    def write(self, number: int, ago: timedelta = timedelta(0), cluster: str = "c") -> None:
         ms = round((datetime.now(UTC) - ago).timestamp() * 1000)
         values = {
-            "cluster": "c", "round": number, "round_time": ms, "event_date": ms // 86_400_000, "interval_ms": 10_000,
+            "cluster": cluster, "round": number, "round_time": ms, "event_date": ms // 86_400_000,
+            "interval_ms": 10_000,
         }  # fmt: skip
         self._lake.append("rounds", [[values.get(name) for name in _COLUMNS]], "job", self._batch)
         self._batch += 1
@@ -136,3 +142,51 @@ def test_what_cannot_be_done_with_the_rows_is_a_problem_until_it_can(tmp_path: P
     finally:
         page.stop(60)
     assert page.problem is None
+
+
+@pytest.mark.parametrize("first", [None, "None"])
+def test_all_groups_are_not_the_group_that_is_called_none(rounds: Rounds, first: str | None) -> None:
+    rounds.write(1)
+    rounds.write(1, cluster="None")
+    rounds.page.look()
+    for cluster in (first, None, "None"):
+        asked = {"cluster": cluster, "since": datetime(2020, 1, 1, tzinfo=UTC), "most": 9}
+        found = {row["cluster"] for row in rounds.page.ask("rounds_past", asked)}
+        assert found == ({"c", "None"} if cluster is None else {"None"})
+
+
+def test_answers_from_the_archive_are_kept_by_what_is_not_given_too() -> None:
+    assert question("lag_map", {"cluster": None}) != question("lag_map", {"cluster": "None"})
+    assert question("lag_map", {"cluster": "c", "most": 1}) == question("lag_map", {"most": 1, "cluster": "c"})
+
+
+def _head(rounds: Rounds, tmp_path: Path, now: datetime, **chosen: str) -> dict[str, object]:
+    rounds.page.look()
+    return status(View(rounds.page, Archive(str(tmp_path / "lake")), now, Address((), chosen)))
+
+
+def test_the_head_has_the_newest_round_of_the_chosen_cluster_and_none_of_the_future_for_all(
+    rounds: Rounds, tmp_path: Path
+) -> None:
+    rounds.write(1, ago=timedelta(minutes=1), cluster="prod")
+    rounds.write(9, ago=-timedelta(hours=3), cluster="ahead")
+    now = datetime.now(UTC)
+    prod, ahead = (_head(rounds, tmp_path, now, cluster=name)["newest"] for name in ("prod", "ahead"))
+    assert prod == pytest.approx(now - timedelta(minutes=1), abs=timedelta(seconds=30))
+    assert ahead == pytest.approx(now + timedelta(hours=3), abs=timedelta(seconds=30))
+    assert _head(rounds, tmp_path, now)["newest"] == now
+    assert _head(rounds, tmp_path, now, cluster="nobody")["newest"] is None
+
+
+def test_the_head_says_that_the_chosen_cluster_is_silent_while_another_one_lives(
+    rounds: Rounds, tmp_path: Path
+) -> None:
+    rounds.write(1, cluster="prod")
+    rounds.write(1, cluster="test")
+    rounds.page.look()
+    rounds.steady_s = 100
+    rounds.write(2, cluster="test")
+    now = datetime.now(UTC)
+    assert _head(rounds, tmp_path, now, cluster="prod")["silent"] is True
+    assert _head(rounds, tmp_path, now, cluster="test")["silent"] is False
+    assert _head(rounds, tmp_path, now)["silent"] is False

@@ -45,6 +45,20 @@ ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
 STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
 
 
+def add_hard_to_count(lake: MadeLake, group: str) -> None:
+    """What few groups have: queues of two brokers, a member that cannot be read, a decision of no known library."""
+    now = int(lake.end.timestamp() * 1000)
+    of_group = {"cluster": CLUSTER, "group_id": group, "event_date": now // 86_400_000}
+    seen = of_group | {"round": lake.last, "round_time": now}
+    decided = of_group | {"decision": lake.last * 100 + 1, "record_time": now - 1_000, "incarnation": 1}
+    for broker in ("broker-a", "broker-b"):
+        places = ({"topic": "queues", "broker": broker, "partition": number, "lag": number} for number in range(4))
+        lake.add("lag", *(seen | {"ended": False, "subscribed": True, "lag_status": "ok"} | place for place in places))
+    lake.add("members", decided | {"ended": False, "member_id": "unread", "client_id": "unread"})
+    for topic, library in ((None, None), ("queues", "java:3.5")):
+        lake.add("drift", seen | decided | {"topic": topic, "verdict": "identical", "matching_library": library})
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake across midnight, with a little of everything."""
@@ -54,6 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_events(lake)
     # (A topic that a group reads, and that the probe does not tell of.)
     add_load(lake, untold=("refunds",))
+    add_hard_to_count(lake, "mailer")
     # (A day later all hours are closed. Nothing is joined, see `views`.)
     later = int((END + timedelta(days=2)).timestamp() * 1000)
     list(Maintainer(str(root), limits=Limits(min_files=10**9, quiet_ms=10**15), now=lambda: later).work())
@@ -255,3 +270,31 @@ def test_an_imbalance_that_no_assignment_could_avoid_is_no_problem(tmp_path: Pat
     MadeLake(tmp_path, [MadeGroup("g", members=("a", "b", "c", "d", "e"), topics={"t": 3})], end=END)
     rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None, "imbalance": 0.5})
     assert [row["problems"] for row in rows] == [""]
+
+
+def _asked(root: Path, name: str, **values: Any) -> list[dict[str, Any]]:
+    query = (queries() | server_queries())[name]
+    return LakeReader(root).rows(query.duckdb, _given(query, EVERYTHING | values))
+
+
+def test_partitions_of_a_topic_are_counted_on_each_broker_that_numbers_its_own(tmp_path: Path) -> None:
+    add_hard_to_count(MadeLake(tmp_path, [MadeGroup("g", topics={"orders": 6})], end=END), "g")
+    rows = {row["topic"]: row["partitions"] for row in _asked(tmp_path, "topics", topic=None)}
+    assert rows == {"orders": 6, "queues": 8}
+
+
+def test_members_that_own_nothing_are_not_counted_where_one_of_them_cannot_be_read(tmp_path: Path) -> None:
+    idle = MadeGroup("idle", members=("a", "b", "c"), topics={"t": 2})
+    lake = MadeLake(tmp_path, [idle, MadeGroup("unread"), MadeGroup("empty", members=())], end=END)
+    add_hard_to_count(lake, "unread")
+    rows = {row["group_id"]: row["idle_members"] for row in _asked(tmp_path, "metric_groups")}
+    assert rows == {"empty": None, "idle": 1, "unread": None}
+
+
+def test_the_library_of_an_older_decision_does_not_stand_for_the_newest_one(tmp_path: Path) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("known"), MadeGroup("unknown")], end=END)
+    add_hard_to_count(lake, "unknown")
+    of_clients = {(row["group_id"], row["library"]) for row in _asked(tmp_path, "clients", text="") if row["leads"]}
+    assert of_clients == {("known", "java:3.5"), ("unknown", None)}
+    of_groups = [(row["library"], row["groups"]) for row in _asked(tmp_path, "libraries")]
+    assert of_groups == [("java:3.5", 1), (None, 1)]

@@ -160,8 +160,19 @@ def test_a_failure_is_a_warning_an_hour_and_the_job_goes_on(job: Job, caplog: py
         job.work(minute * 60 + 2)
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 2
-    assert said[0].startswith("maintenance failed, and is tried again in an hour; the job goes on. The table ")
+    assert said[0].startswith("maintenance failed, and is tried again within the hour; the job goes on. The table ")
     assert "/lag could not be maintained" in said[0]
+
+
+def test_a_busy_job_tells_a_failure_once_an_hour(job: Job, caplog: pytest.LogCaptureFixture) -> None:
+    # (Its maintainer, which always has something left to do, tries them every ten minutes.)
+    tell = job.maintenance._tell
+    for minute in range(0, 100, 10):
+        job.now = minute * 60
+        tell("lag", "The table lag could not be maintained.")
+        tell("members", "The table members could not be maintained.")
+    said = [record.getMessage().partition("the job goes on. ")[2] for record in caplog.records]
+    assert said == ["The table lag could not be maintained.", "The table members could not be maintained."] * 2
 
 
 def test_a_log_that_cannot_be_read_and_an_error_nobody_expected_do_not_end_the_job(

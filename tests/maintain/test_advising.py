@@ -12,6 +12,7 @@ import pytest
 
 from streaming.maintain import Done, Maintainer
 from streaming.maintain import advising as module
+from streaming.maintain.delta_table import open_table
 from streaming.tables import ADVICE_TABLES, ALL_TABLES, DeltaLake, LakeReader, table_named, to_arrow
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
@@ -165,6 +166,29 @@ def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
         shutil.rmtree(lake.path(name))
     maintain(lake)
     assert {name: rows_of(lake, name) for name in ALL} == found, "rebuilt"
+
+
+def test_advice_that_is_deleted_beside_a_maintainer_at_work_is_written_again(lake: DeltaLake) -> None:
+    failures: list[tuple[str, str]] = []
+    now = start_of(0) + 2 * HOUR_MS
+    maintainer = Maintainer(lake.root, None, SMALL, now=lambda: now, told=lambda *one: failures.append(one))
+    list(maintainer.work())
+    for name in ALL:
+        shutil.rmtree(lake.path(name))
+    list(maintainer.work())
+    assert told(lake) == expected(3, 1)
+    assert failures == []
+
+
+def test_a_day_that_was_due_is_not_looked_at_once_its_rows_may_be_deleted(advised: DeltaLake) -> None:
+    for name in ALL:
+        shutil.rmtree(advised.path(name))
+    keep = {table.name: table.retention.days for table in ALL_TABLES}
+    advising = module.Advising(advised.root, lambda name: open_table(advised.root, table_named(name)), keep)
+    due = advising.next(day_of(0))
+    assert due is not None
+    assert due.day == day_of(4)
+    assert advising.next(day_of(-30)) is None
 
 
 def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them(advised: DeltaLake) -> None:

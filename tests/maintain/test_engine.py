@@ -14,6 +14,7 @@ from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Compaction
 from streaming.maintain.rewrite import read
 from streaming.tables import ALL_TABLES, DeltaLake, Table
+from streaming.times import DAY_MS
 from tests.maintain.build import KEEP, NOW, SMALL, TODAY, Writer, new_lake, row, rows_of
 
 _DAY = date(1970, 1, 1) + timedelta(days=TODAY)
@@ -68,6 +69,20 @@ def test_past_days_are_the_engines_and_the_current_one_is_ours(lake: DeltaLake) 
     ]
     assert rows_of(lake, "lag") == before
     assert engine.vacuumed == []  # nothing is old enough
+
+
+def test_rows_without_a_day_are_ours(lake: DeltaLake) -> None:
+    writer = Writer(lake)
+    writer.batch = 50
+    for number in range(3):
+        writer.append("rebalance_churn", row("rebalance_churn", 0, number, record_time=-1, event_date=None))
+    writer.round(2, 101)
+    engine = _Engine(lake.root)
+    keep = {table.name: KEEP for table in ALL_TABLES}
+    later = NOW + 2 * DAY_MS
+    done = list(Maintainer(lake.root, keep, SMALL, now=lambda: later, engine=engine).work())
+    assert [(d.files, d.rows_after) for d in done if d.table == "rebalance_churn"] == [(3, 3)]
+    assert {name for name, _ in engine.days} == {"lag"}
 
 
 def test_an_engine_that_joins_nothing_is_asked_once_and_named(lake: DeltaLake) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -19,8 +20,8 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming.maintain import Maintainer
-from streaming.maintain.delta_table import open_table
+from streaming.maintain import Maintainer, NotMaintainedError
+from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import File
 from streaming.maintain.rewrite import read
@@ -74,6 +75,8 @@ def test_whatever_is_written_when_the_present_and_the_recent_past_stay_and_nothi
     lake = new_lake(tmp_path_factory.mktemp("random"))
     writer, reader = Writer(lake), LakeReader(lake.root)
     writer.round(0, 1_000)
+    # (Another group: without one nobody can tell which groups live.)
+    writer.append("group_health", row("group_health", 0, 1_000, group_id="z"))
     names = ("lag", "group_health", "members", "drift", "what_if", "rebalance_churn")
     tails = {name: DeltaLogTail(lake.root, table_named(name), TIMES.get(name, "round_time")) for name in names}
     for tail in tails.values():
@@ -236,6 +239,65 @@ def test_a_broken_table_does_not_keep_the_others_from_being_maintained(lake: Del
         next(maintainer.work())
 
 
+def test_all_tables_that_could_not_be_maintained_are_named_and_each_is_told_by_itself(
+    lake: DeltaLake, writer: Writer
+) -> None:
+    for number in range(4):
+        for name in ("lag", "members", "topics"):
+            writer.append(name, row(name, 0, number, topic="t", partition=0))
+    for name in ("lag", "topics"):
+        for file in Path(lake.path(name)).rglob("*.parquet"):
+            file.unlink()
+    told: list[tuple[str, str]] = []
+    maintainer = Maintainer(lake.root, limits=SMALL, told=lambda *one: told.append(one))
+    with pytest.raises(NotMaintainedError) as failed:
+        list(maintainer.work())
+    assert [(name, f"/{name} could not be maintained" in reason) for name, reason in told] == [
+        ("lag", True),
+        ("topics", True),
+    ]
+    assert str(failed.value) == f"{told[0][1]} Not maintained either: topics."
+
+
+def test_a_failure_is_told_at_once_where_other_tables_always_have_more_to_do(lake: DeltaLake, writer: Writer) -> None:
+    for number in range(4):
+        writer.append("lag", row("lag", 0, number, topic="t", partition=0))
+    for file in Path(lake.path("lag")).rglob("*.parquet"):
+        file.unlink()
+    told: list[str] = []
+    maintainer = Maintainer(lake.root, limits=SMALL, told=lambda table, _: told.append(table))
+    for number in range(5):
+        writer.append("members", *(row("members", 0, number, member_id=f"m{n}") for n in range(3)))
+        for _ in range(3):
+            writer.append("group_health", row("group_health", 0, writer.batch))
+        list(maintainer.work(left=0))
+        assert maintainer.has_more
+    assert told == ["lag"]
+
+
+def test_what_a_failed_piece_has_read_is_let_go(
+    lake: DeltaLake, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        rows = [row("lag", 0, number, topic=f"topic {n}", partition=0) for n in range(20_000)]
+        lake.append("lag", rows, "query", number)
+        writer.append("members", row("members", 0, number, member_id="m"))
+    written = MaintainedTable._written
+
+    def on_a_full_disk(self: MaintainedTable, rows: pa.Table, path: str) -> int:
+        if self.table.name == "lag":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return written(self, rows, path)
+
+    monkeypatch.setattr(MaintainedTable, "_written", on_a_full_disk)
+    before = pa.total_allocated_bytes()
+    reasons: list[str] = []
+    work = Maintainer(lake.root, limits=SMALL, told=lambda _, reason: reasons.append(reason)).work()
+    assert next(work).table == "members"
+    assert "No space left on device" in reasons[0]
+    assert pa.total_allocated_bytes() - before < 1_000_000
+
+
 class Clock:
     """Replaces the module `time`: rewriting 9,000 rows and opening nine files take a second each, all else no time."""
 
@@ -302,6 +364,26 @@ def test_a_piece_that_fits_into_no_gap_begins_in_one(lake: DeltaLake) -> None:
     maintainer = Maintainer(lake.root, limits=replace(TWO_ARE_MANY, piece_rows=40_000))
     # (36,000 rows with opening two files: 0.36 s as far as is known. No piece has to be smaller than 50,000 rows.)
     assert [done.files for done in maintainer.work(left=0.1, whole=0.3)] == [2]
+
+
+def test_a_piece_that_fits_into_a_gap_only_without_the_time_of_finding_it_begins(
+    lake: DeltaLake, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One piece of retention, which cannot be made smaller: three files and their rows should take 0.03 s.
+    for number in range(3):
+        writer.append("lag", row("lag", -400, number, topic="t", partition=0, ended=True))
+        writer.append("members", row("members", 0, number, member_id="m"))
+    writer.round(0, 9)
+    clock = Clock(monkeypatch)
+    maintainer = Maintainer(lake.root, limits=SMALL)
+    look_again = Maintainer._look_again
+
+    def slowly(self: Maintainer) -> None:
+        clock.now += 0.01
+        look_again(self)
+
+    monkeypatch.setattr(Maintainer, "_look_again", slowly)
+    assert [done.table for done in maintainer.work(left=0.035, whole=0.035)] == ["lag"]
 
 
 def test_a_checkpoint_takes_along_the_sums_that_spark_has_left_of_files_which_are_gone(tmp_path: Path) -> None:

@@ -93,6 +93,23 @@ def test_what_was_sorted_is_neither_sorted_nor_joined_again() -> None:
     assert piece_of([*before, *late]) == Compaction(late[0].day, tuple(late))
 
 
+def test_files_without_a_day_are_joined_with_none_of_the_day_on_which_they_were_written() -> None:
+    dated, undated = [[replace(file(f"{n}{kind}", 1), undated=kind == "u") for n in range(2)] for kind in "du"]
+    pieces = all_pieces([*dated, *undated], TODAY, NOW, 35, LIMITS)
+    assert [(piece.files, piece.partition_day) for piece in pieces] == [
+        (tuple(undated), None),
+        (tuple(dated), TODAY - timedelta(days=1)),
+    ]
+
+
+def test_files_without_a_day_expire_by_the_day_on_which_they_were_written() -> None:
+    files = [replace(file("u", 37), undated=True), file("d", 37), file("kept", 35)]
+    assert all_pieces(files, TODAY, NOW, 35, LIMITS) == [
+        Expiry(files[0].day, (files[1],)),
+        Expiry(files[0].day, (files[0],)),
+    ]
+
+
 def test_a_piece_reads_no_more_than_its_bounds() -> None:
     found = piece_of([file(f"{n}", 1, rows=4_000) for n in range(3)])
     assert isinstance(found, Compaction)
@@ -160,13 +177,13 @@ FILES = st.lists(
         written=st.integers(NOW - 60 * 24 * HOUR, NOW + HOUR),
     ),
     max_size=60,
-).map(lambda files: [replace(one, path=f"{number}") for number, one in enumerate(files)])
+).map(lambda files: [replace(one, path=f"{number}", undated=number % 9 == 0) for number, one in enumerate(files)])
 
 
 @given(FILES, st.integers(2, 40))
 def test_every_piece_is_within_bounds_and_concerns_one_day(files: list[File], keep: int) -> None:
     for piece in all_pieces(files, TODAY, NOW, keep, LIMITS):
-        assert {one.day for one in piece.files} == {piece.day}
+        assert {(one.day, one.partition_day) for one in piece.files} == {(piece.day, piece.partition_day)}
         assert isinstance(piece, Expiry) == (piece.day < TODAY - timedelta(days=keep))
         if isinstance(piece, Compaction):
             assert len(piece.files) > 1
@@ -190,14 +207,16 @@ def test_the_work_comes_to_an_end_and_leaves_few_files(files: list[File], keep: 
             continue
         name = present_file_name(TODAY, f"{number}") if isinstance(piece, Expiry) else f"joined-{number}"
         size, rows = sum(one.size for one in piece.files), sum(one.rows for one in piece.files)
-        left[name] = File(name, piece.day, size, rows, max(one.written for one in piece.files))
+        written = max(one.written for one in piece.files)
+        left[name] = File(name, piece.day, size, rows, written, undated=piece.partition_day is None)
     else:
         raise AssertionError
-    for day in {one.day for one in left.values() if one.day < TODAY - timedelta(days=keep)}:
-        assert sum(one.day == day for one in left.values()) == 1
-    quiet = [one for one in left.values() if TODAY > one.day >= TODAY - timedelta(days=keep)]
-    for day in {one.day for one in quiet}:
-        of_day = [one for one in quiet if one.day == day]
+    first = TODAY - timedelta(days=keep)
+    for day in {(one.day, one.undated) for one in left.values() if one.day < first}:
+        assert sum((one.day, one.undated) == day for one in left.values()) == 1
+    quiet = [one for one in left.values() if TODAY > one.day >= first]
+    for day in {(one.day, one.undated) for one in quiet}:
+        of_day = [one for one in quiet if (one.day, one.undated) == day]
         if all(NOW - one.written >= HOUR for one in of_day):
             # (Larger files than a piece were made by another engine and are left alone.)
             fitting = [one for one in of_day if one.size <= LIMITS.piece_bytes and one.rows <= LIMITS.sort_rows]

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
+from streaming.maintain import NotMaintainedError
 from streaming.maintain import maintain as maintain_command
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import (
@@ -54,6 +55,21 @@ def test_a_run_says_in_a_line_what_each_piece_has_done(
     assert lines[0].startswith("lag                70 files of ")
     assert "joined into one" in lines[0]
     assert lines[-1].endswith("70 files joined into 1.")
+
+
+def test_a_run_says_which_tables_it_could_not_maintain_when_it_finds_out_and_at_the_end(
+    lake: DeltaLake, writer: Writer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(70):
+        writer.append("lag", row("lag", 0, number, topic="t", partition=0))
+        writer.append("members", row("members", 0, number))
+    for file in Path(lake.path("lag")).rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(NotMaintainedError) as failed:
+        maintain_command(_settings(lake.root), Console(width=160))
+    first, then, *_ = capsys.readouterr().out.splitlines()
+    assert first == f"lag                not maintained: {failed.value}"
+    assert then.startswith("members            70 files of ")
 
 
 def test_a_second_maintainer_is_refused_with_one_sentence_and_exit_code_2(lake: DeltaLake) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -210,3 +211,18 @@ def test_no_address_fails_the_page(served: Served, path: str, parameters: list[t
     answer = served.get(f"{path}?{query}")
     assert answer.status in {200, 400, 404}
     assert time.monotonic() - began < _LONG_S
+
+
+@pytest.mark.parametrize("first", ["/", "/api/v1/groups/None"])
+def test_a_question_about_a_group_that_is_called_none_changes_no_other_answer(
+    tmp_path: Path, serve_over: Callable[..., Served], first: str
+) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("orders"), MadeGroup("payments")], rounds=3)
+    served = serve_over(tmp_path, lake)
+    served.look()
+    served.get(first)
+    answer = served.get("/api/v1/groups/None")
+    assert (answer.status, answer.json()["detail"]) == (404, "There is no living group 'None'.")
+    for group in ("orders", "payments"):
+        assert f"groups/{group}" in served.get("/").text
+        assert served.get(f"/groups/{group}").status == 200

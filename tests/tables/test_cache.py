@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ HEALTH = Wanted(
     reach=timedelta(hours=1),
 )
 CURRENT = "SELECT cluster, group_id, verdict, findings FROM group_health_current ORDER BY ALL"
+CURRENT_OF_TWO = "SELECT group_id, verdict FROM group_health_current ORDER BY ALL"
 PAST = "SELECT cluster, group_id, round_time, lag_total FROM group_health ORDER BY ALL"
 
 
@@ -217,6 +219,21 @@ def test_rows_that_no_outage_repeats_stay_in_the_present(lake: DeltaLake) -> Non
     assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]
 
 
+def test_what_nobody_repeats_is_in_the_present_of_a_later_start_however_old_it_is(lake: DeltaLake) -> None:
+    wanted = Wanted(current=frozenset({"group_id", "verdict"}), past=frozenset({"group_id", "verdict"}))
+    for number, (group, hour) in enumerate((("old", 0.0), ("older_than_a_day", 24.0), ("new", 50.0))):
+        lake.append("group_health", [health(group, number, hour=hour)], "query", number)
+    begun = cache(lake, group_health=wanted)
+    begun.update()
+    read_all(begun)
+    assert [row["group_id"] for row in begun.rows("SELECT * FROM group_health")] == ["new"]
+    assert [(row["group_id"], row["verdict"]) for row in begun.rows(CURRENT_OF_TWO)] == [
+        ("new", "v2"),
+        ("old", "v0"),
+        ("older_than_a_day", "v1"),
+    ]
+
+
 def test_partitions_of_brokers_and_verdicts_on_topics_are_kept_apart_and_null_is_one_key(lake: DeltaLake) -> None:
     def row(table: str, **values: Any) -> list[Any]:
         named = {"cluster": "c", "group_id": "g", "ended": False, "event_date": 0, "round_time": 1, **values}
@@ -307,3 +324,140 @@ def test_a_question_that_is_being_answered_does_not_stop_a_reading(lake: DeltaLa
     followed.tidy()
     assert len(followed.rows(PAST)) == 2
     reader.rollback()
+
+
+def judged(table: str, group: str, round_: int, *, hour: float = 0.0, strategy: str | None = None) -> list[Any]:
+    """A row of `drift` or `what_if`."""
+    ms = int(hour * HOUR) + round_
+    values = {
+        "cluster": "c", "group_id": group, "decision": round_, "round": round_, "round_time": ms,
+        "record_time": ms, "event_date": ms // 86_400_000, "verdict": f"v{round_}", "strategy": strategy,
+    }  # fmt: skip
+    return [values.get(column.name) for column in table_named(table).columns]
+
+
+def rounds_of(numbers: Iterable[int], *, hour: float, step_ms: int = 10_000, elapsed_ms: int = 0) -> list[list[Any]]:
+    """Rounds ten seconds apart, from an hour on."""
+    rows = []
+    for at, number in enumerate(numbers):
+        ms = int(hour * HOUR) + at * step_ms
+        values = {
+            "cluster": "c", "round": number, "round_time": ms, "event_date": ms // 86_400_000,
+            "elapsed_ms": elapsed_ms + at * step_ms,
+        }  # fmt: skip
+        rows.append([values.get(column.name) for column in table_named("rounds").columns])
+    return rows
+
+
+JUDGED = {
+    "group_health": HEALTH,
+    "drift": Wanted(current=frozenset({"verdict"})),
+    "what_if": Wanted(current=frozenset({"strategy"})),
+    "rounds": Wanted(current=frozenset({"round"}), past=frozenset({"round_time", "elapsed_ms"})),
+}
+VERDICTS = "SELECT group_id, verdict FROM drift_current ORDER BY ALL"
+WHAT_IFS = "SELECT group_id, strategy, decision FROM what_if_current ORDER BY ALL"
+
+
+def held(followed: TableCache, table: str) -> list[str]:
+    """Groups of the rows of the present that are in memory, living or not."""
+    return [row["group_id"] for row in followed.rows(f"SELECT group_id FROM newest_{table} ORDER BY ALL")]
+
+
+def test_the_verdict_and_what_ifs_of_a_group_that_has_ended_are_let_go(lake: DeltaLake) -> None:
+    followed = cache(lake, **JUDGED)
+    for number, (group, ended) in enumerate((("lives", False), ("a-run", True), ("another-run", True)), 1):
+        lake.append("drift", [judged("drift", group, number)], "query", number)
+        strategies = ("range", "sticky")
+        lake.append("what_if", [judged("what_if", group, number, strategy=s) for s in strategies], "query", number)
+        lake.append("group_health", [health(group, number)], "query", 2 * number)
+        lake.append("group_health", [health(group, number + 10, ended=ended)], "query", 2 * number + 1)
+        followed.update()
+        read_all(followed)
+    followed.tidy()
+    assert (held(followed, "drift"), held(followed, "what_if")) == (["lives"], ["lives", "lives"])
+    whole = LakeReader(lake.root)
+    for sql in (CURRENT, VERDICTS, WHAT_IFS):
+        assert followed.rows(sql) == whole.rows(sql)
+
+
+def test_a_verdict_that_is_read_before_its_groups_row_stays(lake: DeltaLake) -> None:
+    followed = cache(lake, **JUDGED)
+    lake.append("rounds", rounds_of(range(-400, 0), hour=0), "query", 0)
+    lake.append("group_health", [health("other", 1), health("again", 2, ended=True)], "query", 0)
+    lake.append("drift", [judged("drift", group, 3) for group in ("new", "again")], "query", 0)
+    followed.update()
+    read_all(followed)
+    followed.tidy()
+    lake.append("group_health", [health("new", 3), health("again", 3)], "query", 1)
+    followed.update()
+    followed.tidy()
+    assert followed.rows(VERDICTS) == [{"group_id": "again", "verdict": "v3"}, {"group_id": "new", "verdict": "v3"}]
+    assert followed.rows(VERDICTS) == LakeReader(lake.root).rows(VERDICTS)
+
+
+def test_a_group_that_comes_back_by_its_heartbeat_after_an_outage_has_its_verdict(lake: DeltaLake) -> None:
+    # (An outage of five hours: at the start no row of before is read, and none has been repeated yet.)
+    before, after = rounds_of(range(10), hour=0), rounds_of(range(10, 20), hour=5, elapsed_ms=100_000)
+    lake.append("rounds", [*before, *after], "query", 0)
+    lake.append("group_health", [health("quiet", 1)], "query", 0)
+    lake.append("drift", [judged("drift", "quiet", 1)], "query", 0)
+    lake.append("group_health", [health("busy", 15, hour=5)], "query", 1)
+    begun = cache(lake, **JUDGED)
+    begun.update()
+    read_all(begun)
+    begun.tidy()
+    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["busy"]
+    lake.append("group_health", [health("quiet", 20, hour=5.1)], "query", 2)
+    begun.update()
+    assert begun.rows(VERDICTS) == [{"group_id": "quiet", "verdict": "v1"}]
+
+
+def test_a_verdict_without_a_group_is_let_go_once_every_living_group_was_repeated(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("long-gone", 1, ended=True)], "query", 0)
+    lake.append("drift", [judged("drift", "long-gone", 1)], "query", 0)
+    lake.append("rounds", rounds_of(range(2, 362), hour=5), "query", 0)
+    lake.append("group_health", [health("busy", 361, hour=6)], "query", 1)
+    begun = cache(lake, **JUDGED)
+    begun.update()
+    read_all(begun)
+    begun.tidy()
+    assert held(begun, "drift") == ["long-gone"], "an hour of rounds less ten seconds"
+    lake.append("rounds", rounds_of(range(362, 370), hour=6, elapsed_ms=3_600_000), "query", 1)
+    begun.update()
+    begun.tidy()
+    assert held(begun, "drift") == []
+
+
+def test_files_that_could_not_be_read_are_behind_until_they_are_read(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.tables.cache._AT_FIRST", 1)
+    for number, group in enumerate(("a", "b", "c")):
+        lake.append("group_health", [health(group, number)], "query", number)
+    begun = cache(lake)
+    begun.update()
+    assert (begun.behind, begun.present_behind) == (2, 2)
+    files = list(Path(lake.path("group_health")).rglob("*.parquet"))
+    away = [file.rename(f"{file}.away") for file in files]
+    for again in (begun.read_on, begun.update, begun.read_on):
+        with pytest.raises(LakeUnreadableError):
+            again()
+        assert (begun.behind, begun.present_behind) == (2, 2)
+        assert [row["group_id"] for row in begun.rows(CURRENT)] == ["c"]
+    for file, gone in zip(files, away, strict=True):
+        gone.rename(file)
+    read_all(begun)
+    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["a", "b", "c"]
+
+
+def test_what_was_read_whole_stays_whole_while_a_later_look_fails(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    followed = cache(lake)
+    followed.update()
+    lake.append("group_health", [health("b", 2)], "query", 1)
+    newest = max((Path(lake.path("group_health")) / "_delta_log").glob("*.json"))
+    newest.write_text("{")
+    with pytest.raises(LakeUnreadableError):
+        followed.update()
+    assert (followed.behind, followed.present_behind) == (0, 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from dashboards.format import visible
@@ -36,7 +36,9 @@ def status(view: View) -> dict[str, Any]:
     if view.lake.unread:
         text = f"Older rows are still being read: {view.lake.unread:.0%} of the files to go."
         notes.append(_note("The server has just started.", text, mild=True))
-    newest = max((row["round_time"] for row in rounds), default=None)
+    shown = [row for row in rounds if view.cluster in {None, row["cluster"]}]
+    newest = _newest(shown, view)
+    late = [row for row in shown if row in quiet]
     return {
         "there": there,
         "reading": not view.lake.present and view.lake.problem is None,
@@ -44,10 +46,19 @@ def status(view: View) -> dict[str, Any]:
         "newest": newest,
         "time": view.clock.time(newest),
         "whole": view.clock.whole(newest),
-        "silent": bool(quiet) and len(quiet) == len(rounds),
-        "quiet": age(timedelta(seconds=min((view.lake.quiet_s(row["cluster"]) for row in quiet), default=0.0))),
+        "silent": bool(late) and len(late) == len(shown),
+        "quiet": age(timedelta(seconds=min((view.lake.quiet_s(row["cluster"]) for row in late), default=0.0))),
         "notes": notes,
     }
+
+
+def _newest(rows: Sequence[Mapping[str, Any]], view: View) -> datetime | None:
+    """Time of the newest of these rounds; None without any."""
+    newest: datetime | None = max((row["round_time"] for row in rows), default=None)
+    if newest is None or view.cluster is not None:
+        return newest
+    # (A cluster whose clock is ahead would speak for all others.)
+    return min(newest, view.now)
 
 
 def _note(head: str, text: str, *, mild: bool) -> dict[str, Any]:

@@ -1,0 +1,192 @@
+"""Which files a cache reads when it starts, in lakes whose compaction has joined rows of several clusters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streaming.maintain.delta_table import open_table
+from streaming.maintain.plan import Compaction
+from streaming.maintain.rewrite import read
+from streaming.tables import DataFile, DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
+from streaming.tables.held import HeldTable
+from streaming.tables.needed import Part, parts_of
+from tests.empty_lake import empty_lake
+from tests.examples import examples
+
+MINUTE = 60_000
+BEGIN = datetime(2026, 3, 10, tzinfo=UTC)
+REACH = timedelta(minutes=10)
+
+WANTED = {
+    "group_health": Wanted(current=frozenset({"group_id", "verdict"}), reach=REACH),
+    "rounds": Wanted(current=frozenset({"round", "round_time"}), reach=timedelta(minutes=1)),
+}
+QUESTIONS = (
+    "SELECT cluster, group_id, verdict FROM group_health_current ORDER BY ALL",
+    "SELECT cluster, round, round_time FROM rounds_current ORDER BY ALL",
+)
+
+
+class Clusters:
+    """Jobs of several clusters that share a lake; each has a group."""
+
+    def __init__(self, root: Path) -> None:
+        self.lake: DeltaLake = empty_lake(root / "lake")
+        self._batch = 0
+
+    def write(self, minute: int, *clusters: str) -> None:
+        """A batch of each: a row of its group, then its round."""
+        for cluster in clusters:
+            self._batch += 1
+            values = {
+                "cluster": cluster, "group_id": f"of-{cluster}", "round": minute, "ended": False, "findings": [],
+                "round_time": int(BEGIN.timestamp() * 1000) + minute * MINUTE, "verdict": f"v{minute}",
+                "event_date": int(BEGIN.timestamp()) // 86_400 + minute // 1_440,
+            }  # fmt: skip
+            for table in ("group_health", "rounds"):
+                row: list[Any] = [values.get(column.name) for column in table_named(table).columns]
+                self.lake.append(table, [row], f"query-{cluster}", self._batch)
+
+    def join(self) -> None:
+        """Join the files of each day that were written since the last time, whatever clusters they are of."""
+        for table in map(table_named, WANTED):
+            opened = open_table(self.lake.root, table)
+            assert opened is not None
+            new = [file for file in opened.files() if not Path(file.path).name.startswith("compacted")]
+            for day in {file.day for file in new}:
+                piece = Compaction(day, tuple(file for file in new if file.day == day))
+                opened.replace(piece, read(table, piece.files, opened.folder), now=0)
+
+    def shown(self) -> list[list[dict[str, Any]]]:
+        """What a server shows that starts now."""
+        begun = TableCache(self.lake.root, WANTED, timedelta(hours=24))
+        begun.update()
+        while begun.behind:
+            begun.read_on()
+        return [begun.rows(sql) for sql in QUESTIONS]
+
+    def there(self) -> list[list[dict[str, Any]]]:
+        """What is in the lake."""
+        reader = LakeReader(self.lake.root)
+        return [reader.rows(sql) for sql in QUESTIONS]
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Clusters:
+    return Clusters(tmp_path)
+
+
+@pytest.mark.parametrize("pause", [60, 3 * 1_440])
+def test_a_silent_cluster_between_two_others_by_name_is_shown_after_a_start(clusters: Clusters, pause: int) -> None:
+    clusters.write(0, "a", "b", "c")
+    clusters.join()
+    clusters.write(pause, "a", "c")
+    clusters.join()
+    clusters.write(pause + 20, "a", "c")
+    assert [row["cluster"] for row in clusters.there()[1]] == ["a", "b", "c"]
+    assert clusters.shown() == clusters.there()
+
+
+def test_a_silent_cluster_is_shown_while_no_other_has_a_file_of_its_own(clusters: Clusters) -> None:
+    for minute, of in ((0, "abc"), (1_440, "abc"), (2_880, "ac"), (4_320, "ac")):
+        clusters.write(minute, *of)
+    clusters.join()
+    assert clusters.shown() == clusters.there()
+
+
+_BATCHES = st.lists(
+    st.tuples(
+        st.sampled_from(("abcd", "abc", "acd", "ad", "bd", "c")),
+        st.sampled_from((1, 5, 15, 900, 4_000)),
+        st.sampled_from((True, True, False)),
+    ),
+    min_size=3,
+    max_size=8,
+)
+
+
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(_BATCHES)
+def test_whoever_falls_silent_and_whatever_is_joined_a_start_shows_what_is_in_the_lake(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[str, int, bool]]
+) -> None:
+    clusters = Clusters(tmp_path_factory.mktemp("clusters"))
+    minute = 0
+    for of, later, is_joined in batches:
+        clusters.write(minute, *of)
+        minute += later
+        if is_joined:
+            clusters.join()
+    assert clusters.shown() == clusters.there()
+
+
+def test_names_that_the_log_has_cut_hide_no_cluster(clusters: Clusters) -> None:
+    # (delta-rs and Spark cut long texts in the statistics of a file.)
+    long = [f"{letter * 70}-{end}" for letter in "abc" for end in "xy"]
+    clusters.write(0, *long)
+    for table in WANTED:
+        DeltaTable(clusters.lake.path(table)).optimize.compact()
+    clusters.write(1_500, long[0], long[-1])
+    for table in WANTED:
+        DeltaTable(clusters.lake.path(table)).optimize.compact()
+    clusters.write(1_520, long[0], long[-1])
+    assert len(clusters.there()[1]) == 6
+    assert clusters.shown() == clusters.there()
+
+
+def test_a_file_of_several_clusters_that_is_gone_is_a_sentence_and_no_missing_cluster(clusters: Clusters) -> None:
+    clusters.write(0, "a", "b", "c")
+    clusters.join()
+    (joined,) = DeltaTable(clusters.lake.path("rounds")).file_uris()
+    clusters.write(1_440, "a", "c")
+    Path(joined).unlink()
+    with pytest.raises(LakeUnreadableError, match=r"rounds cannot be read .*: a data file is gone"):
+        clusters.shown()
+
+
+def file(name: str, clusters: str, oldest: float, newest: float) -> DataFile:
+    """A file of rows between two times, h, whose log tells the first and the last letter of the clusters."""
+    begin, end = (BEGIN + timedelta(hours=hours) for hours in (oldest, newest))
+    return DataFile(name, BEGIN.date(), (clusters[0], clusters[-1]), end, None, 0, 1_000_000, begin)
+
+
+@pytest.fixture
+def lag() -> HeldTable:
+    columns = ("cluster", "round_time")
+    return HeldTable(duckdb.connect(), table_named("lag"), "round_time", columns, columns, REACH, timedelta(hours=2))
+
+
+def test_of_a_silent_cluster_only_its_last_minutes_are_read_and_only_its_rows(lag: HeldTable) -> None:
+    files = [file("now", "c", 99.9, 100), *(file(f"{hour}", "ac", hour, hour + 1) for hour in range(99, 0, -1))]
+    rounds = {name: BEGIN + timedelta(hours=hours) for name, hours in (("a", 99.5), ("b", 50.1), ("c", 100))}
+    found = [(part.file.path, part.clusters) for part in parts_of(lag, files, rounds) if part.present and not part.past]
+    assert found == [("49", {"b"}), ("50", {"b"})]
+    near = [(part.file.path, part.clusters) for part in parts_of(lag, files, rounds) if part.present and part.past]
+    assert near == [("99", None), ("now", None)]
+
+
+def test_the_present_is_read_before_the_past(lag: HeldTable) -> None:
+    files = [file("now", "c", 99, 100), file("before", "c", 98, 99), file("of-b", "ac", 49, 51)]
+    rounds = {"b": BEGIN + timedelta(hours=50), "c": BEGIN + timedelta(hours=100)}
+    parts = parts_of(lag, files, rounds)
+    assert [(part.file.path, part.present) for part in parts] == [("before", False), ("of-b", True), ("now", True)]
+
+
+def test_without_rounds_every_file_of_several_clusters_is_read(lag: HeldTable) -> None:
+    files = [file("now", "c", 99, 100), file("late", "ac", 98, 99), file("early", "ac", 1, 2), file("own", "c", 1, 2)]
+    assert [part.file.path for part in parts_of(lag, files, {}) if part.present] == ["early", "late", "now"]
+
+
+def test_what_is_read_of_a_file_for_both_begins_with_the_earlier_of_the_two(lag: HeldTable) -> None:
+    early, late = BEGIN, BEGIN + timedelta(hours=1)
+    one = file("f", "c", 0, 1)
+    times = [Part(one, True, True, *since).since_either for since in ((early, late), (late, early), (late, None))]
+    assert times == [early, early, None]
