@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from streaming.maintain.add_action import OF_A_FILE, concerns, file_of
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import (
     Compaction,
@@ -35,7 +36,6 @@ from streaming.maintain.plan import (
 from streaming.maintain.rewrite import encoded_data_set, unknown_columns
 from streaming.stores import on_object_store
 from streaming.tables import (
-    DAY,
     RETENTION_COMMIT,
     Table,
     all_rows,
@@ -55,14 +55,6 @@ _TRIES = 20
 # that is away for longer costs the piece, which is done later.
 _UNANSWERED = 3
 _PAUSE_S = 0.5
-
-# Bytes of a row of which the log says nothing, compressed: too few rather than too many.
-_LEAST_ROW = 10
-
-# What the log says of a file, by the names of `get_add_actions`.
-_OF_A_FILE = (
-    "path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}", "min.round", "max.round",
-)  # fmt: skip
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
@@ -125,8 +117,8 @@ class MaintainedTable:
             refuse_features(self._opened, self.uri)
             self._unknown = unknown_columns(self.table, self._opened)
             actions = pa.table(self._opened.get_add_actions(flatten=True))
-            found = actions.select([name for name in _OF_A_FILE if name in actions.column_names]).to_pylist()
-            self._listed = version, found, [_file_of(self.table, action) for action in found]
+            found = actions.select([name for name in OF_A_FILE if name in actions.column_names]).to_pylist()
+            self._listed = version, found, [file_of(self.table, action) for action in found]
         return self._listed
 
     def rows(self) -> ds.FileSystemDataset:
@@ -267,7 +259,7 @@ class MaintainedTable:
 
     def _files_of(self, first: date, last: date, rounds: tuple[int, int] | None) -> list[File]:
         _, actions, files = self._actions()
-        return [file for action, file in zip(actions, files, strict=True) if _concerns(action, first, last, rounds)]
+        return [file for action, file in zip(actions, files, strict=True) if concerns(action, first, last, rounds)]
 
     @property
     def _schema(self) -> pa.Schema:
@@ -394,32 +386,3 @@ def open_table(root: str, table: Table, *, keeps: bool = False) -> MaintainedTab
         return None
     refuse_features(opened, uri)
     return MaintainedTable(root, table, opened, keeps=keeps)
-
-
-def _concerns(action: Mapping[str, Any], first: date, last: date, rounds: tuple[int, int] | None) -> bool:
-    day = action.get(f"partition.{DAY}")
-    if isinstance(day, str):
-        day = date.fromisoformat(day)
-    if day is None or not first <= day <= last:
-        return False
-    least, most = action.get("min.round"), action.get("max.round")
-    return rounds is None or least is None or most is None or (most >= rounds[0] and least <= rounds[1])
-
-
-def _file_of(table: Table, action: Mapping[str, Any]) -> File:
-    written = action["modification_time"]
-    if isinstance(written, datetime):
-        written = int(written.timestamp() * 1000)
-    day = action.get(f"partition.{DAY}")
-    if isinstance(day, str):
-        day = date.fromisoformat(day)
-    size = action["size_bytes"]
-    rows = action.get("num_records")
-    return File(
-        path=action["path"],
-        day=day if day is not None else datetime.fromtimestamp(written / 1000, UTC).date(),
-        size=size,
-        rows=rows if rows is not None else size // _LEAST_ROW,
-        written=written,
-        undated=day is None and DAY in table.partition_by,
-    )

@@ -331,7 +331,7 @@ def append_once(
         properties = CommitProperties(app_transactions=list(transactions))
         try:
             if isinstance(rows, pa.Table):
-                write_deltalake(table, rows, mode="append", commit_properties=properties)
+                write_deltalake(table, _widened(rows, table), mode="append", commit_properties=properties)
             else:
                 partition_by = table.metadata().partition_columns
                 table.create_write_transaction(
@@ -343,6 +343,19 @@ def append_once(
                 raise
         else:
             return True
+
+
+def _widened(rows: pa.Table, table: DeltaTable) -> pa.Table:
+    """The same rows with NULL in the columns of the table that they do not have, of a newer release or a user's own.
+
+    delta-rs 1.6.6 refuses rows with fewer columns than the table has.
+    """
+    if all(field.name in rows.column_names for field in table.schema().fields):
+        return rows
+    for field in pa.schema(table.schema()):
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.nulls(rows.num_rows, field.type))
+    return rows
 
 
 def _fields(schema: pa.Schema) -> list[Any]:

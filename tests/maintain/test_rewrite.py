@@ -159,20 +159,22 @@ def test_a_table_with_columns_of_a_newer_release_is_refused_and_keeps_their_valu
     assert files_of(lake)["lag"] == 1, "the other tables are maintained"
 
 
-def test_columns_that_come_while_a_piece_is_read_are_not_lost(lake: DeltaLake, writer: Writer) -> None:
+def test_columns_that_come_while_a_piece_is_read_are_not_lost(
+    lake: DeltaLake, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         writer.append("lag", row("lag", -1, number, topic="t", partition=0))
     table = opened(lake, "lag")
     piece = Compaction(table.files()[0].day, tuple(table.files()))
     rows = read(table.table, piece.files, table.folder)
     there = set(Path(lake.path("lag")).rglob("*.parquet"))
-    commit = table._commit
+    commit = MaintainedTable._commit
 
-    def late(*args: Any) -> None:
+    def late(self: MaintainedTable, *args: Any) -> None:
         add_column(lake, "lag", pa.field("newer", pa.string()))
-        commit(*args)
+        commit(self, *args)
 
-    table._commit = late  # type: ignore[method-assign]
+    monkeypatch.setattr(MaintainedTable, "_commit", late)
     with pytest.raises(MaintenanceError, match=UNKNOWN.format("lag")):
         table.replace(piece, rows, now=0)
     assert files_of(lake)["lag"] == 3
@@ -202,7 +204,7 @@ def test_neither_sorting_nor_an_engine_begins_with_columns_that_are_not_known(la
     with pytest.raises(MaintenanceError, match=UNKNOWN.format("lag")):
         Sorter.begin(table, Sorting(files[0].day, files), most_rows=10)
     with pytest.raises(MaintenanceError, match=UNKNOWN.format("lag")):
-        FilesEngine(spark=None).compact(table.table, table.uri, files[0].day)  # type: ignore[arg-type]
+        FilesEngine(spark=None).compact(table.table, table.uri, files[0].day)
 
 
 def test_history_is_added_beside_columns_that_are_not_known_and_no_row_of_theirs_is_written_again(

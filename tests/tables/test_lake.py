@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named, to_arrow
 from tests.empty_lake import empty_lake
@@ -310,3 +310,15 @@ def test_an_alert_is_current_until_it_is_resolved_or_gone(lake: DeltaLake) -> No
     lake.append("alerts", [_transition(2, "resolved"), _transition(2, "gone", "b")], "alerter", 2)
     reader.refresh()
     assert reader.rows(sql) == []
+
+
+def test_rows_have_null_in_columns_that_a_newer_release_or_a_user_has_added(tmp_path: Path) -> None:
+    lake = empty_lake(tmp_path / "lake")
+    row = [1 if column.name == "round" else None for column in table_named("rounds").columns]
+    lake.append("rounds", [row], "query", 1)
+    newer = [pa.field("newer", pa.string()), pa.field("newest", pa.list_(pa.int64()))]
+    DeltaTable(lake.path("rounds")).alter.add_columns(list(Schema.from_arrow(pa.schema(newer)).fields))
+    for again in (lake, DeltaLake(lake.root)):
+        assert again.append("rounds", [row], "query", 2 if again is lake else 3) == 1
+    found = DeltaTable(lake.path("rounds")).to_pyarrow_table(columns=["round", "newer", "newest"]).to_pylist()
+    assert found == [{"round": 1, "newer": None, "newest": None}] * 3
