@@ -240,7 +240,7 @@ class PageLake:
 
     def read_on(self) -> bool:
         """Read some of the older files; False when nothing is left."""
-        # (After a look that failed only another one goes on.)
+        # (After a failed look, only the next look reads on.)
         if not self._cache.behind or "new" in self._troubles:
             self._tell("older", None)
             return False

@@ -117,7 +117,7 @@ def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
 def _passed(early: Row, late: Row) -> timedelta:
     """Time from one round to another: elapsed time, in which a broker's clock that is set counts for one step."""
     since, until = early["elapsed_ms"], late["elapsed_ms"]
-    # (It begins anew where the job's state was lost.)
+    # (It starts from 0 again when the job's state was lost.)
     if since is not None and until is not None and until >= since:
         return timedelta(milliseconds=until - since)
     passed: timedelta = late["round_time"] - early["round_time"]

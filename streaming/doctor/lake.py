@@ -15,11 +15,11 @@ from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
 
 # A batch may take a minute, so the newest round of a job that is well may be older than the alert rules' bound of
-# silence (20 s at least): that counts since a round was read, this since it began.
+# silence (20 s at least): that one counts from when a round was read, this one from when it began.
 _FRESH_S: Final = 120.0
 
-# How far a round may be ahead of this machine's clock, as the look at the brokers' clocks has it
-# (`streaming/probe/inspection.py`): below the first nothing notices, beyond the second the page is visibly wrong.
+# How far a round may be ahead of this machine's clock: the bounds of the check of the brokers' clocks
+# (`streaming/probe/inspection.py`). Below the first nothing is wrong, beyond the second the page visibly is.
 _AHEAD_S: Final = 2.0
 _AHEAD_WRONG_S: Final = 60.0
 

@@ -148,7 +148,7 @@ def _port(settings: Settings) -> Line:
 def _is_ours(settings: Settings) -> bool:
     """Whether a server of ours answers; its /health needs no login, and says 503 while it cannot read the lake."""
     address, port = settings.serve.address
-    # (It answers to its own names alone, where it has some. No proxy is asked: that may not reach this machine.)
+    # (With `serve.hosts` it answers to those names only. A proxy is not asked: it may not reach this machine.)
     headers = {"Host": settings.serve.hosts[0]} if settings.serve.hosts else {}
     with closing(HTTPConnection(address, port, timeout=_HEALTH_S)) as connection:
         try:

@@ -25,7 +25,7 @@ _MOST_WORK = 10_000_000
 # An answer lists this many drifted partitions one by one: a screen. `drift.drifted_partitions` has all of them.
 _MOST_DRIFTED = 20
 
-# A sentence names so many topics, as those of the steps do: more are read by nobody.
+# The most topics that a sentence names, as in the steps: nobody reads more.
 _MOST_TOPICS = 8
 
 _KNOWN_PREFIXES = ("server-", "rocketmq:")
@@ -85,8 +85,8 @@ def verdicts_in_words(
         custom: Users' own strategies by name.
 
     Raises:
-        NoSuchPartitionError: None of these verdicts has the partition. (Where a verdict's inputs are not known it may
-            have it, and is told.)
+        NoSuchPartitionError: None of these verdicts has the partition. (A verdict without known
+            inputs may have it, so it is kept.)
     """
     # A topic that the group has left has an older verdict.
     newest = [row for row in rows if row["decision"] == rows[0]["decision"]]

@@ -234,8 +234,8 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.forget_rounds()
                 oldest_unread.forget(partition)
-        if offset_events.was_made_anew(known, seen):
-            offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), now)
+        if offset_events.was_recreated(known, seen):
+            offset_events.note_recreation(known, state.partitions.get(seen.topic, {}).values(), now)
         known.topic_id = seen.topic_id or known.topic_id
         if newest.count == count:
             newest.last = now

@@ -72,7 +72,7 @@ class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         topic_id: Topic id as Kafka prints it; None when unknown.
         renewed: Time of the last round with another topic id or fewer partitions than the round before, ms; -1 if
             none.
-        recreated: Time of the last round that showed a new topic under the name (`offset_events.was_made_anew`), ms;
+        recreated: Time of the last round that showed a new topic under the name (`offset_events.was_recreated`), ms;
             -1 if none.
         count_before: Partition count of the topic it replaced; 0 when unknown.
         racks: Racks of the replicas, oldest first; empty until a round shows them.
@@ -290,5 +290,5 @@ def _unpacked(version: int, payload: bytes, kind: type[_State], decoder: msgspec
 
 
 def _refusal(version: int, why: str) -> str:
-    # (Who runs the query adds what else helps: a new checkpoint alone would write the tables' rows a second time.)
+    # (The caller adds what else helps: with only a new checkpoint, rows would be written a second time.)
     return f"the checkpoint holds state of version {version}, {why}: run the release that wrote it"

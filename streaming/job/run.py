@@ -244,8 +244,8 @@ def _stop_between_batches(query: StreamingQuery) -> None:
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
 
 
-# A person must act first: a restart would end the same way. So it is with another source of groups, although it heals
-# once a setting is set back: `up` passes its settings on as it has read them, and must be started again for that.
+# A person must act first: a restart would end the same way. That includes another source of groups: `up` passes on the
+# settings that it read at its start, so a setting that is put right needs a new start of `up`.
 _REFUSED = re.compile(
     rf"({AnotherClusterError.__name__}|{AnotherSourceError.__name__}|{UnknownStateVersion.__name__}): (\S.*)"
 )

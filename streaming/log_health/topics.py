@@ -170,8 +170,9 @@ def _begun(since: int | None, before: ClusterTopicObservation | None, look: Clus
     """Since when nobody reads it as the looks before tell, ms, corrected if a clock was ahead; None if they do not."""
     if since is None or before is None or _is_another(before, look):
         return None
-    # Of one look alone, its own clock may be behind. Two later ones tell, and the first of them counts. (A look before
-    # that somebody reads it is older than this: those in between had fewer partitions.)
+    # A single earlier time may come from a clock that is behind; two later looks prove that the start was wrong, and
+    # the first of them replaces it. (If the look before shows a reader, it is older than `since`: those in between had
+    # fewer partitions.)
     is_ahead = _read_by_nobody(before) and since > max(before.time, look.time)
     return before.time if is_ahead else since
 

@@ -119,7 +119,7 @@ class Advising:
         return replace(due, files=files + more_files, rows=(rows + more_rows) // parts, parts=parts)
 
     def forget(self) -> None:
-        """Look at everything anew the next time, as after the failure of a piece: a table may have been deleted."""
+        """Forget what was due and which tables exist: after a failed piece, a table may have been deleted."""
         self._due, self._under_way, self._settled, self._created = [], None, None, False
 
     def do(self, due: Advised) -> tuple[int, int]:

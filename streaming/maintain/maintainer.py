@@ -170,7 +170,7 @@ class Maintainer:
         return bool(self._turns)
 
     def _fail(self, name: str, error: EvenkeelError) -> None:
-        """Tell a failure, and let the next try begin anew.
+        """Report a failure, and reopen every table for the next attempt.
 
         Only its text is kept: an error holds all that its piece has read, which may be a gigabyte.
         """

@@ -152,7 +152,7 @@ class RollUps:
     def owed(self) -> set[date]:
         """Days that have rows without history, and of which nothing was deleted: retention has to wait for it.
 
-        Not those of which the last look has found that nothing more can be computed.
+        Days for which the last look found nothing more to compute are left out.
         """
         health = self._opened("group_health")
         files = health.files() if health is not None else []
@@ -167,7 +167,7 @@ class RollUps:
         }
 
     def forget(self) -> None:
-        """Look at everything anew the next time, as after the failure of a piece: a table may have been deleted."""
+        """Forget what was due and which tables exist: after a failed piece, a table may have been deleted."""
         self._due, self._settled, self._incomplete = [], {}, {}
         self._written_by_day, self._created = None, False
 
@@ -196,7 +196,7 @@ class RollUps:
         groups = group_hours(sources, due.steps, cluster, hour)
         span, found = HistorySpan(hour, cluster), pc.sum(groups["source_rows"]).as_py() or 0
         if found != due.source_rows:
-            # (Rows whose rounds are nowhere, as after a deleted table. Once more would be for nothing.)
+            # (Rows without rounds, as after a table was deleted: computing them again would give the same.)
             self._incomplete[span] = due.source_rows
             if _has_more(self._written(_HOURLY, due.day, due.day), span, found):
                 return RolledUp(0, 0)

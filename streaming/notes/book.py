@@ -107,7 +107,7 @@ def _mute_row(mute: Mute) -> dict[str, Any]:
 def check_lake(lake: str) -> None:
     """Refuse a folder that is no lake, which is a typing mistake: a lake begins with the job.
 
-    (Nobody would read a note that is written there, and that there are no notes would be no answer.)
+    (Nobody would read a note written there, and "no mutes" would be no answer.)
 
     Raises:
         SetupError: There is no lake.

@@ -66,7 +66,7 @@ def rested(group: str, before: Rest) -> tuple[int, int] | None:
     """Times of the first and the last round in which a group looked the same, if the last one did not report it.
 
     The job has seen it only at the first rounds of this stretch: with the last one it knows how long all stayed so.
-    None also where the clock was ahead at the first of them, so that nobody knows when that was by the last one's.
+    Also None if the clock was ahead at the first of them: its time cannot be compared with the last one's.
     """
     if not rests(group, before) or before.since[group] > before.time:
         return None

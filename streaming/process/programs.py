@@ -98,7 +98,7 @@ class _Kept:
         """Whether its newest run goes on: by its guard's notes, or by its pid where these were deleted."""
         return self.pid is not None and (self._runs.exists() or _is_alive(self.pid))
 
-    def begin_anew(self, runs: Path) -> None:
+    def restart(self, runs: Path) -> None:
         """Forget its runs: it is started by another supervisor, whose guard has other notes."""
         self.pid, self.ended, self.rests_until, self.refused = None, [], None, None
         self._runs, self._read = runs, 0
@@ -279,7 +279,7 @@ class Programs:
             # (It may stand still, with the machine. No second one beside it: that would start every program twice.)
             self._tell(logging.ERROR, f"the supervisor does not answer: {_UNATTENDED}")
             return False
-        # Its programs work on, but none that dies comes back: the orders of their guards lay beside the socket.
+        # Its programs go on, but one that dies is not started again: the guards' orders were deleted with the socket.
         lost = f"the supervisor has lost its files: somebody has deleted {self._supervisor.folder} or what was in it"
         try:
             prepared = self._prepare()
@@ -311,8 +311,8 @@ class Programs:
             self._supervisor.end_at_once()
             self._wait_for_leftovers()
             for kept, (_, runs) in zip(self._kept, prepared.programs, strict=True):
-                kept.begin_anew(runs)
-            self._supervisor.launch_anew(prepared.folder, [supervised for supervised, _ in prepared.programs])
+                kept.restart(runs)
+            self._supervisor.relaunch(prepared.folder, [supervised for supervised, _ in prepared.programs])
         except (OSError, subprocess.TimeoutExpired) as error:
             raise EvenkeelError(_NOT_AGAIN.format(error)) from error
         self._unwell_since, self._unwell_said = None, False

@@ -79,7 +79,7 @@ class Supervisor:
     """A running supervisord, which ends with this process, however this process ends.
 
     Attributes:
-        folder: A private folder, gone after `close`; another one after `launch_anew`.
+        folder: A private folder, gone after `close`; another one after `relaunch`.
     """
 
     def __init__(self, log: Path, environment: Mapping[str, str]) -> None:
@@ -156,7 +156,7 @@ class Supervisor:
         if self._process is not None:
             self._process.kill()
 
-    def launch_anew(self, folder: Path, programs: Sequence[Supervised]) -> None:
+    def relaunch(self, folder: Path, programs: Sequence[Supervised]) -> None:
         """Start another supervisord in place of one that has ended, with these programs.
 
         Args:
@@ -322,7 +322,7 @@ class _Transport(SupervisorTransport):  # type: ignore[misc]  # supervisor is no
 
 
 def new_folder() -> Path:
-    """Make a private folder for `launch_anew`.
+    """Make a private folder for `relaunch`.
 
     Raises:
         OSError: There is no space, or no folder for temporary files.

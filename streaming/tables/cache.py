@@ -151,7 +151,7 @@ class TableCache:
         return changed
 
     def read_on(self) -> None:
-        """Read some of the files that are still behind, the newest first; after a reading that failed, begin anew.
+        """Read some of the files that are still behind, the newest first; after a failed read, start over.
 
         Raises:
             LakeUnreadableError: One of them cannot be read.

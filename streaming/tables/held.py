@@ -61,7 +61,7 @@ def drop_gone(connection: duckdb.DuckDBPyConnection, tables: Sequence[HeldTable]
         return
     repeated = "false"
     if health.reach is not None and rounds is not None and {"elapsed_ms", "round_time"} <= {*rounds.past}:
-        # (A clock that was set, or a job that lost its state, makes less of the time: rows then stay for longer.)
+        # (After a clock was set, or the job lost its state, less time seems to have passed: rows stay longer.)
         least_ms = round((health.reach - _SLOW_ROUNDS) / timedelta(milliseconds=1))
         repeated = (
             "t.cluster IN (SELECT r.cluster FROM past_rounds AS r JOIN (SELECT cluster,"  # noqa: S608

@@ -251,7 +251,7 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     booker.close()
 
 
-def test_a_topic_made_anew_with_fewer_partitions_is_named_and_gives_no_false_lag(
+def test_a_recreated_topic_with_fewer_partitions_is_named_and_gives_no_false_lag(
     cluster: Cluster, monitor: Monitor
 ) -> None:
     topic, keeps = cluster.topic("anew", 6), cluster.topic("keeps", 1)

@@ -405,7 +405,7 @@ class _Supervisor:
 
 @pytest.fixture
 def faked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Kept, _Supervisor]]:
-    """A program `alerter` under a supervisor that only says what it is told to; it rests for no time."""
+    """A program `alerter`, which rests for no time, under a fake supervisor whose answers the test sets."""
     monkeypatch.setattr(streaming.process.programs, "_NOTICED_S", 0.0)
     monkeypatch.setattr(streaming.process.programs, "Supervisor", lambda *_: _Supervisor(tmp_path))
     said: list[str] = []

@@ -115,7 +115,7 @@ _BATCHES = st.lists(
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_BATCHES)
-def test_whoever_falls_silent_and_whatever_is_joined_a_start_shows_what_is_in_the_lake(
+def test_a_start_shows_what_is_in_the_lake_whichever_cluster_is_silent_and_whatever_was_joined(
     tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[str, int, bool]]
 ) -> None:
     clusters = Clusters(tmp_path_factory.mktemp("clusters"))

@@ -57,7 +57,7 @@ def _newest(rows: Sequence[Mapping[str, Any]], view: View) -> datetime | None:
     newest: datetime | None = max((row["round_time"] for row in rows), default=None)
     if newest is None or view.cluster is not None:
         return newest
-    # (A cluster whose clock is ahead would speak for all others.)
+    # (Otherwise a cluster whose clock is ahead would set the time for all.)
     return min(newest, view.now)
 
 

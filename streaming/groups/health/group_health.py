@@ -29,7 +29,7 @@ from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.totals import Totals
-from streaming.groups.load.balance import weigh_anew
+from streaming.groups.load.balance import weigh_again
 from streaming.groups.load.rows import end_member_load, write_member_load
 from streaming.groups.modern.decisions import reconciling
 from streaming.groups.modern.verdicts import modern_membership, modern_verdict
@@ -59,7 +59,7 @@ def write_row(
     findings: tuple[Finding, ...],
 ) -> None:
     """Write a row with these columns, and those of `member_load`, if it has changed or the last one is too old."""
-    if state.load is not None and weigh_anew(state, state.load, observation):
+    if state.load is not None and weigh_again(state, state.load, observation):
         write_member_load(state, state.load, observation, context)
     row = _row(state, observation, context, membership, totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind

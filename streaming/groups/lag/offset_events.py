@@ -35,7 +35,7 @@ _TELLING = frozenset({REWOUND, UNKNOWN})
 _SHOWN_MS = 600_000
 
 
-def was_made_anew(known: TopicState, seen: TopicObservation) -> bool:
+def was_recreated(known: TopicState, seen: TopicObservation) -> bool:
     """Whether a round shows a new topic under the old name.
 
     It has another id, or, if ids are unknown, fewer partitions: a topic never loses partitions.
@@ -47,7 +47,7 @@ def was_made_anew(known: TopicState, seen: TopicObservation) -> bool:
     return seen.partitions < _count_before(known)
 
 
-def make_anew(known: TopicState, partitions: Iterable[PartitionState], time: int) -> None:
+def note_recreation(known: TopicState, partitions: Iterable[PartitionState], time: int) -> None:
     """Note that a topic was deleted and created again, so that its commits are not compared with earlier ones."""
     known.recreated = time
     known.count_before = _count_before(known)

@@ -67,7 +67,7 @@ def consumers_of(state: GroupState) -> frozenset[str]:
     return frozenset(group.members)
 
 
-def weigh_anew(state: GroupState, load: LoadState, observation: GroupObservation) -> bool:
+def weigh_again(state: GroupState, load: LoadState, observation: GroupObservation) -> bool:
     """Weigh what the members carry, if the assignment or the rates are others than at the round before.
 
     Returns:

@@ -160,7 +160,7 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
 
 
 def window_ends(offsets_topic: str, rounds_topic: str, end: Positions) -> list[tuple[str, bytes]]:
-    """The rows of the first batch with rounds after one without: what was only counted there is not told yet.
+    """The rows of the first batch with rounds after one without: what was counted there has not been written yet.
 
     One for every partition that such a batch may have read, because nobody here knows where it met unreadable records.
 

@@ -30,7 +30,7 @@ _TRY_MS = 2_000
 _CHECK_S = 30.0
 
 _ABSENT_ASKS: Final = 3
-"""So often in a row the log must be missing beside groups to count as hidden, as `turns.ABSENT_ROUNDS`: while a broker
+"""How often in a row the log must be missing beside groups to count as hidden, as `turns.ABSENT_ROUNDS`: while a broker
 starts it may not know a topic yet, and what is decided by this stays."""
 
 _AGAIN_S: Final = 2.0

@@ -27,8 +27,8 @@ from streaming.times import DAY_MS
 _BROKER_KNOWN_MS: Final = DAY_MS
 """A broker that no name server lists may come back with its groups; after a day it counts as taken away.
 
-Counted in elapsed time, which no clock's jump shortens, and kept in the closing record: no event names a broker that is
-missing, and a day that began anew with each memory that is read back need never end.
+Counted in elapsed time, which no clock jump shortens, and kept in the closing record: no event names a missing broker,
+and a day counted from each restart of the probe might never end.
 """
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -70,7 +70,7 @@ def opened(lake: str) -> Deliveries:
 def test_an_alert_that_an_earlier_release_repeated_with_others_is_in_the_incident_that_it_opened(
     tmp_path: Path,
 ) -> None:
-    """That release wrote the first alert's incident with each of a digest, and left the others open for ever."""
+    """An earlier release wrote the first alert's incident for all of a digest, and the others stayed open."""
     deliveries = opened(Writer(tmp_path).root)
     first = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START, name) for name in "abc"]
     again = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START + 1_000, "a", 1) for name in "abc"]

@@ -121,7 +121,7 @@ def test_where_the_log_starts_is_not_known_nothing_is_lost() -> None:
     assert (last(life).lag, last(life).lost_records, said(life)) == (490, None, [])
 
 
-def test_the_log_of_a_topic_made_anew_says_nothing_of_the_one_before() -> None:
+def test_the_log_of_a_recreated_topic_says_nothing_of_the_one_before() -> None:
     life = Life()
     life.take(make_commit(5, 10, topic="x"), make_observation(10, topic(0, topic_id="first")))
     for at in (20, 30):

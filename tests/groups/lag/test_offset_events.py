@@ -112,7 +112,7 @@ def test_without_ids_in_the_commits_the_rounds_tell_what_came_before() -> None:
     assert (lag_of(life).lag, lag_of(life).reason, lag_of(life).rewound_by) == (37, None, 0)
 
 
-def test_a_topic_that_was_gone_for_some_rounds_is_made_anew_too() -> None:
+def test_a_topic_that_was_gone_for_some_rounds_counts_as_recreated_too() -> None:
     life = lived(
         (commit(5, 90, None), make_observation(10, topic("first"))),
         (make_observation(20, topic(None, None)),),
@@ -132,7 +132,7 @@ def test_a_topic_that_no_answer_showed_for_a_moment_is_the_same_as_before() -> N
     assert said(life) == {}
 
 
-def test_a_group_met_after_the_topic_was_made_anew_is_told_by_the_commit_s_id() -> None:
+def test_a_group_met_after_the_topic_was_recreated_is_told_by_the_commit_s_id() -> None:
     life = lived((commit(5, 90, "first"), make_observation(10, topic("second", end=40))))
     assert (lag_of(life).lag, lag_of(life).reason) == (None, "topic_recreated")
     assert since(life, "topic_recreated") == 10

@@ -43,9 +43,9 @@ def rocketmq_observation(
 
 
 def rest_of(event: GroupEvent | RocketMQGroupEvent) -> tuple[int, int]:
-    """The times between which a group rested, ms; -1 and -1 where the event tells none, or none that can be.
+    """The times between which a group rested, ms; -1 and -1 if the event has none, or impossible ones.
 
-    An older probe tells an end before the beginning where the clock was ahead at the beginning.
+    An older probe wrote an end before the start if the clock was ahead at the start.
     """
     if event.rested is None or not 0 <= event.rested[0] <= event.rested[1] <= LATEST_MS:
         return -1, -1
