@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,43 +10,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, WriterProperties
 
-from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
+from streaming.tables import DeltaLake, LakeReader, Wanted, table_named
 from tests.empty_lake import empty_lake
-
-HOUR = 3_600_000
-
-HEALTH = Wanted(
-    current=frozenset({"group_id", "verdict", "findings"}),
-    past=frozenset({"group_id", "lag_total"}),
-    reach=timedelta(hours=1),
-)
-CURRENT = "SELECT cluster, group_id, verdict, findings FROM group_health_current ORDER BY ALL"
-CURRENT_OF_TWO = "SELECT group_id, verdict FROM group_health_current ORDER BY ALL"
-PAST = "SELECT cluster, group_id, round_time, lag_total FROM group_health ORDER BY ALL"
-
-
-def health(group: str, round_: int, *, cluster: str = "c", hour: float = 0.0, ended: bool = False) -> list[Any]:
-    ms = int(hour * HOUR) + round_
-    values = {
-        "cluster": cluster, "group_id": group, "round": round_, "round_time": ms, "event_date": ms // 86_400_000,
-        "ended": ended, "verdict": f"v{round_}", "lag_total": round_,
-        "findings": [["partitions_pending_handover", 5_000, group]],
-    }  # fmt: skip
-    return [values.get(column.name) for column in table_named("group_health").columns]
+from tests.tables.cached import CURRENT, CURRENT_OF_TWO, HEALTH, PAST, cache, health, read_all
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> DeltaLake:
     return empty_lake(tmp_path / "lake")
-
-
-def cache(lake: DeltaLake, past: timedelta = timedelta(hours=24), **wanted: Wanted) -> TableCache:
-    return TableCache(lake.root, wanted or {"group_health": HEALTH}, past)
-
-
-def read_all(cache: TableCache) -> None:
-    while cache.behind:
-        cache.read_on()
 
 
 def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: DeltaLake) -> None:
@@ -147,32 +117,6 @@ def test_a_group_that_has_left_the_past_is_forgotten_and_comes_back_as_itself(la
         followed.update()
     rows = [(row["group_id"], row["lag_total"]) for row in followed.rows(PAST)]
     assert rows == [("a", 3), ("a", 12), ("late", 2), ("new", 10), ("once", 11)]
-
-
-def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lake: DeltaLake) -> None:
-    lake.append("group_health", [health("a", 1)], "query", 0)
-    followed = cache(lake)
-    followed.update()
-    log = Path(lake.path("group_health")) / "_delta_log"
-    whole = max(log.glob("*.json"))
-    lake.append("group_health", [health("b", 2)], "query", 1)
-    newest = max(log.glob("*.json"))
-    assert newest != whole
-    text = newest.read_text()
-    newest.write_text("{")
-    with pytest.raises(LakeUnreadableError, match=r"group_health cannot be read \(.*\): check that the lake is whole"):
-        followed.update()
-    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a"]
-    newest.write_text(text)
-    assert followed.update() is True
-    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]
-
-
-def test_a_missing_data_file_is_a_sentence(lake: DeltaLake) -> None:
-    lake.append("group_health", [health("a", 1)], "query", 0)
-    next(Path(lake.path("group_health")).rglob("*.parquet")).unlink()
-    with pytest.raises(LakeUnreadableError, match="group_health cannot be read"):
-        cache(lake).update()
 
 
 def test_a_column_that_came_later_is_null_in_older_files(lake: DeltaLake) -> None:
@@ -324,140 +268,3 @@ def test_a_question_that_is_being_answered_does_not_stop_a_reading(lake: DeltaLa
     followed.tidy()
     assert len(followed.rows(PAST)) == 2
     reader.rollback()
-
-
-def judged(table: str, group: str, round_: int, *, hour: float = 0.0, strategy: str | None = None) -> list[Any]:
-    """A row of `drift` or `what_if`."""
-    ms = int(hour * HOUR) + round_
-    values = {
-        "cluster": "c", "group_id": group, "decision": round_, "round": round_, "round_time": ms,
-        "record_time": ms, "event_date": ms // 86_400_000, "verdict": f"v{round_}", "strategy": strategy,
-    }  # fmt: skip
-    return [values.get(column.name) for column in table_named(table).columns]
-
-
-def rounds_of(numbers: Iterable[int], *, hour: float, step_ms: int = 10_000, elapsed_ms: int = 0) -> list[list[Any]]:
-    """Rounds ten seconds apart, from an hour on."""
-    rows = []
-    for at, number in enumerate(numbers):
-        ms = int(hour * HOUR) + at * step_ms
-        values = {
-            "cluster": "c", "round": number, "round_time": ms, "event_date": ms // 86_400_000,
-            "elapsed_ms": elapsed_ms + at * step_ms,
-        }  # fmt: skip
-        rows.append([values.get(column.name) for column in table_named("rounds").columns])
-    return rows
-
-
-JUDGED = {
-    "group_health": HEALTH,
-    "drift": Wanted(current=frozenset({"verdict"})),
-    "what_if": Wanted(current=frozenset({"strategy"})),
-    "rounds": Wanted(current=frozenset({"round"}), past=frozenset({"round_time", "elapsed_ms"})),
-}
-VERDICTS = "SELECT group_id, verdict FROM drift_current ORDER BY ALL"
-WHAT_IFS = "SELECT group_id, strategy, decision FROM what_if_current ORDER BY ALL"
-
-
-def held(followed: TableCache, table: str) -> list[str]:
-    """Groups of the rows of the present that are in memory, living or not."""
-    return [row["group_id"] for row in followed.rows(f"SELECT group_id FROM newest_{table} ORDER BY ALL")]
-
-
-def test_the_verdict_and_what_ifs_of_a_group_that_has_ended_are_let_go(lake: DeltaLake) -> None:
-    followed = cache(lake, **JUDGED)
-    for number, (group, ended) in enumerate((("lives", False), ("a-run", True), ("another-run", True)), 1):
-        lake.append("drift", [judged("drift", group, number)], "query", number)
-        strategies = ("range", "sticky")
-        lake.append("what_if", [judged("what_if", group, number, strategy=s) for s in strategies], "query", number)
-        lake.append("group_health", [health(group, number)], "query", 2 * number)
-        lake.append("group_health", [health(group, number + 10, ended=ended)], "query", 2 * number + 1)
-        followed.update()
-        read_all(followed)
-    followed.tidy()
-    assert (held(followed, "drift"), held(followed, "what_if")) == (["lives"], ["lives", "lives"])
-    whole = LakeReader(lake.root)
-    for sql in (CURRENT, VERDICTS, WHAT_IFS):
-        assert followed.rows(sql) == whole.rows(sql)
-
-
-def test_a_verdict_that_is_read_before_its_groups_row_stays(lake: DeltaLake) -> None:
-    followed = cache(lake, **JUDGED)
-    lake.append("rounds", rounds_of(range(-400, 0), hour=0), "query", 0)
-    lake.append("group_health", [health("other", 1), health("again", 2, ended=True)], "query", 0)
-    lake.append("drift", [judged("drift", group, 3) for group in ("new", "again")], "query", 0)
-    followed.update()
-    read_all(followed)
-    followed.tidy()
-    lake.append("group_health", [health("new", 3), health("again", 3)], "query", 1)
-    followed.update()
-    followed.tidy()
-    assert followed.rows(VERDICTS) == [{"group_id": "again", "verdict": "v3"}, {"group_id": "new", "verdict": "v3"}]
-    assert followed.rows(VERDICTS) == LakeReader(lake.root).rows(VERDICTS)
-
-
-def test_a_group_that_comes_back_by_its_heartbeat_after_an_outage_has_its_verdict(lake: DeltaLake) -> None:
-    # (An outage of five hours: at the start no row of before is read, and none has been repeated yet.)
-    before, after = rounds_of(range(10), hour=0), rounds_of(range(10, 20), hour=5, elapsed_ms=100_000)
-    lake.append("rounds", [*before, *after], "query", 0)
-    lake.append("group_health", [health("quiet", 1)], "query", 0)
-    lake.append("drift", [judged("drift", "quiet", 1)], "query", 0)
-    lake.append("group_health", [health("busy", 15, hour=5)], "query", 1)
-    begun = cache(lake, **JUDGED)
-    begun.update()
-    read_all(begun)
-    begun.tidy()
-    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["busy"]
-    lake.append("group_health", [health("quiet", 20, hour=5.1)], "query", 2)
-    begun.update()
-    assert begun.rows(VERDICTS) == [{"group_id": "quiet", "verdict": "v1"}]
-
-
-def test_a_verdict_without_a_group_is_let_go_once_every_living_group_was_repeated(lake: DeltaLake) -> None:
-    lake.append("group_health", [health("long-gone", 1, ended=True)], "query", 0)
-    lake.append("drift", [judged("drift", "long-gone", 1)], "query", 0)
-    lake.append("rounds", rounds_of(range(2, 362), hour=5), "query", 0)
-    lake.append("group_health", [health("busy", 361, hour=6)], "query", 1)
-    begun = cache(lake, **JUDGED)
-    begun.update()
-    read_all(begun)
-    begun.tidy()
-    assert held(begun, "drift") == ["long-gone"], "an hour of rounds less ten seconds"
-    lake.append("rounds", rounds_of(range(362, 370), hour=6, elapsed_ms=3_600_000), "query", 1)
-    begun.update()
-    begun.tidy()
-    assert held(begun, "drift") == []
-
-
-def test_files_that_could_not_be_read_are_behind_until_they_are_read(
-    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("streaming.tables.cache._AT_FIRST", 1)
-    for number, group in enumerate(("a", "b", "c")):
-        lake.append("group_health", [health(group, number)], "query", number)
-    begun = cache(lake)
-    begun.update()
-    assert (begun.behind, begun.present_behind) == (2, 2)
-    files = list(Path(lake.path("group_health")).rglob("*.parquet"))
-    away = [file.rename(f"{file}.away") for file in files]
-    for again in (begun.read_on, begun.update, begun.read_on):
-        with pytest.raises(LakeUnreadableError):
-            again()
-        assert (begun.behind, begun.present_behind) == (2, 2)
-        assert [row["group_id"] for row in begun.rows(CURRENT)] == ["c"]
-    for file, gone in zip(files, away, strict=True):
-        gone.rename(file)
-    read_all(begun)
-    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["a", "b", "c"]
-
-
-def test_what_was_read_whole_stays_whole_while_a_later_look_fails(lake: DeltaLake) -> None:
-    lake.append("group_health", [health("a", 1)], "query", 0)
-    followed = cache(lake)
-    followed.update()
-    lake.append("group_health", [health("b", 2)], "query", 1)
-    newest = max((Path(lake.path("group_health")) / "_delta_log").glob("*.json"))
-    newest.write_text("{")
-    with pytest.raises(LakeUnreadableError):
-        followed.update()
-    assert (followed.behind, followed.present_behind) == (0, 0)

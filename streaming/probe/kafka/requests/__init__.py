@@ -30,15 +30,9 @@ are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a List
 from __future__ import annotations
 
 from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
+from streaming.probe.kafka.requests.partitions import FirstFrom, OffsetKind, PartitionRequests
 from streaming.probe.kafka.requests.refused import Refused
-from streaming.probe.kafka.requests.topics import (
-    FirstFrom,
-    Metadata,
-    MetadataRequests,
-    OffsetKind,
-    PartitionRequests,
-    TopicMetadata,
-)
+from streaming.probe.kafka.requests.topics import Metadata, MetadataRequests, TopicMetadata
 
 __all__ = [
     "GROUPS_PER_REQUEST",

@@ -12,6 +12,7 @@ from streaming.probe.exceptions import RoundAbandonedError
 OK = 0
 GROUP_FORBIDDEN = 30
 TOPIC_FORBIDDEN = 29
+CLUSTER_FORBIDDEN = 31
 _TOPIC_UNKNOWN, _TOPIC_INVALID, _GROUP_UNKNOWN = 3, 17, 69
 
 

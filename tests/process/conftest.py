@@ -1,0 +1,23 @@
+"""Programs under the real supervisor, for one test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import streaming.process.supervisor
+from streaming.process import Programs
+from tests.process.kept import REST_S, Kept
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+    # A program that has run for a second counts as started; small logs, so that they rotate.
+    monkeypatch.setattr(streaming.process.supervisor, "_START_S", 1)
+    monkeypatch.setattr(streaming.process.supervisor, "_LOG_BYTES", 20_000)
+    said: list[str] = []
+    environment = {"EVENKEEL_KAFKA__SASL_PASSWORD": "it's a 100% secret; #really"}
+    with Programs(tmp_path / "logs", environment, said.append, rest_s=REST_S) as programs:
+        yield Kept(programs, said, tmp_path / "logs")

@@ -1,0 +1,61 @@
+"""Small programs that run under the real supervisor, and the messages about them."""
+
+from __future__ import annotations
+
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.process import Program, Programs
+
+__all__ = ["PARENT", "REST_S", "WAITS", "Kept", "program_of", "until"]
+
+WAITS = ("-c", "import time; print('here, 100%', flush=True); time.sleep(600)")
+REST_S = 4.0
+
+# A process like the job: one child in a separate process group that holds its parent's output (unlike Spark's JVM), and
+# one in the parent's group (like the JVM). Neither ends with its parent by itself.
+PARENT = """
+import os, subprocess, sys, time
+from pathlib import Path
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+Path(sys.argv[1]).write_text(str(child.pid))
+time.sleep(600)
+"""
+
+
+def until(true: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        pause.wait(0.05)
+
+
+def program_of(name: str, code: str, *arguments: str, grace_s: float = 5) -> Program:
+    return Program(name, ("-c", textwrap.dedent(code), *arguments), grace_s)
+
+
+@dataclass
+class Kept:
+    """Running programs, and the messages about them."""
+
+    programs: Programs
+    said: list[str]
+    logs: Path
+
+    def until_said(self, sentence: str) -> None:
+        def told() -> bool:
+            self.programs.look()
+            return any(sentence in line for line in self.said)
+
+        until(told)
+
+    def pid(self, program: Program) -> int:
+        until(lambda: self.programs.look() or self.programs.pid_of(program))
+        pid = self.programs.pid_of(program)
+        assert pid is not None
+        return pid
