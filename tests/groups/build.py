@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from streaming.groups import GroupConfig, Rows, advance, decode_state, encode_state
@@ -230,6 +231,14 @@ def churn_of(*inputs: GroupInput) -> list[ChurnRow]:
     life = Life()
     life.take(*inputs)
     return life.rows.rebalance_churn
+
+
+def rows_in_batches(inputs: Sequence[GroupInput], cuts: Iterable[int] = ()) -> Rows:
+    """Rows of a new group's life whose batches end before the inputs at `cuts`; in one batch without any."""
+    life = Life()
+    for start, stop in pairwise((0, *cuts, len(inputs))):
+        life.take(*inputs[start:stop])
+    return life.rows
 
 
 def counted(rows: Rows) -> dict[str, Counter[object]]:

@@ -6,7 +6,6 @@ import struct
 import tracemalloc
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from random import Random
 
 import pytest
@@ -14,10 +13,19 @@ import pytest
 from assignors import Group, Subscription, TooMuchWork, assign, at_most
 from assignors.clients.sticky import write_sticky
 from assignors.work import spend
-from streaming.groups import GroupConfig, Rows, budget
+from streaming.groups import GroupConfig, budget
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.records import GroupInput, Member, MembershipRecord
-from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
+from tests.groups.build import (
+    Life,
+    counted,
+    even,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+    rows_in_batches,
+)
 from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, read
 from tests.groups.verdicts import seen_for_long, verdict_of
 
@@ -281,11 +289,7 @@ def test_what_else_strategies_would_have_done_in_a_storm_stays_within_a_round_s_
 
 
 def rows_of(inputs: Sequence[GroupInput], cuts: Sequence[int]) -> dict[str, Counter[object]]:
-    life = Life()
-    for start, stop in pairwise((0, *cuts, len(inputs))):
-        life.take(*inputs[start:stop])
-    rows: Rows = life.rows
-    return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}
+    return counted(rows_in_batches(inputs, cuts))
 
 
 def different(record: int, generation: int, *, seed: int) -> MembershipRecord:

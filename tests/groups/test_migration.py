@@ -21,6 +21,7 @@ from tests.groups.build import (
     make_record,
     make_tombstone,
     make_topic,
+    rows_in_batches,
 )
 from tests.groups.coordinator import Written
 from tests.groups.modern_log import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
@@ -270,10 +271,6 @@ def test_lag_and_commits_go_on_under_the_same_group_through_both_migrations() ->
 
 def test_a_migration_says_the_same_wherever_it_is_read_in_parts() -> None:
     inputs = [*before(), *read(CARRIED + JOINED), *back()]
-    whole = Life()
-    whole.take(*inputs)
+    whole = rows_in_batches(inputs)
     for cut in range(1, len(inputs)):
-        parts = Life()
-        parts.take(*inputs[:cut])
-        parts.take(*inputs[cut:])
-        assert parts.rows == whole.rows, cut
+        assert rows_in_batches(inputs, [cut]) == whole, cut

@@ -17,6 +17,7 @@ from tests.groups.build import (
     make_observation,
     make_record,
     make_topic,
+    rows_in_batches,
 )
 from tests.groups.health.findings import found
 from tests.groups.modern_log import FIRST, TOPIC_ID, read
@@ -182,10 +183,6 @@ def test_a_clock_that_is_set_right_gives_the_same_rows_however_the_stream_was_cu
     inputs: list[GroupInput] = list(read(FIRST))
     inputs += [timed(15, 4, ahead=HOUR, state=None, group_type="consumer"), grown(20, ahead=HOUR)]
     inputs += [grown(30, ahead=HOUR), *(grown(second) for second in (40, 50, 60, 20 + GRACE_S))]
-    whole = Life()
-    whole.take(*inputs)
+    whole = counted(rows_in_batches(inputs))
     for cut in range(1, len(inputs)):
-        parts = Life()
-        parts.take(*inputs[:cut])
-        parts.take(*inputs[cut:])
-        assert counted(parts.rows) == counted(whole.rows)
+        assert counted(rows_in_batches(inputs, [cut])) == whole

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,13 +113,18 @@ def test_the_fallback_goes_on_once_an_interval_until_a_round_closes(world: World
     assert told(tasks) == []
 
 
-def test_a_round_that_came_too_late_for_a_fallback_is_no_record_for_quarantine(world: World) -> None:
+def gone_on(world: World) -> tuple[list[int], dict[str, Any]]:
+    """The log's ends before a batch without rounds, and where that batch ends: a round with these ends is too late."""
     world.round()
     start = world.planner.latest(INITIAL, None)
     late = world.ends()
     world.log(0, 3)
     world.now = 31.0
-    middle = world.planner.latest(start, None)
+    return late, world.planner.latest(start, None)
+
+
+def test_a_round_that_came_too_late_for_a_fallback_is_no_record_for_quarantine(world: World) -> None:
+    late, middle = gone_on(world)
     world.reader.append("events", 0, b"e")
     world.round(log=late, events={"0": (1, 2)})
     world.log(1, 2)
@@ -131,12 +137,7 @@ def test_a_round_that_came_too_late_for_a_fallback_is_no_record_for_quarantine(w
 
 def test_a_round_with_events_that_came_too_late_for_the_next_batch_is_no_record_for_quarantine(world: World) -> None:
     world.reader.append("events", 1, b"junk")
-    world.round()
-    start = world.planner.latest(INITIAL, None)
-    late = world.ends()
-    world.log(0, 3)
-    world.now = 31.0
-    middle = world.planner.latest(start, None)
+    late, middle = gone_on(world)
     world.reader.append("events", 1, b"e")
     world.round(log=late, events={"1": (1, 2)})
     world.reader.append("events", 0, b"e")
