@@ -30,7 +30,7 @@ from streaming.advice import (
     period_of,
     source_rows,
 )
-from streaming.maintain.delta_table import MaintainedTable
+from streaming.maintain.table.delta_table import MaintainedTable
 from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, limited, table_named
 
 _ADVICE, _DAYS = (table.name for table in ADVICE_TABLES)

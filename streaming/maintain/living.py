@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from streaming.maintain.delta_table import MaintainedTable
 from streaming.maintain.exceptions import GroupsUnknownError
-from streaming.maintain.plan import day_of_clock
 from streaming.maintain.present import living_groups
+from streaming.maintain.table.delta_table import MaintainedTable
+from streaming.maintain.table.plan import day_of_clock
 from streaming.stores import cause_of, on_s3
 from streaming.tables import ALL_TABLES, VIEWS, file_system, limited, table_named
 

@@ -20,18 +20,18 @@ from deltalake.exceptions import DeltaError
 
 from streaming.exceptions import EvenkeelError
 from streaming.maintain.advising import Advised, Advising
-from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.done import Done
-from streaming.maintain.engine import Engine, by_engine
+from streaming.maintain.engines.engine import Engine, by_engine
 from streaming.maintain.exceptions import GroupsUnknownError, MaintenanceError, NotMaintainedError
 from streaming.maintain.living import NEEDS_GROUPS, LivingInLake
 from streaming.maintain.outlook import Outlook, outlook_of
-from streaming.maintain.plan import Compaction, Expiry, Limits, Sorting, next_piece, today_of, wants_checkpoint
 from streaming.maintain.present import Living, rows_that_stay
-from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
-from streaming.maintain.sorting import GROUP, Slice, Sorters
 from streaming.maintain.speed import FILE_ROWS, Speed
+from streaming.maintain.table.delta_table import MaintainedTable, open_table
+from streaming.maintain.table.plan import Compaction, Expiry, Limits, Sorting, next_piece, today_of, wants_checkpoint
+from streaming.maintain.table.rewrite import read
+from streaming.maintain.table.sorting import GROUP, Slice, Sorters
 from streaming.maintain.turns import WorkQueue
 from streaming.stores import cause_of
 from streaming.tables import ADVICE_TABLES, ALL_TABLES, DAY, HISTORY_TABLES, Table, advice, table_named

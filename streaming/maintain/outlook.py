@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from streaming.maintain.delta_table import MaintainedTable
-from streaming.maintain.plan import Compaction, Expiry, Limits, Sorting, all_pieces, wants_checkpoint
+from streaming.maintain.table.delta_table import MaintainedTable
+from streaming.maintain.table.plan import Compaction, Expiry, Limits, Sorting, all_pieces, wants_checkpoint
 
 
 @dataclass(frozen=True, slots=True)

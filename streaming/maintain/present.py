@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from streaming.maintain.plan import File
+from streaming.maintain.table.plan import File
 from streaming.tables import Table, data_set, limited, stored_schema
 
 # Groups whose rows are looked for by name in older files: with more of them nearly every row group has one.

@@ -27,7 +27,7 @@ from streaming.history import (
     partition_hours,
     rounds_around,
 )
-from streaming.maintain.delta_table import MaintainedTable
+from streaming.maintain.table.delta_table import MaintainedTable
 from streaming.tables import DAY, HISTORY_TABLES, DeltaLake, limited, table_named
 
 _SOURCES = {"group_health": "round_time", "rebalance_churn": "record_time", "drift": "record_time"}

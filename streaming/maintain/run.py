@@ -14,7 +14,7 @@ from rich.table import Table as Grid
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.maintain.done import Done
-from streaming.maintain.engine import Engine
+from streaming.maintain.engines.engine import Engine
 from streaming.maintain.maintainer import Maintainer
 from streaming.maintain.outlook import Outlook
 from streaming.maintain.settings import limits_of, maintainer_of
@@ -61,7 +61,7 @@ def maintain(
 
 def _engine(master: str | None, settings: Settings) -> AbstractContextManager[Engine]:
     # (Spark's own modules take a second to import.)
-    from streaming.maintain.spark_engine import spark_engine  # noqa: PLC0415
+    from streaming.maintain.engines.spark_engine import spark_engine  # noqa: PLC0415
 
     return spark_engine(master, settings.lake, limits_of(settings))
 

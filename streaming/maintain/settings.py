@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.maintain.engine import Engine
+from streaming.maintain.engines.engine import Engine
 from streaming.maintain.maintainer import Maintainer
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.tables import ALL_TABLES
 
 # Below this a retention makes no sense: the alerter goes back to its oldest pending alert, the page a day.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 
 FILE_ROWS = 1_000
 """Opening a file takes as long as rewriting about this many rows: 0.8 to 2 ms, at 530,000 to 800,000 rows a second."""

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from streaming.maintain import advising
-from streaming.maintain.delta_table import MaintainedTable, open_table
+from streaming.maintain.table.delta_table import MaintainedTable, open_table
 from streaming.tables import ALL_TABLES, DeltaLake, Table, limited, table_named
 from tests.benchmarks.figure import Figure, Say
 

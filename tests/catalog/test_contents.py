@@ -13,7 +13,7 @@ from deltalake.transaction import AddAction
 
 from streaming.catalog.contents import Contents, contents, faults
 from streaming.maintain import Maintainer
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.tables import (
     ADVICE_TABLES,
     ALERT_TABLES,

@@ -19,7 +19,7 @@ from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, history_queries, queries, server_queries
 from streaming.groups.causes import CAUSES
 from streaming.maintain import Maintainer
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 from tests.dashboards.export.interpolate import interpolated
 from tests.dashboards.made_events import add_events

@@ -39,7 +39,7 @@ from streaming.job.__main__ import main as run_job
 from streaming.job.batch import batch_writer
 from streaming.job.operator import operator
 from streaming.maintain import Maintainer
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.tables import DeltaLake
 
 _COMMIT_AFTER_S = 0.01

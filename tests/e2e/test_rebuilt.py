@@ -33,7 +33,7 @@ from streaming.job.rebuild import (
 )
 from streaming.job.source import SourceSettings
 from streaming.maintain import Maintainer, repair
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes
 from streaming.times import DAY_MS

@@ -24,7 +24,7 @@ from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
 from streaming.job.session import start_session
 from streaming.maintain import Maintainer
-from streaming.maintain.files_engine import FilesEngine
+from streaming.maintain.engines.files_engine import FilesEngine
 from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, table_named
 from tests.job.spark_writer_program import ALL, QUERY, SEVERAL, TWO, RefusedError, TornLake, packed, play, rows_of
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, row

@@ -31,8 +31,8 @@ from streaming.job.catalog import register
 from streaming.job.session import start_session
 from streaming.job.spark_writer import _append
 from streaming.maintain import Maintainer
-from streaming.maintain.plan import Limits
-from streaming.maintain.spark_engine import SETTINGS, SparkEngine
+from streaming.maintain.engines.spark_engine import SETTINGS, SparkEngine
+from streaming.maintain.table.plan import Limits
 from streaming.tables import ALL_TABLES, TABLES, DeltaLake, DeltaLogTail, table_named, to_arrow
 from tests.job.hostile_rows import hostile_rows
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, new_lake, row

@@ -11,7 +11,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from streaming.maintain import Done, Maintainer
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, table_named
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake

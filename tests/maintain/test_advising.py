@@ -12,7 +12,7 @@ import pytest
 
 from streaming.maintain import Done, Maintainer
 from streaming.maintain import advising as module
-from streaming.maintain.delta_table import open_table
+from streaming.maintain.table.delta_table import open_table
 from streaming.tables import ADVICE_TABLES, ALL_TABLES, DeltaLake, LakeReader, table_named, to_arrow
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake

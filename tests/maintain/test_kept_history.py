@@ -13,7 +13,7 @@ import pytest
 from streaming.history import DEFINITION
 from streaming.maintain import Maintainer
 from streaming.maintain import rollups as module
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.maintain.turns import LONGEST_S
 from streaming.tables import HISTORY_TABLES, DeltaLake, LakeReader, table_named
 from streaming.times import DAY_MS

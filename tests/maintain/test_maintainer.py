@@ -21,10 +21,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming.maintain import Maintainer, NotMaintainedError
-from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import File
-from streaming.maintain.rewrite import read
+from streaming.maintain.table.delta_table import MaintainedTable, open_table
+from streaming.maintain.table.plan import File
+from streaming.maintain.table.rewrite import read
 from streaming.tables import (
     DeltaLake,
     DeltaLogTail,
@@ -147,7 +147,7 @@ def _follow(tail: DeltaLogTail, into: Counter[str]) -> None:
 
 _KILLED = """
 import os, signal, sys
-from streaming.maintain.delta_table import MaintainedTable
+from streaming.maintain.table.delta_table import MaintainedTable
 from tests.maintain.build import maintain
 from streaming.tables import DeltaLake
 

@@ -19,7 +19,7 @@ from dashboards.format import DASH
 from dashboards.page.rules import RulesFile
 from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from tests.dashboards.made_events import OTHER, TARGET, add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.conftest import Served

@@ -12,7 +12,7 @@ from dashboards import Site
 from dashboards.format import DASH
 from streaming.config import Owner
 from streaming.maintain import Maintainer
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.dashboards.made_load import BUSY, NOBODYS
 from tests.serve.conftest import Served

@@ -12,9 +12,9 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming.maintain.delta_table import open_table
-from streaming.maintain.plan import Compaction
-from streaming.maintain.rewrite import read
+from streaming.maintain.table.delta_table import open_table
+from streaming.maintain.table.plan import Compaction
+from streaming.maintain.table.rewrite import read
 from streaming.tables import DataFile, DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
 from streaming.tables.held import HeldTable
 from streaming.tables.needed import Part, parts_of

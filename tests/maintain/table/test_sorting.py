@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming.maintain import Maintainer
-from streaming.maintain.delta_table import open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import Sorting
-from streaming.maintain.sorting import Sorter, read_slice, slices_of
+from streaming.maintain.table.delta_table import open_table
+from streaming.maintain.table.plan import Sorting
+from streaming.maintain.table.sorting import Sorter, read_slice, slices_of
 from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, table_named
 from streaming.times import DAY_MS
 from tests.examples import examples

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake.transaction import AddAction
 
-from streaming.maintain.delta_table import MaintainedTable
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import File, Limits, Sorting
-from streaming.maintain.rewrite import encoded_data_set
+from streaming.maintain.table.delta_table import MaintainedTable
+from streaming.maintain.table.plan import File, Limits, Sorting
+from streaming.maintain.table.rewrite import encoded_data_set
 from streaming.tables import Table, stored_schema
 
 # Files that were written and not committed for this long are given up. Vacuum leaves them alone for twice that.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from streaming.maintain.plan import File
+from streaming.maintain.table.plan import File
 from streaming.tables import Table, data_set, stored_schema
 
 

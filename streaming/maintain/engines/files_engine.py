@@ -19,9 +19,9 @@ from deltalake.transaction import AddAction
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from streaming.maintain.delta_table import open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import SORTED, Limits
+from streaming.maintain.table.delta_table import open_table
+from streaming.maintain.table.plan import SORTED, Limits
 from streaming.tables import (
     DAY,
     Table,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from streaming.maintain.plan import File
+from streaming.maintain.table.plan import File
 from streaming.tables import DAY, Table
 
 OF_A_FILE: Final = (

@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable
 
 from streaming.maintain import MaintenanceError
-from streaming.maintain.delta_table import open_table
-from streaming.maintain.plan import Compaction
-from streaming.maintain.rewrite import read
+from streaming.maintain.table.delta_table import open_table
+from streaming.maintain.table.plan import Compaction
+from streaming.maintain.table.rewrite import read
 from streaming.tables import (
     DeltaLake,
     DeltaLogTail,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from streaming.maintain import Done, Maintainer
-from streaming.maintain.delta_table import open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import Compaction
-from streaming.maintain.rewrite import read
+from streaming.maintain.table.delta_table import open_table
+from streaming.maintain.table.plan import Compaction
+from streaming.maintain.table.rewrite import read
 from streaming.tables import ALL_TABLES, DeltaLake, Table
 from streaming.times import DAY_MS
 from tests.maintain.build import KEEP, NOW, SMALL, TODAY, Writer, new_lake, row, rows_of

@@ -15,11 +15,11 @@ import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
 
 from streaming.maintain import MaintenanceError
-from streaming.maintain.delta_table import MaintainedTable, open_table
-from streaming.maintain.files_engine import FilesEngine
-from streaming.maintain.plan import Compaction, Sorting
-from streaming.maintain.rewrite import read
-from streaming.maintain.sorting import Sorter
+from streaming.maintain.engines.files_engine import FilesEngine
+from streaming.maintain.table.delta_table import MaintainedTable, open_table
+from streaming.maintain.table.plan import Compaction, Sorting
+from streaming.maintain.table.rewrite import read
+from streaming.maintain.table.sorting import Sorter
 from streaming.tables import (
     ALL_TABLES,
     DeltaLake,

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from streaming.maintain.engines.files_engine import FilesEngine
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.files_engine import FilesEngine
-from streaming.maintain.plan import Limits
+from streaming.maintain.table.plan import Limits
 from streaming.spark import start_spark
 from streaming.stores import on_object_store
 from streaming.tables import DAY

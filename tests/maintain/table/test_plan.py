@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.maintain.plan import (
+from streaming.maintain.table.plan import (
     Compaction,
     Expiry,
     File,

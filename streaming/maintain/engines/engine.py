@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import Protocol
 
-from streaming.maintain.delta_table import MaintainedTable
 from streaming.maintain.done import Done
 from streaming.maintain.exceptions import MaintenanceError
+from streaming.maintain.table.delta_table import MaintainedTable
 from streaming.tables import Table
 
 

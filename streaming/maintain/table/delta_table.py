@@ -21,9 +21,9 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from streaming.maintain.add_action import OF_A_FILE, concerns, file_of
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import (
+from streaming.maintain.table.add_action import OF_A_FILE, concerns, file_of
+from streaming.maintain.table.plan import (
     Compaction,
     Expiry,
     File,
@@ -33,7 +33,7 @@ from streaming.maintain.plan import (
     present_file_name,
     sorted_file_name,
 )
-from streaming.maintain.rewrite import encoded_data_set, unknown_columns
+from streaming.maintain.table.rewrite import encoded_data_set, unknown_columns
 from streaming.stores import on_object_store
 from streaming.tables import (
     RETENTION_COMMIT,
