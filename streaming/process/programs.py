@@ -201,7 +201,7 @@ class Programs:
         states = self._supervisor.states()
         if not states or self._supervisor.lost_its_files:
             # (If it was killed, so were all programs, and the next look reports that.)
-            if self._bear_trouble() or not states:
+            if self._handle_trouble() or not states:
                 return
         else:
             self._is_well()
@@ -260,7 +260,7 @@ class Programs:
             self._unwell_said = False
             self._tell(logging.INFO, "the supervisor answers again")
 
-    def _bear_trouble(self) -> bool:
+    def _handle_trouble(self) -> bool:
         """The supervisor gives no answer, or has lost its files: after a while say so, once, or replace it.
 
         Returns:
