@@ -26,7 +26,7 @@ from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
 from streaming.lifecycle import SUPERVISOR
 from streaming.places import open_private, private_folder
 from streaming.process.guarded import guarded_command, last_line
-from streaming.process.supervisor import GIVEN_UP, RUNNING, STOPPED, Supervised, Supervisor, new_folder
+from streaming.process.supervisor import EXITED, GIVEN_UP, RUNNING, STOPPED, Supervised, Supervisor, new_folder
 
 _REST_S = 300.0
 """A program that waits for a person is tried again after this time: soon enough for somebody who has fixed the cause
@@ -219,7 +219,10 @@ class Programs:
                 continue
             if state == GIVEN_UP:
                 self._let_rest(kept, f"{kept.program.name} does not start: see {kept.log}")
-            elif state == STOPPED and kept.refused is not None:
+            elif state == EXITED and not kept.refused:
+                # Its guard could not write that down: the disk is full, say.
+                self._died(kept, SETUP_EXIT_CODE)
+            elif state in (STOPPED, EXITED) and kept.refused is not None:
                 # Waking it has failed: its interpreter is being replaced, say. (One that was never woken, and is just
                 # being started, is in this state for a moment, too.)
                 self._let_rest(kept, f"{kept.program.name} was not started again ({kept.refused or 'no reason given'})")

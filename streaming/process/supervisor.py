@@ -1,8 +1,8 @@
 """Our own supervisord: its configuration, its start, and the few calls that we make to it.
 
 Supervisor (supervisord.org) starts the programs, restarts those that die after a pause that grows, stops them in
-order with a grace each, and rotates their logs. It knows nothing of guards or of our exit codes: the guards are in the
-commands it is given, the exit codes in `programs.py`.
+order with a grace each, and rotates their logs. It knows nothing of guards, which are in the commands it is given, and
+of our exit codes only that it leaves a program down that ended with code 2; `programs.py` has the rest.
 
 It is controlled over a socket in a private folder, with a password made for this run. Its configuration has no secrets:
 programs inherit the environment.
@@ -30,11 +30,15 @@ from typing import Any
 from supervisor.states import ProcessStates
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
-from streaming.exceptions import EvenkeelError
+from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
 from streaming.places import open_private
 from streaming.process.guarded import GuardedProcess
 
 GIVEN_UP, RUNNING, STOPPED = int(ProcessStates.FATAL), int(ProcessStates.RUNNING), int(ProcessStates.STOPPED)
+EXITED: int = int(ProcessStates.EXITED)
+"""It ended with code 2 after it was up, and stays down."""
+
+_BACKOFF = int(ProcessStates.BACKOFF)
 
 _LOG_BYTES, _LOG_BACKUPS = 10 * 2**20, 5
 """Per program 60 MB at most: weeks of a healthy job, and all of a bad night."""
@@ -175,11 +179,14 @@ class Supervisor:
         self.launch()
 
     def states(self) -> dict[str, int]:
-        """State by program, of `supervisor.states.ProcessStates`; empty when it does not answer."""
+        """State by program, of `supervisor.states.ProcessStates`; empty when it does not answer.
+
+        A program that has ended and is started again within the second counts as one that waits for its next start.
+        """
         if time.monotonic() > self._touched + _FRESH_S:
             self._touch()
         with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
-            return {info["name"]: info["state"] for info in self._server.supervisor.getAllProcessInfo()}
+            return {info["name"]: _state(info) for info in self._server.supervisor.getAllProcessInfo()}
         self._server = self._connection()
         return {}
 
@@ -283,7 +290,9 @@ class Supervisor:
                 "priority": place,
                 "startsecs": _START_S,
                 "startretries": _RETRIES,
-                "autorestart": "true",
+                # With any other code it is started again. (Before `startsecs` with any at all, and `rest` stops that.)
+                "autorestart": "unexpected",
+                "exitcodes": SETUP_EXIT_CODE,
                 # The guard kills at the end of the grace; this is for a guard that cannot any more.
                 "stopwaitsecs": int(program.grace_s) + 5,
                 "killasgroup": "true",
@@ -319,6 +328,12 @@ class _Transport(SupervisorTransport):  # type: ignore[misc]  # supervisor is no
     def __init__(self, password: str, path: Path, answer_s: float) -> None:
         super().__init__("evenkeel", password, f"unix://{path}")
         self._get_connection = lambda: _Connection(path, answer_s)
+
+
+def _state(info: Mapping[str, Any]) -> int:
+    if info["state"] == EXITED and info["exitstatus"] != SETUP_EXIT_CODE:
+        return _BACKOFF
+    return int(info["state"])
 
 
 def new_folder() -> Path:

@@ -1,4 +1,4 @@
-"""A program that rests until a person has done something, under a fake supervisor whose calls can fail."""
+"""A program that rests until a person has done something; mostly under a fake supervisor whose calls can fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from supervisor.states import ProcessStates
 
 import streaming.process.programs
 from streaming.process import Program, Programs
-from tests.process.kept import WAITS, Kept
+from tests.process.kept import REST_S, WAITS, Kept, program_of, until
 
 
 class _Supervisor:
@@ -91,3 +91,44 @@ def test_the_programs_that_are_down_are_named_until_they_run_again(faked: tuple[
     assert kept.said == [sentence]
     kept.until_said("alerter runs again")
     assert kept.programs.down() == []
+
+
+def test_a_program_that_ends_with_code_2_after_it_was_up_is_not_started_before_its_rest_is_over(
+    kept: Kept, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    code = """
+    import sys, time
+    with open(sys.argv[1], "a") as file:
+        print(time.monotonic(), file=file, end=" ", flush=True)
+        time.sleep(2)  # up after one second
+        print(time.monotonic(), file=file, flush=True)
+    print("the topic is missing", flush=True)
+    sys.exit(2)
+    """
+    kept.programs.start(program_of("alerter", code, str(runs)))
+    kept.until_said("alerter cannot run: the topic is missing. It is tried again every 4 s.")
+
+    def lives() -> list[list[float]]:
+        return [[float(clock) for clock in line.split()] for line in runs.read_text().splitlines()]
+
+    until(lambda: kept.programs.look() or len(lives()) == 2)
+    (_, ended), (started_again, *_) = lives()
+    assert started_again >= ended + REST_S
+
+
+def test_a_program_that_ended_with_code_2_rests_also_where_its_guard_could_not_write_that_down(
+    faked: tuple[Kept, _Supervisor],
+) -> None:
+    kept, supervisor = faked
+    kept.programs.look()
+    supervisor.state = int(ProcessStates.EXITED)
+    kept.programs.look()
+    [sentence] = kept.said
+    assert sentence.startswith("alerter cannot run: ")
+    kept.until_said("alerter runs again")
+    # Once more, and this time it cannot be woken.
+    supervisor.state, supervisor.refuses = int(ProcessStates.EXITED), "NO_FILE: /usr/bin/python"
+    kept.programs.look()
+    supervisor.state = int(ProcessStates.EXITED)
+    kept.until_said("alerter was not started again (NO_FILE: /usr/bin/python). It is tried again every 0 s.")
