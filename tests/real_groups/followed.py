@@ -20,7 +20,7 @@ from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
-from streaming.probe import Probe
+from streaming.probe import NoOffsetsLogError, Probe
 from streaming.records import group_key
 
 __all__ = ["Followed", "until"]
@@ -73,8 +73,15 @@ class Followed:
         self.probe.close()
 
     def round(self) -> None:
-        """Let the probe make a round, and process everything since the previous one."""
-        self.probe.round()
+        """Let the probe make a round, and process everything since the previous one.
+
+        There is no round where the members that are starting will be the broker's first group ever: Kafka creates the
+        offsets log for that.
+        """
+        try:
+            self.probe.round()
+        except NoOffsetsLogError:
+            return
         while (end := self._planner.latest(self._at, 1)) != self._at:
             payloads = defaultdict(list)
             for task in self._planner.tasks(self._at, end):
