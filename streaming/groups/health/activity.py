@@ -63,16 +63,22 @@ def stuck_rebalance(
         observation: The round.
     """
     task = _REBALANCING.get(observation.state or "")
-    # Without a generation nobody knows the timeouts; while the offsets log is blocked, nobody can tell whether there is
-    # a new record.
-    if task is None or record is None or not record.members or observation.held_since is not None:
+    # Without a generation nobody knows the timeouts.
+    if task is None or record is None or not record.members:
         return
     limit, elapsed = rebalance_timeout(record), observation.elapsed_time
     # What counts is how long rounds have watched it: after an outage it may be another rebalance. So the beginnings of
     # the whole and of the phase are kept in elapsed time.
     whole, phase = f"rebalance watched since {record.record}", f"{observation.state} watched since {record.record}"
     began, entered = (min(state.findings.get(name, elapsed), elapsed) for name in (whole, phase))
-    is_stuck = elapsed - entered > limit or elapsed - began > _PHASES * limit
+    counted = elapsed
+    if observation.held_since is not None:
+        # While the offsets log is blocked, nobody can tell whether there is a new record. So nothing new is found, but
+        # what was found stays, and so do the beginnings: without a new record it was the same rebalance.
+        if whole not in state.findings:
+            return
+        counted -= max(0, state.clock.now - observation.held_since)
+    is_stuck = counted - entered > limit or counted - began > _PHASES * limit
     detail = (
         f"{observation.state}: the members of the last generation ({len(record.members)}) have {limit // 1_000:,} s to "
         f"{task}, and no generation has followed"
@@ -87,12 +93,15 @@ def stuck_rebalance(
         yield FindingAtRound("stuck_rebalance", elapsed, detail, name, shown=False)
 
 
-def idle_members(record: MembershipRecord, shown: Mapping[str, TopicObservation]) -> Iterator[FindingAtRound]:
+def idle_members(
+    record: MembershipRecord, shown: Mapping[str, TopicObservation], decided: int
+) -> Iterator[FindingAtRound]:
     """Members of a classic group that own nothing, and whether there are too few partitions or the strategy is why.
 
     Args:
         record: The group's membership, of which nothing is pending.
         shown: The round's topics.
+        decided: When the group decided, ms.
     """
     counts = counts_of(record)
     if not counts or any(member.topics is None for member in record.members):
@@ -101,7 +110,7 @@ def idle_members(record: MembershipRecord, shown: Mapping[str, TopicObservation]
     # (A pattern that matches nothing asks for nothing.)
     idle = [m.member_id for m, owned in zip(record.members, counts, strict=True) if not owned and m.topics]
     sizes = {name: topic.partitions for name, topic in shown.items()}
-    if (found := _idle(idle, topics_of, sizes, record.protocol, record.record_time)) is not None:
+    if (found := _idle(idle, topics_of, sizes, record.protocol, decided)) is not None:
         yield found
 
 
@@ -164,8 +173,8 @@ def note_commits(state: GroupState, observation: GroupObservation) -> None:
 def never_committed(state: GroupState, observation: GroupObservation) -> Iterator[FindingAtRound]:
     """Members that own partitions in which records arrive, and have not committed an offset."""
     noted = state.uncommitted
-    if noted is None:
-        return
+    if noted is None or (observation.held_since is not None and "never_committed" not in state.findings):
+        return  # (the latter: a commit may be there by now that nobody can read)
     if noted.arrived > MARKER and observation.elapsed_time - noted.elapsed >= _COMMIT_BY_MS:
         where = "in the log" if observation.seen is None else "known to its coordinator"
         detail = f"records arrive in the group's partitions, and no committed offset of it is {where}"

@@ -34,6 +34,9 @@ STOPPED = "stopped"
 STATUSES = (OK, NO_COMMIT, AHEAD, UNKNOWN, REWOUND, FALLING_BEHIND, STALLED, STOPPED)
 """From harmless to bad; a group's status is that of its worst partition."""
 
+OFFSETS_BLOCKED = "offsets_blocked"
+"""Why lag is unknown while an open transaction blocks the offsets log."""
+
 RANKS = {status: rank for rank, status in enumerate(STATUSES)}
 """Index of each status in `STATUSES`."""
 
@@ -178,7 +181,7 @@ def measure(
     if not 0 <= partition < topic.partitions:
         return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
     end, stable, start = offsets
-    reason = "offsets_blocked" if held else None if state.of_topic is None else "topic_recreated"
+    reason = OFFSETS_BLOCKED if held else None if state.of_topic is None else "topic_recreated"
     return Measured(
         state.committed,
         end[partition],
@@ -203,7 +206,9 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
         passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
     """
-    if measured.start is not None:
+    # While the offsets log is blocked, a group may have committed past what it then lets be deleted: what counts as
+    # lost stays as it was.
+    if measured.start is not None and measured.reason != OFFSETS_BLOCKED:
         state.start = measured.start
     if measured.lag is None or measured.end is None or state.committed < 0:
         look_away(state.trend)

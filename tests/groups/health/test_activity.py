@@ -87,6 +87,23 @@ def test_while_the_log_is_blocked_nobody_knows_whether_a_generation_has_followed
     assert [name for name, _ in found(life)] == ["offsets_blocked"]
 
 
+def test_while_the_log_is_blocked_a_rebalance_that_was_stuck_stays_so_and_is_watched_on() -> None:
+    blocked = {"state": "PreparingRebalance", "held_since": START + 380 * SECOND}
+    life = watched((20, "PreparingRebalance"), (370, "PreparingRebalance"))
+    assert found(life) == [("stuck_rebalance", 20)]
+    life.take(make_observation(390, make_topic("x", 2), **blocked))
+    assert found(life) == [("offsets_blocked", 380), ("stuck_rebalance", 20)]
+    assert found(watched((400, "PreparingRebalance"), life=life)) == [("stuck_rebalance", 20)]
+
+
+def test_what_turns_out_to_have_been_one_rebalance_when_the_log_goes_on_is_stuck_at_once() -> None:
+    blocked = {"state": "PreparingRebalance", "held_since": START + 30 * SECOND}
+    life = watched((20, "PreparingRebalance"))
+    life.take(make_observation(400, make_topic("x", 2), **blocked))
+    assert [name for name, _ in found(life)] == ["offsets_blocked"]
+    assert found(watched((410, "PreparingRebalance"), life=life)) == [("stuck_rebalance", 20)]
+
+
 def test_of_a_first_rebalance_whose_timeouts_nobody_knows_nothing_is_said() -> None:
     life = Life()
     watched((20, "PreparingRebalance"), (20_000, "PreparingRebalance"), life=life)
@@ -229,6 +246,15 @@ def test_what_may_be_hidden_behind_an_open_transaction_is_not_called_missing() -
     for at in (300, 700, 900):
         life.take(make_observation(at, make_topic("x", 2, end=at), held_since=START + 20 * SECOND))
     assert [name for name, _ in found(life)] == ["offsets_blocked"]
+
+
+def test_a_commit_that_may_be_there_unread_keeps_the_finding_away_also_where_records_came_before_the_hold() -> None:
+    life = consuming((10, 100), (20, 200))
+    for at in (300, 700, 900):
+        life.take(make_observation(at, make_topic("x", 2, end=at), held_since=START + 25 * SECOND))
+        assert [name for name, _ in found(life)] == ["offsets_blocked"]
+    life.take(make_commit(901, 150, topic="x"), make_observation(910, make_topic("x", 2, end=1_000)))
+    assert found(life) == []
 
 
 def rebalancing(*seconds: int) -> list[GroupInput]:

@@ -97,6 +97,28 @@ def test_a_round_that_does_not_know_the_lag_ends_no_loss() -> None:
     assert [(name, since) for name, since, _ in said(life)] == [("data_lost", 20)]
 
 
+def test_what_a_group_commits_and_has_deleted_while_the_log_is_blocked_is_not_lost() -> None:
+    # As Kafka Streams does, with commits that nobody can read before another group's transaction ends.
+    life = Life()
+    life.take(make_commit(5, 1_000, topic="x"), make_observation(10, topic(900, 1_000)))
+    for at, start in ((50, 1_000), (60, 2_000), (70, 3_000)):
+        life.take(make_observation(at, topic(start, start + 500), held_since=START + 12 * SECOND))
+        assert [name for name, *_ in said(life)] == ["offsets_blocked"]
+    life.take(make_commit(75, 3_400, topic="x"), make_observation(80, topic(3_000, 3_500)))
+    assert (last(life).lost_records, said(life)) == (0, [])
+    assert {row.lost_records for row in life.rows.group_health} == {0}
+
+
+def test_what_was_lost_before_the_log_was_blocked_does_not_grow_meanwhile_and_grows_afterwards() -> None:
+    life = behind()
+    (before,) = said(life)
+    life.take(make_observation(30, topic(4_950_000), held_since=START + 25 * SECOND))
+    assert said(life)[1:] == [before]
+    for at in (40, 50):
+        life.take(make_observation(at, topic(4_950_000)))
+    assert last(life).lost_records == 4_949_000
+
+
 def test_all_of_a_log_may_be_lost() -> None:
     life = Life()
     life.take(
