@@ -130,7 +130,15 @@ def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated
         return "migration"
     if not record.members:
         return "created" if before is None and record.generation == 0 else "became_empty"
-    return "static_replacement" if before is not None and record.generation == before.generation else "rebalance"
+    if before is None or record.generation != before.generation:
+        return "rebalance"
+    # A static member that returns keeps what it has, and no coordinator writes anything else under the same generation.
+    # What was written all the same (the log lost its end, or somebody else wrote to it) is judged like any decision.
+    return "static_replacement" if _assigned(before) == _assigned(record) else "rebalance"
+
+
+def _assigned(record: MembershipRecord) -> dict[str, object]:
+    return {m.group_instance_id or m.member_id: m.assigned for m in record.members}
 
 
 def _continues(before: MembershipRecord, record: MembershipRecord) -> bool:
