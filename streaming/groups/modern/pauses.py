@@ -110,6 +110,12 @@ def begin(
         The row, with all bounds 0 if every partition that had an owner is already with its new one.
     """
     forget(pauses)
+    # What is in no target any more (its topic was deleted, say) is nobody's next.
+    assigned = {partition for target in targets.values() for partition in id_partitions(target)}
+    for topic_id, freed in list(pauses.free.items()):
+        pauses.free[topic_id] = {number: given for number, given in freed.items() if (topic_id, number) in assigned}
+        if not pauses.free[topic_id]:
+            del pauses.free[topic_id]
     # A member asked to revoke a partition stops reading it even if the new target returns it, and gets it again only
     # after it has acknowledged the revocation (`CurrentAssignmentBuilder`). The log does not show when it stops.
     owned = {partition: name for name, current in currents.items() for partition in id_partitions(current.partitions)}

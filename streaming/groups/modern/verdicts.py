@@ -51,15 +51,17 @@ def write_modern_verdicts(state: GroupState, observation: GroupObservation, cont
     if not modern.waiting:
         return  # as at almost every round
     verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context), observation, context)
-    modern.verdict = standing(verdicts) or modern.verdict
     newest = modern.waiting[-1]
+    modern.waiting = []
+    if newest.incarnation != modern.incarnation:
+        return  # that group has ended, and the present one has not decided yet
+    modern.verdict = standing(verdicts) or modern.verdict
     now = None if newest.exact else as_it_is(state, newest)
     if now is not None and now.group_epoch == now.epoch:
         # No newer target is being written, so the current targets are the newest one and complete.
         newest = msgspec.structs.replace(now, exact=True)
     with of_record(0):
         modern.balance = balance_of_target(newest, names_at(state, newest))
-    modern.waiting = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +127,15 @@ def _broken(decision: ModernDecision, names: dict[str, str]) -> tuple[DriftedPar
                 owners.setdefault((topic_id, number), []).append(member_id)
     found = []
     current = decision.group_epoch == decision.epoch and not decision.carried_over
+    subscriptions = {
+        member_id: None if topics is None else frozenset(topics) for member_id, topics in decision.subscriptions.items()
+    }
     for (topic_id, number), members in sorted(owners.items()):
         topic = names.get(topic_id, topic_id)
         if len(members) > 1:
             found.append(DriftedPartition(topic, number, "doubly_assigned", None, tuple(members)))
         elif current and topic_id in names:
-            subscription = decision.subscriptions.get(members[0])
+            subscription = subscriptions.get(members[0])
             if subscription is not None and topic not in subscription:
                 found.append(DriftedPartition(topic, number, "not_subscribed", None, tuple(members)))
     return tuple(found)
