@@ -12,6 +12,8 @@ row; the group's last round writes its end.
 
 from __future__ import annotations
 
+import msgspec
+
 from streaming.groups import compaction
 from streaming.groups.classic import churn, cost
 from streaming.groups.classic.drift import write_classic_verdicts
@@ -163,6 +165,10 @@ def _take_in(state: GroupState) -> None:
 def _judge_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge one round; the state must include exactly the log records below its position."""
     passed, rounds = _take_time(state, observation)
+    current = state.classic.current
+    if current is not None and current.decided_by < 0:
+        decided_by = min(current.record.record_time, state.clock.now)
+        state.classic.current = msgspec.structs.replace(current, decided_by=decided_by)
     _see_topics(state, observation, context.config)
     cost.close_cost(state, context.rows, observation)
     write_modern_members(state, context)
@@ -264,7 +270,8 @@ def _take_time(state: GroupState, observation: GroupObservation | RocketMQObserv
     gap = observation.elapsed_time - state.elapsed if 0 <= state.elapsed <= observation.elapsed_time else 0
     seen = gap if state.rested or not state.step else min(gap, _COUNTED_STEPS * state.step)
     if gap and not state.rested:
-        state.step = gap
+        # (Limited in the same way: with two gaps in a row, the first is not how far rounds are apart.)
+        state.step = gap if not state.step else min(gap, _COUNTED_STEPS * state.step)
     state.elapsed, state.rested = observation.elapsed_time, observation.idle
     return seen, WINDOW if observation.idle else 1
 
@@ -287,6 +294,9 @@ def _move(state: GroupState, shift: Shift, present: int) -> None:
         entries: list[CountSeen | RacksSeen] = [*topic.counts, *topic.racks]
         for seen in entries:
             seen.first, seen.last = moved(seen.first), moved(seen.last)
+    state.classic.waiting = [
+        msgspec.structs.replace(decision, after_round=moved(decision.after_round)) for decision in state.classic.waiting
+    ]
     if state.offset_events is not None:
         state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
     if shift.since <= 0:

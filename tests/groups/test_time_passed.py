@@ -41,6 +41,18 @@ def test_a_gap_counts_for_three_usual_steps_and_the_rest_of_an_idle_group_is_non
     assert passed(850) == (30, 1)  # and its step is ten seconds as before
 
 
+def test_of_two_gaps_in_a_row_the_second_counts_as_if_the_first_were_not_how_far_rounds_are_apart() -> None:
+    state = GroupState()
+
+    def passed(second: int) -> int:
+        return take_time(state, make_observation(second, elapsed=second * SECOND))[0] // SECOND
+
+    assert [passed(second) for second in (10, 20, 30)] == [0, 10, 10]
+    # Ten minutes without a round of the group, twice: three steps of ten seconds, and three of those.
+    assert [passed(second) for second in (630, 1_230)] == [30, 90]
+    assert [passed(second) for second in (1_240, 1_840)] == [10, 30]
+
+
 def deletions(life: Life) -> list[int]:
     """Since when the newest row says that offsets were deleted, in seconds."""
     return [

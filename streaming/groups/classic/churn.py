@@ -10,6 +10,7 @@ Source of the rules: `GroupMetadataManager` (Scala 3.9 and Java 4.2); cooperativ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -37,6 +38,9 @@ from streaming.groups.verdicts import WAITING_MAX, drop_oldest
 from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import MembershipRecord, MembershipTombstone
 from streaming.times import day_of
+
+_LONGEST_PROTOCOL: Final = 200
+"""Characters of a strategy's name that a dropped decision keeps."""
 
 
 def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
@@ -76,7 +80,7 @@ def _hand_to_verdicts(
     """Make it the current decision, and let it wait for the round after it; of too many the oldest is dropped."""
     classic = state.classic
     unseen = past.before is None or bool(past.skipped)
-    decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen)
+    decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen, after_round=state.clock.now)
     classic.current = decision
     state.modern.key_type = state.modern.ended = None
     classic.handed_over = classic.tombstoned = None
@@ -86,7 +90,11 @@ def _hand_to_verdicts(
     if len(classic.waiting) > WAITING_MAX:
         at = len(classic.waiting) - WAITING_MAX - 1
         oldest = classic.waiting[at]
-        emptied = msgspec.structs.replace(oldest.record, members=())
+        # (Names may have 32 KB, and a thousand of these are kept.)
+        protocol = oldest.record.protocol
+        emptied = msgspec.structs.replace(
+            oldest.record, members=(), leader=None, protocol=None if protocol is None else protocol[:_LONGEST_PROTOCOL]
+        )
         classic.waiting[at] = ClassicDecision(emptied, "dropped", oldest.incarnation)
         drop_oldest(classic.waiting)
 

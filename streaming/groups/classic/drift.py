@@ -128,8 +128,9 @@ def _judge(
     member = undecodable(record)
     if member is not None:
         return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
-    counts = seen_counts(state, record, config)
-    settled = now - record.record_time >= config.metadata_grace_ms
+    counts = seen_counts(state, decision, config)
+    # (Not before the round before it, even if its coordinator's clock is behind.)
+    settled = now - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     is_dated = not (record.seen and record.decided_after < 0)
     broken = _broken(decision, actual, counts if settled and is_dated else {})
@@ -152,7 +153,7 @@ def _judge(
     if custom is None and strategy not in known_strategies():
         return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
     in_racks = custom is not None or any(member.rack for member in record.members)
-    racks = seen_racks(state, record, config, counts) if in_racks else NO_RACKS
+    racks = seen_racks(state, decision, config, counts) if in_racks else NO_RACKS
     verdict = recompute(record, custom or strategy_named(strategy), actual, counts, racks, settled=settled)
     if verdict.verdict == DRIFTED and _may_be_a_return(decision):
         return Verdict(

@@ -28,9 +28,10 @@ import numpy as np
 
 from assignors import PartitionRacks, Strategy, Subscription, claimed_partitions
 from streaming.groups.classic.membership import leader_counts
+from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import GroupConfig
 from streaming.groups.state import GroupState, RacksSeen, TopicState, counts_from
-from streaming.records import MembershipRecord, TopicObservation
+from streaming.records import TopicObservation
 
 STICKY: Final = frozenset({"sticky", "cooperative-sticky"})
 """Strategies whose result depends on the members' previous partitions."""
@@ -72,12 +73,12 @@ class SeenCounts:
         return self.complete and not min(self.seen) <= self.leader <= max(self.seen)
 
 
-def seen_counts(state: GroupState, record: MembershipRecord, config: GroupConfig) -> dict[str, SeenCounts]:
+def seen_counts(state: GroupState, decision: ClassicDecision, config: GroupConfig) -> dict[str, SeenCounts]:
     """The counts of each subscribed or assigned topic; topics that no round has shown are missing."""
-    horizon = record.earliest - config.metadata_grace_ms
+    horizon = decision.earliest - config.metadata_grace_ms
     return {
         topic: _of_topic(state.topics[topic], horizon, leader)
-        for topic, leader in leader_counts(record).items()
+        for topic, leader in leader_counts(decision.record).items()
         if topic in state.topics
     }
 
@@ -231,10 +232,10 @@ def see_racks(known: TopicState, seen: TopicObservation, time: int, horizon: int
         del known.racks[0]
 
 
-def seen_racks(state: GroupState, record: MembershipRecord, config: GroupConfig, topics: Collection[str]) -> SeenRacks:
+def seen_racks(state: GroupState, decision: ClassicDecision, config: GroupConfig, topics: Collection[str]) -> SeenRacks:
     """The racks of these topics around a decision."""
-    now = record.record_time
-    horizon = record.earliest - config.metadata_grace_ms
+    now = decision.record.record_time
+    horizon = decision.earliest - config.metadata_grace_ms
     known = {topic: state.topics[topic] for topic in topics if topic in state.topics}
     by_topic = {topic: of.racks for topic, of in known.items() if of.racks}
     changes = {entry.first for racks in by_topic.values() for entry in racks}

@@ -6,6 +6,7 @@ Each member of a decision gets a row with its partitions, and a closing row when
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.context import Context
@@ -135,9 +136,22 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
         return imbalance(counts), None
 
 
-@lru_cache(maxsize=4096)
+_SMALL_BYTES: Final = 8 * 1024
+"""Members with more of names and user data are not cached: a member may have a megabyte, and would stay in memory."""
+
+
 def subscription_of(member: Member) -> Subscription:
     """A member as input for the assignors."""
+    size = len(member.user_data or b"") + sum(map(len, member.topics or ()))
+    return _cached_subscription(member) if size <= _SMALL_BYTES else _subscription_of(member)
+
+
+@lru_cache(maxsize=4096)
+def _cached_subscription(member: Member) -> Subscription:
+    return _subscription_of(member)
+
+
+def _subscription_of(member: Member) -> Subscription:
     return Subscription(
         member_id=member.member_id,
         topics=member.topics or (),

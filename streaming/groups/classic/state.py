@@ -27,6 +27,10 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
         partitions_moved_optimal: As in its churn row, while the decision waits.
         first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
         more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
+        after_round: Time of the newest round before the record, ms: it was not decided earlier, whatever the clock said
+            that gave the record its time. -1 if the group had no round, and in the state of an older release.
+        decided_by: Record time of the newest decision, ms, or the time of the first round after it where that is
+            earlier, because its coordinator's clock is ahead. -1 before that round, and in the state of an older release.
     """
 
     record: MembershipRecord
@@ -37,6 +41,13 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     partitions_moved_optimal: int | None = None
     first_half: bool = False
     more: int = 0
+    after_round: int = -1
+    decided_by: int = -1
+
+    @property
+    def earliest(self) -> int:
+        """Earliest time of the decision, ms, also where its coordinator's clock is ahead of the rounds'."""
+        return min(self.record.earliest, self.after_round) if self.after_round >= 0 else self.record.earliest
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -294,12 +294,14 @@ def _holder(observation: GroupObservation) -> str:
 def _membership_findings(
     state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
 ) -> list[FindingAtRound]:
-    found: list[FindingAtRound] = []
     now = state.clock.now
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
     if subscribed is None or owners is None:
-        return found
+        return []
+    found: list[FindingAtRound] = []
+    current = state.classic.current
+    decided = current.decided_by if current is not None and current.decided_by >= 0 else record.record_time
     shown = {t.topic: t for t in observation.topics}
     unseen = sorted(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
@@ -315,7 +317,7 @@ def _membership_findings(
     partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
     # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
     # that sees the first and not yet the second.
-    settled = record.protocol in EAGER or now - record.record_time > rebalance_timeout(record)
+    settled = record.protocol in EAGER or now - decided > rebalance_timeout(record)
     for topic in sorted(subscribed):
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
@@ -323,7 +325,7 @@ def _membership_findings(
         of_topic = owners.get(topic, {})
         moving = partitions_pending_handover.get(topic, frozenset())
         known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
-        grown_at = _grown_at(state, topic, known_to_leader, record) if seen.partitions > known_to_leader else None
+        grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
         if grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
             late = may_worsen and now - grown_at >= config.metadata_grace_ms
@@ -332,22 +334,23 @@ def _membership_findings(
             known = range(min(known_to_leader, seen.partitions))
             holes = sum(1 for p in known if p not in of_topic and p not in moving)
             if holes:
-                orphaned.append((record.record_time, f"{topic[:200]} ({holes} partitions)"))
+                orphaned.append((decided, f"{topic[:200]} ({holes} partitions)"))
     if stale:
         found.append(finding_of("stale_metadata", "new partitions that the leader has not seen", stale))
 
     count = sum(map(len, partitions_pending_handover.values()))
     if count and state.classic.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
-        if not may_worsen or now - state.classic.transfer.time <= rebalance_timeout(record):
-            found.append(FindingAtRound("partitions_pending_handover", state.classic.transfer.time, detail))
+        given_up = min(state.classic.transfer.time, decided)
+        if not may_worsen or now - given_up <= rebalance_timeout(record):
+            found.append(FindingAtRound("partitions_pending_handover", given_up, detail))
         else:
-            orphaned.append((state.classic.transfer.time, detail))
+            orphaned.append((given_up, detail))
     if orphaned:
         found.append(finding_of("unassigned", "partitions without an owner", orphaned))
     # (Who waits for a partition will get it, and one without an owner is the graver finding.)
     if settled and not (count or orphaned or stale):
-        found.extend(idle_members(record, shown))
+        found.extend(idle_members(record, shown, decided))
     return found
 
 
@@ -362,10 +365,10 @@ def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservat
     return found
 
 
-def _grown_at(state: GroupState, topic: str, known_to_leader: int, record: MembershipRecord) -> int | None:
+def _grown_at(state: GroupState, topic: str, known_to_leader: int, decided: int) -> int | None:
     """Time of the first round with more partitions than the leader knew, not before its decision, ms; None if none."""
     known = state.topics.get(topic)
     if known is None:
         return None
     times = [c.first for c in known.counts if c.count > known_to_leader]
-    return max(min(times), record.record_time) if times else None
+    return max(min(times), decided) if times else None

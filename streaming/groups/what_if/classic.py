@@ -239,7 +239,7 @@ def _counts(state: GroupState, decision: ClassicDecision, verdict: Verdict, conf
     """
     if verdict.counts is not None:
         return verdict.counts
-    seen = seen_counts(state, decision.record, config)
+    seen = seen_counts(state, decision, config)
     for member in decision.record.members:
         for topic in member.topics or ():
             if topic not in seen:

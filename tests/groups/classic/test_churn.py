@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from streaming.groups import encode_state
@@ -282,3 +283,24 @@ def test_what_is_kept_of_them_stays_small() -> None:
     life.take(*storm(1_301, 1_500))
     assert len(encode_state(life.state)[1]) == pytest.approx(size, rel=0.01)
     assert size < 200_000
+
+
+def test_another_assignment_under_the_same_generation_is_judged_like_any_other() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 4, "a", "b"), generation=5), make_observation(10, make_topic("x", 4)))
+    twice = (make_member("a", ("x",), {"x": (0, 1, 2)}), make_member("b", ("x",), {"x": (2,)}))
+    life.take(make_record(15, twice, generation=5), make_observation(20, make_topic("x", 4)))
+    assert [(row.decision, row.kind) for row in life.rows.rebalance_churn] == [(5, "rebalance"), (15, "rebalance")]
+    assert [(row.decision, row.verdict) for row in life.rows.drift] == [(5, "identical"), (15, "drifted")]
+
+
+def test_decisions_that_are_dropped_keep_no_long_names() -> None:
+    life = Life()
+    name = "n" * 30_000
+    for generation in range(1, 101):
+        members = (make_member(name, ("x",), {"x": (0, 1)}),)
+        life.take(make_record(generation, members, generation=generation, leader=name, protocol=name))
+    assert life.state is not None
+    dropped = [waiting for waiting in life.state.classic.waiting if waiting.kind == "dropped"]
+    assert len(dropped) == 36
+    assert len(msgspec.msgpack.encode(dropped)) < 36 * 1_000

@@ -7,7 +7,7 @@ import pytest
 
 from streaming.groups import GroupConfig
 from streaming.groups.rows import DriftedPartition, DriftRow
-from streaming.records import Member
+from streaming.records import GroupObservation, Member
 from tests.groups.build import (
     CONFIG,
     MINUTE,
@@ -194,6 +194,48 @@ def test_after_too_many_decisions_without_a_round_the_oldest_are_not_recomputed(
     life.take(make_observation(100, make_topic("x", 2)))
     verdicts = [row.verdict for row in life.rows.drift]
     assert verdicts == ["unverified"] * 6 + ["identical"] * 64
+
+
+@pytest.mark.parametrize("ahead", [0, 480, 590])
+def test_a_leader_may_have_old_metadata_also_where_its_coordinators_clock_is_ahead(ahead: int) -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 3, "a", "b")))
+    life.take(*(make_observation(at, make_topic("x", 3)) for at in (10, 1_500, 2_750)))
+    # The topic grew at 2755. The leader's metadata at 3005 is of 2750, and its record's time is wrong by `ahead`.
+    life.take(*(make_observation(at, make_topic("x", 6)) for at in (2_760, 2_900, 2_990)))
+    record = make_record(3_005, even("x", 3, "a", "b", "c"), generation=2, time=START + (3_005 + ahead) * SECOND)
+    rows = life.take(record, make_observation(3_010, make_topic("x", 6)))
+    assert [(row.decision, row.verdict) for row in rows.drift] == [(3_005, "identical")]
+
+
+@pytest.mark.parametrize("behind", [0, 900])
+def test_a_leader_may_know_partitions_before_the_rounds_do_also_where_its_coordinators_clock_is_behind(
+    behind: int,
+) -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 3, "a", "b")))
+    life.take(*(make_observation(at, make_topic("x", 3)) for at in (10, 1_500, 3_000)))
+    # The topic grows at 3003; the leader knows that at 3005, the probe's broker only after the round at 3010.
+    record = make_record(3_005, even("x", 6, "a", "b"), generation=2, time=START + (3_005 - behind) * SECOND)
+    assert life.take(record, make_observation(3_010, make_topic("x", 3))).drift == []
+    rows = life.take(make_observation(3_020, make_topic("x", 6)))
+    assert [(row.decision, row.verdict) for row in rows.drift] == [(3_005, "identical")]
+
+
+def test_the_round_before_a_waiting_decision_moves_with_a_clock_that_is_set_right() -> None:
+    life = Life()
+
+    def round_at(second: int, ahead: int = 0) -> GroupObservation:
+        return make_observation(
+            second, make_topic("x", 3), time=START + (second + ahead) * SECOND, elapsed=second * SECOND
+        )
+
+    # The clock of the rounds was an hour ahead when the group was met, and is set right after the decision.
+    life.take(make_record(5, even("x", 3, "a", "b")), round_at(10, ahead=3_600))
+    life.take(make_record(15, even("x", 6, "a", "b"), generation=2), round_at(20), round_at(30))
+    assert life.state is not None
+    [waiting] = life.state.classic.waiting
+    assert waiting.after_round == START + 10 * SECOND
 
 
 def test_the_grace_is_ten_minutes_unless_configured() -> None:

@@ -14,6 +14,7 @@ import pytest
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
 from streaming.groups import GroupConfig, encode_state
 from streaming.groups.classic.leader_metadata import newest_racks, racks_of, seen_racks
+from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
 from tests.groups.build import MINUTE, SECOND, Life, make_member, make_observation, make_record, make_topic
@@ -66,11 +67,11 @@ def test_racks_are_told_where_rounds_have_shown_those_of_every_topic_that_exists
                 topics.append(make_topic(name, 2, racks=CROSSED))
         life.take(make_observation(position, *topics))
     assert life.state is not None
-    record = make_record(2_000, two((1,), (0,)))
-    assert seen_racks(life.state, record, life.config, ["x", "y", "never seen"]).told == told
+    decision = ClassicDecision(make_record(2_000, two((1,), (0,))), "rebalance", 1)
+    assert seen_racks(life.state, decision, life.config, ["x", "y", "never seen"]).told == told
     # (A state of a release that did not keep racks.)
     life.state.topics["x"].racks.clear()
-    assert not seen_racks(life.state, record, life.config, ["x", "y"]).told
+    assert not seen_racks(life.state, decision, life.config, ["x", "y"]).told
 
 
 @pytest.mark.parametrize("client", [JAVA, LIBRDKAFKA], ids=["java", "librdkafka"])
@@ -178,10 +179,10 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
 
 
 def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_first_round() -> None:
-    # The leader's metadata is at most ten minutes old: from 1400 s.
-    for first_round, expected in ((1400, "drifted"), (1401, "unverified")):
+    # The leader decided after the round at 1990 s, and its metadata was at most ten minutes old: from 1390 s.
+    for first_round, expected in ((1390, "drifted"), (1391, "unverified")):
         life = Life()
-        life.take(make_observation(first_round, make_topic("x", 2, racks=FOREIGN)))
+        life.take(*(make_observation(at, make_topic("x", 2, racks=FOREIGN)) for at in (first_round, 1990)))
         life.take(make_record(2000, two((1,), (0,), **JAVA)), make_observation(2005, make_topic("x", 2, racks=FOREIGN)))
         assert verdict_of(life).verdict == expected
 
@@ -317,6 +318,6 @@ def test_racks_that_were_replaced_before_the_grace_period_are_none_that_a_leader
     for position, racks in ((1, CROSSED), (changed, STRAIGHT), (1_990, STRAIGHT)):
         life.take(make_observation(position, make_topic("x", 2, racks=racks)))
     assert life.state is not None
-    record = make_record(2_000, two((1,), (0,)))
-    found = seen_racks(life.state, record, life.config, ["x"]).views
+    decision = ClassicDecision(make_record(2_000, two((1,), (0,))), "rebalance", 1)
+    found = seen_racks(life.state, decision, life.config, ["x"]).views
     assert [racks_of(view, {"x": 2})["x"] for view in found] == [list(racks or ()) for racks in views]

@@ -8,6 +8,7 @@ import pytest
 
 from assignors import CustomStrategies, CustomStrategy, Subscription, strategy_named
 from streaming.groups.classic.leader_metadata import WatchedRacks, possible_counts, seen_counts
+from streaming.groups.classic.state import ClassicDecision
 from tests.groups.build import Life, even, make_observation, make_record, make_topic
 
 
@@ -73,4 +74,5 @@ def test_counts_are_complete_where_rounds_have_shown_them_since_the_beginning_of
     life = Life()
     life.take(make_observation(since, make_topic("x", 3)), make_observation(1_990, make_topic("x", 3)))
     assert life.state is not None
-    assert seen_counts(life.state, make_record(2_000, even("x", 3, "a")), life.config)["x"].complete == complete
+    decision = ClassicDecision(make_record(2_000, even("x", 3, "a")), "rebalance", 1)
+    assert seen_counts(life.state, decision, life.config)["x"].complete == complete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.groups.classic.membership import _cached_subscription, subscription_of
 from tests.groups.build import (
     Life,
     even,
@@ -75,3 +76,13 @@ def test_what_cannot_be_decoded_of_a_member_is_null() -> None:
     (row,) = life.rows.members
     assert (row.subscription, row.partition_count, row.partitions) == (None, None, None)
     assert row.undecodable == "subscription: cut"
+
+
+def test_members_with_large_subscriptions_are_not_kept_for_the_life_of_the_process() -> None:
+    _cached_subscription.cache_clear()
+    for length, kept in ((100, 1), (1_000_000, 0)):
+        member = make_member("a", ("x",), {}, user_data=bytes(length))
+        assert subscription_of(member) == subscription_of(member)
+        assert subscription_of(member).user_data == bytes(length)
+        assert _cached_subscription.cache_info().currsize == kept
+        _cached_subscription.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from streaming.groups import GroupConfig
@@ -215,3 +216,31 @@ def test_a_finding_names_three_and_counts_the_others() -> None:
     life.take(make_record(5, even("x", 2, "a", "b", topics=("x", "v1", "v2", "v3", "v4", "v5"))))
     life.take(make_observation(10, make_topic("x", 2)))
     assert detail(life) == "subscribed, but not visible: v1, v2, v3 and 2 more"
+
+
+DAY_S = 86_400
+
+
+@pytest.mark.parametrize("ahead", [0, DAY_S])
+def test_partitions_without_an_owner_are_found_also_where_the_coordinators_clock_is_a_day_ahead(ahead: int) -> None:
+    life = Life()
+    life.take(
+        make_record(5, even("x", 2, "a", "b"), time=START + (5 + ahead) * SECOND),
+        make_observation(10, make_topic("x", 2)),
+    )
+    for at in (20, 30, 1_000):
+        life.take(make_observation(at, make_topic("x", 4)))
+    assert found(life) == [("unassigned", 20)]
+
+
+@pytest.mark.parametrize(("ahead", "since"), [(0, 15), (DAY_S, 20)])
+def test_a_handover_that_never_ends_is_found_also_where_the_coordinators_clock_is_a_day_ahead(
+    ahead: int, since: int
+) -> None:
+    life = Life()
+    life.take(make_cooperative(5, 1, a=(0, 1, 2)), make_observation(10, make_topic("x", 3)))
+    second = msgspec.structs.replace(make_cooperative(15, 2, a=(0,), b=()), record_time=START + (15 + ahead) * SECOND)
+    life.take(second, make_observation(20, make_topic("x", 3)))
+    assert found(life) == [("partitions_pending_handover", since)]
+    life.take(make_observation(30, make_topic("x", 3)), make_observation(1_000, make_topic("x", 3)))
+    assert found(life) == [("unassigned", since)]
