@@ -46,6 +46,7 @@ from streaming.records import (
     MembershipTombstone,
     RocketMQObservation,
     Seen,
+    UnreadableMembership,
     in_order,
     merge_windows,
 )
@@ -105,6 +106,9 @@ def advance(
             cost.close_cost(state, context.rows)
             compaction.leave(state, item.record)
             churn.end_membership(state, item, context)
+        elif isinstance(item, UnreadableMembership):
+            if state.classic.unreadable < 0:
+                state.classic.unreadable = item.record
         elif isinstance(item, Compacted):
             compaction.take_in(state, item)
         elif isinstance(item, RocketMQObservation):
@@ -152,7 +156,7 @@ def _take_in(state: GroupState) -> None:
         for partition, window in windows.items():
             known = partitions.get(partition)
             if known is None:
-                if not window.commits:
+                if not (window.commits or window.unreadable):
                     continue  # a tombstone for a commit that was never seen
                 known = partitions[partition] = PartitionState()
             cost.commit_after_rebalance(state, window)

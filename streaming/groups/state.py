@@ -176,7 +176,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             return False
         if classic.current is not None and classic.tombstoned is None:
             return False
-        return not any(w.commits for ws in self.windows.values() for w in ws.values())
+        return not any(w.commits or w.unreadable for ws in self.windows.values() for w in ws.values())
 
 
 _ENCODER = msgspec.msgpack.Encoder()

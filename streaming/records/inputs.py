@@ -31,7 +31,7 @@ class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=Fal
     Attributes:
         topic: Topic of the commits.
         partition: Partition of the commits.
-        commits: Number of commit records in the window; 0 when it has only tombstones.
+        commits: Number of commit records in the window that can be read; 0 when it has only others and tombstones.
         tombstones: Number of tombstones in the window.
         first_offset: Committed offset of the first commit; -1 when there is none.
         first_commit_time: Record timestamp of the first commit, ms; -1 when there is none.
@@ -44,6 +44,8 @@ class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=Fal
         step_back: Largest step backwards between successive commits, in offsets, ignoring tombstones between them; 0
             when there was none.
         topic_id: Kafka's printed topic id of the last commit (value v4); None when not recorded.
+        unreadable: The last record is a commit whose value cannot be decoded (of a version that a later Kafka writes,
+            say): what is committed now is not known.
     """
 
     topic: str
@@ -60,6 +62,7 @@ class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=Fal
     deleted: bool
     step_back: int
     topic_id: str | None = None
+    unreadable: bool = False
 
     @property
     def position(self) -> int:
@@ -92,6 +95,7 @@ def merge_windows(earlier: CommitWindow, later: CommitWindow) -> CommitWindow:
         deleted=later.deleted,
         step_back=step_back,
         topic_id=last.topic_id,
+        unreadable=later.unreadable,
     )
 
 
@@ -148,6 +152,17 @@ class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t")
 
     record: int
     record_time: int
+
+    @property
+    def position(self) -> int:
+        """Log offset by which this input is ordered."""
+        return self.record
+
+
+class UnreadableMembership(msgspec.Struct, frozen=True, array_like=True, tag="um"):
+    """A group metadata record (key type 2) that cannot be decoded: of a version that a later Kafka writes, say."""
+
+    record: int
 
     @property
     def position(self) -> int:
@@ -212,6 +227,7 @@ GroupInput = (
     CommitWindow
     | MembershipRecord
     | MembershipTombstone
+    | UnreadableMembership
     | GroupObservation
     | Compacted
     | ModernInput

@@ -24,6 +24,7 @@ from streaming.offsets_log import (
     partition_for,
     printed,
 )
+from streaming.offsets_log.codec.keys import OFFSET_COMMIT
 from streaming.records import (
     CommitWindow,
     CountedRecords,
@@ -32,6 +33,7 @@ from streaming.records import (
     MembershipTombstone,
     PartitionInput,
     QuarantinedRecord,
+    UnreadableMembership,
     merge_windows,
 )
 from streaming.terminal import visible
@@ -105,11 +107,12 @@ def fold_one_by_one(
             commit = None if value is None else decode_offset_commit(key.key_type, value)
             if isinstance(commit, Rejected):
                 quarantined.append((offset, commit.reason))
-                continue
-            if isinstance(commit, UnknownVersion):
+            elif isinstance(commit, UnknownVersion):
                 count_unknown(record)
-                continue
-            window = _window(key, record, commit)
+            is_unreadable = isinstance(commit, Rejected | UnknownVersion)
+            if is_unreadable and key.key_type != OFFSET_COMMIT:
+                continue  # (keys of type 0 have one version, and are of brokers that nobody runs any more)
+            window = _window(key, record, commit if isinstance(commit, OffsetCommit) else None, is_unreadable)
             name = ("commits", key.group, key.topic, key.partition, era)
             before = windows.get(name)
             windows[name] = window if before is None else merge_windows(before, window)
@@ -126,6 +129,8 @@ def fold_one_by_one(
             membership: object = MembershipTombstone(offset, timestamp)
             if value is not None:
                 membership = decode_membership(offset, timestamp, value, partition)
+            if isinstance(membership, Rejected | UnknownVersion):
+                groups.setdefault(key.group, []).append(UnreadableMembership(offset))
             if isinstance(membership, Rejected):
                 quarantined.append((offset, membership.reason))
             elif isinstance(membership, UnknownVersion):
@@ -145,12 +150,13 @@ def fold_one_by_one(
     return Folded(groups, shown, unknown, dropped)
 
 
-def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None) -> CommitWindow:
+def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None, is_unreadable: bool) -> CommitWindow:
+    is_tombstone = commit is None and not is_unreadable
     return CommitWindow(
         topic=key.topic,
         partition=key.partition,
         commits=int(commit is not None),
-        tombstones=int(commit is None),
+        tombstones=int(is_tombstone),
         first_offset=commit.offset if commit else -1,
         first_commit_time=record.timestamp if commit else -1,
         first_record=record.offset,
@@ -158,9 +164,10 @@ def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None) -> Comm
         leader_epoch=commit.leader_epoch if commit else -1,
         last_commit_time=record.timestamp if commit else -1,
         last_record=record.offset,
-        deleted=commit is None,
+        deleted=is_tombstone,
         step_back=0,
         topic_id=printed(commit.topic_id) if commit else None,
+        unreadable=is_unreadable,
     )
 
 

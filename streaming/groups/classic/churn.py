@@ -82,6 +82,7 @@ def _hand_to_verdicts(
     unseen = past.before is None or bool(past.skipped)
     decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen, after_round=state.clock.now)
     classic.current = decision
+    classic.unreadable = -1
     state.modern.key_type = state.modern.ended = None
     classic.handed_over = classic.tombstoned = None
     if past.decides:
@@ -227,6 +228,7 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
         state.classic.tombstoned = tombstone.record
     state.classic.transfer = None
     state.classic.cost = None
+    state.classic.unreadable = -1
     state.rebalances = None
     if state.elapsed < 0:
         state.classic.waiting = []

@@ -271,12 +271,18 @@ def classic_membership(state: GroupState, observation: GroupObservation, verdict
         decided=record.record_time,
         members=len(record.members),
         assigned=sum(counts) if counts else 0,
-        balance=state.classic.balance if counts else (None, None),
+        balance=state.classic.balance if counts and state.classic.unreadable < 0 else (None, None),
     )
 
 
 def classic_verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
     """The verdict on the newest decision, or why there is none."""
+    if state.classic.unreadable >= 0:
+        reason = (
+            f"the membership record at offset {state.classic.unreadable} cannot be read (see quarantine): what was "
+            "decided since is not known"
+        )
+        return StandingVerdict(UNVERIFIED, reason, 0)
     if state.live_record() is None:
         if observation.state not in {None, "Empty", "Dead"}:
             reason = "the group has members, but no record of its membership has been read yet"

@@ -112,6 +112,8 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             classic record, from which the classic group after a downgrade continues.
         shown: What rounds had shown of the topics at the newest decision; None before the first, and in the state of
             an older release.
+        unreadable: Log offset of the first membership record after the newest decision that cannot be decoded, so that
+            the group has decided since; -1 if there is none.
     """
 
     current: ClassicDecision | None = None
@@ -124,3 +126,4 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     members_ended: bool = True
     handed_over: ClassicDecision | None = None
     shown: TopicsShown | None = None
+    unreadable: int = -1

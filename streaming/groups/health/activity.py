@@ -64,7 +64,7 @@ def stuck_rebalance(
     """
     task = _REBALANCING.get(observation.state or "")
     # Without a generation nobody knows the timeouts.
-    if task is None or record is None or not record.members:
+    if task is None or record is None or not record.members or state.classic.unreadable >= 0:
         return
     limit, elapsed = rebalance_timeout(record), observation.elapsed_time
     # What counts is how long rounds have watched it: after an outage it may be another rebalance. So the beginnings of
@@ -145,7 +145,11 @@ def note_commits(state: GroupState, observation: GroupObservation) -> None:
 
     Call this before the round's lag is judged: it looks at the high watermarks of the round before.
     """
-    if any(known.committed >= 0 for of_topic in state.partitions.values() for known in of_topic.values()):
+    if any(
+        known.committed >= 0 or known.unreadable
+        for of_topic in state.partitions.values()
+        for known in of_topic.values()
+    ):
         state.uncommitted = None
         return
     record = state.live_record()

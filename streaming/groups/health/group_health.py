@@ -297,7 +297,7 @@ def _membership_findings(
     now = state.clock.now
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
-    if subscribed is None or owners is None:
+    if subscribed is None or owners is None or state.classic.unreadable >= 0:
         return []
     found: list[FindingAtRound] = []
     current = state.classic.current

@@ -37,6 +37,11 @@ STATUSES = (OK, NO_COMMIT, AHEAD, UNKNOWN, REWOUND, FALLING_BEHIND, STALLED, STO
 OFFSETS_BLOCKED = "offsets_blocked"
 """Why lag is unknown while an open transaction blocks the offsets log."""
 
+COMMIT_UNREADABLE = "commit_unreadable"
+"""Why lag is unknown after a commit that cannot be decoded."""
+
+_UNREAD = (OFFSETS_BLOCKED, COMMIT_UNREADABLE)
+
 RANKS = {status: rank for rank, status in enumerate(STATUSES)}
 """Index of each status in `STATUSES`."""
 
@@ -132,6 +137,7 @@ def absorb(state: PartitionState, window: CommitWindow, topic_id: str | None) ->
         state.commit_time = window.last_commit_time
         state.commits += window.commits
         state.sampled_commits += window.commits
+    state.unreadable = window.unreadable
     if window.deleted:
         state.committed = -1
         state.of_topic = None
@@ -181,7 +187,15 @@ def measure(
     if not 0 <= partition < topic.partitions:
         return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
     end, stable, start = offsets
-    reason = OFFSETS_BLOCKED if held else None if state.of_topic is None else "topic_recreated"
+    reason = (
+        OFFSETS_BLOCKED
+        if held
+        else COMMIT_UNREADABLE
+        if state.unreadable
+        else None
+        if state.of_topic is None
+        else "topic_recreated"
+    )
     return Measured(
         state.committed,
         end[partition],
@@ -206,9 +220,9 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
         passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
     """
-    # While the offsets log is blocked, a group may have committed past what it then lets be deleted: what counts as
-    # lost stays as it was.
-    if measured.start is not None and measured.reason != OFFSETS_BLOCKED:
+    # While commits cannot be read, a group may have committed past what it then lets be deleted: what counts as lost
+    # stays as it was.
+    if measured.start is not None and measured.reason not in _UNREAD:
         state.start = measured.start
     if measured.lag is None or measured.end is None or state.committed < 0:
         look_away(state.trend)

@@ -154,6 +154,7 @@ class _Round:
             owner = owners.get(partition)
             if (
                 known.committed < 0
+                and not known.unreadable
                 and owner is None
                 and not (ours and subscribed is not None and 0 <= partition < exist)
             ):
@@ -269,6 +270,7 @@ class _Round:
                 or known.committed < known.start
                 or known.rewound_by
                 or known.offset_deleted
+                or known.unreadable
                 or (row_before is not None and row_before[1] is not None and end < row_before[1])
             ) and not self._begins:
                 self._doubt(partition, known, end)

@@ -251,6 +251,7 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
             commit is for the topic that the newest round showed (`offset_events.py`).
         marks: High watermarks of rounds with their times (`oldest_unread.py`); empty while the partition is not behind.
         fresh: Number of marks added since they were thinned out.
+        unreadable: The newest commit cannot be decoded: `committed` is of an earlier one.
     """
 
     committed: int = -1
@@ -267,6 +268,7 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
     of_topic: str | None = None
     marks: list[int] = []
     fresh: int = 0
+    unreadable: bool = False
 
     def forget_rounds(self) -> None:
         """Drop the trend, because earlier rounds showed another topic, or because records are missing."""
@@ -275,7 +277,7 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
 
     def is_void(self) -> bool:
         """Whether the state holds nothing that a row or a judgement could still need."""
-        return self.committed < 0 and not self.commits and not self.offset_deleted and self.row is None
+        return not (self.committed >= 0 or self.commits or self.offset_deleted or self.unreadable or self.row)
 
 
 class OffsetEvents(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

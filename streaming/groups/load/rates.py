@@ -178,12 +178,13 @@ def is_doubtful(known: PartitionState, end: int | None) -> tuple[bool, bool]:
 
     Returns:
         For what was produced, because the high watermark is unknown or went back; for what was consumed, because of
-        that, or because the committed offset went back or was deleted, or records below it were deleted unread.
+        that, or because the committed offset went back, was deleted or cannot be read, or records below it were deleted
+        unread.
     """
     before = known.row[1] if known.row is not None else None
     log = end is None or (before is not None and end < before)
     is_cut = known.committed >= 0 and known.start - known.committed > MARKER
-    return log, log or is_cut or known.rewound_by > 0 or known.offset_deleted
+    return log, log or is_cut or known.rewound_by > 0 or known.offset_deleted or known.unreadable
 
 
 def _starts(state: GroupState, observation: GroupObservation) -> dict[str, TopicStart]:

@@ -45,13 +45,10 @@ class WindowRows:
     deleted: npt.NDArray[np.bool_]
     step_back: npt.NDArray[np.uint64]
     topic_id: npt.NDArray[np.uint8]
+    unreadable: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return int(self.slot.size)
-
-    def where(self, mask: npt.NDArray[np.bool_]) -> WindowRows:
-        """The rows selected by a mask."""
-        return WindowRows(*(getattr(self, field.name)[mask] for field in fields(WindowRows)))
 
 
 def concatenated(parts: Sequence[WindowRows]) -> WindowRows:
@@ -74,7 +71,7 @@ def merged(rows: WindowRows) -> WindowRows:
     begins = np.concatenate(([True], (slot[1:] != slot[:-1]) | (era[1:] != era[:-1])))
     starts = np.flatnonzero(begins)
     ends = np.concatenate((starts[1:], [slot.size])) - 1
-    if not rows.tombstones.any():
+    if not rows.tombstones.any() and not rows.unreadable.any():
         return _merged_commits(rows, order, begins, starts, ends)
     commits = rows.commits[order]
     # First and last row with a commit; where there is none, any row will do: all are -1.
@@ -97,6 +94,7 @@ def merged(rows: WindowRows) -> WindowRows:
         deleted=rows.deleted[order[ends]],
         step_back=np.maximum.reduceat(_steps(rows, order, commits, starts), starts),
         topic_id=rows.topic_id[last],
+        unreadable=rows.unreadable[order[ends]],
     )
 
 
@@ -124,6 +122,7 @@ def _merged_commits(
         deleted=rows.deleted[last],
         step_back=np.maximum.reduceat(steps, starts),
         topic_id=rows.topic_id[last],
+        unreadable=rows.unreadable[last],
     )
 
 
@@ -191,7 +190,7 @@ class CommitFold:
         Args:
             boundaries: Log positions that separate windows, ascending.
             decode_plain: Called for values that `decode_offset_commits` leaves: slot, log offset, record timestamp,
-                value. None leaves the record out of the fold (the callee keeps it elsewhere).
+                value. None: it is unreadable (the callee keeps it elsewhere), and the window says so.
         """
         self.slots: list[int] = []
         self.records: list[int] = []
@@ -265,7 +264,7 @@ class CommitFold:
             yield int(owner[start]), built[start - first : end - first]
 
     def _decoded(self, slots: Ints, records: RecordColumns) -> WindowRows:
-        """One row per record that can be decoded."""
+        """One row per record."""
         deleted = records.value_size < 0
         columns = decode_offset_commits(records.data, records.value_start, records.value_size)
         readable = columns.decoded | deleted
@@ -278,15 +277,16 @@ class CommitFold:
                 offset[row] = commit.offset
                 epoch[row] = commit.leader_epoch
                 topic_id[row] = np.frombuffer(commit.topic_id, np.uint8)
-        if deleted.any():
+        is_commit = readable & ~deleted
+        if not is_commit.all():
             times = times.copy()
             for column in (offset, epoch, times):
-                column[deleted] = -1
-            topic_id[deleted] = 0
-        rows = WindowRows(
+                column[~is_commit] = -1
+            topic_id[~is_commit] = 0
+        return WindowRows(
             slot=slots,
             era=np.searchsorted(self._boundaries, records.offset, side="right"),
-            commits=(~deleted).astype(np.int64),
+            commits=is_commit.astype(np.int64),
             tombstones=deleted.astype(np.int64),
             first_offset=offset,
             first_commit_time=times,
@@ -298,8 +298,8 @@ class CommitFold:
             deleted=deleted,
             step_back=np.zeros(slots.size, np.uint64),
             topic_id=topic_id,
+            unreadable=~readable,
         )
-        return rows if readable.all() else rows.where(readable)
 
 
 def _built(rows: WindowRows, order: Ints, names: Sequence[tuple[str, int]]) -> list[CommitWindow]:

@@ -49,6 +49,7 @@ from streaming.records import (
     MembershipTombstone,
     PartitionInput,
     TargetEpoch,
+    UnreadableMembership,
     Window,
     in_order,
 )
@@ -380,6 +381,7 @@ class Compactor:
             membership = decode_membership(record.offset, record.timestamp, record.value, self._partition)
             if not isinstance(membership, MembershipRecord):
                 self._quarantine(record, membership)
+                self._keep(record, group, UnreadableMembership(record.offset))
                 return
             item = msgspec.structs.replace(membership, leader_epoch=self._epochs.at(record.offset))
         self._commit_slots.close(group.open)

@@ -64,7 +64,7 @@ LAG: Final = Table(
         Column(
             "reason",
             STRING,
-            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), commits_not_told (RocketMQ), high_watermark_unknown, offsets_blocked, topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit belongs to an earlier topic of the same name), ended",
+            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), commits_not_told (RocketMQ), high_watermark_unknown, offsets_blocked, commit_unreadable (of a version that a later Kafka writes, say: see quarantine), topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit belongs to an earlier topic of the same name), ended",
         ),
         Column(
             "commits",

@@ -9,7 +9,15 @@ import pytest
 from streaming.offsets_log import Compactor, partition_for
 from streaming.offsets_log.fold import commit_fold
 from streaming.offsets_log.fold import partition as compact_module
-from streaming.records import CommitWindow, CountedRecords, GroupEpoch, QuarantinedRecord, Removed
+from streaming.records import (
+    CommitWindow,
+    CountedRecords,
+    GroupEpoch,
+    QuarantinedRecord,
+    Removed,
+    UnreadableMembership,
+    merge_windows,
+)
 from tests.offsets_log.compacting import columns, compacted, counted, numbered
 from tests.offsets_log.one_by_one import Record
 from tests.offsets_log.written import (
@@ -129,8 +137,29 @@ def test_an_undecodable_membership_record_parts_nothing() -> None:
         (COMMIT_KEY, offset_value(3, 2)),
     ]
     groups, unreadable, _ = compacted(numbered(pairs))
-    assert len(groups["g"]) == 1
+    assert [type(item) for item in groups["g"]] == [UnreadableMembership, CommitWindow]
     assert [type(item) for item in unreadable] == [QuarantinedRecord]
+
+
+@pytest.mark.parametrize(
+    ("values", "offset", "commits", "unreadable"),
+    [((1, None), 1, 1, True), ((None, 2), 2, 1, False), ((1, None, 3), 3, 2, False), ((None,), -1, 0, True)],
+)
+def test_a_window_says_whether_its_last_commit_is_one_that_cannot_be_read(
+    values: tuple[int | None, ...], offset: int, commits: int, unreadable: bool
+) -> None:
+    newer = b"\x00\x05" + offset_value(3, 1)[2:]
+    pairs = [(COMMIT_KEY, newer if value is None else offset_value(3, value)) for value in values]
+    for cut in range(len(pairs) + 1):
+        parts = [compacted(part)[0] for part in (numbered(pairs)[:cut], numbered(pairs)[cut:]) if part]
+        windows = [item for part in parts for item in part["g"] if isinstance(item, CommitWindow)]
+        window = windows[0] if len(windows) == 1 else merge_windows(*windows)
+        assert (window.offset, window.commits, window.deleted, window.unreadable) == (
+            offset,
+            commits,
+            False,
+            unreadable,
+        )
 
 
 def test_records_of_modern_groups_stay_as_they_are_and_part_no_windows() -> None:
@@ -201,7 +230,11 @@ def test_a_newer_value_version_is_counted_by_boundary_with_its_first_record_as_s
         Record(13, DAY + 2, COMMIT_KEY, b"\x00\x05" + newer),
     ]
     groups, unreadable, _ = compacted(records, boundaries=[13])
-    assert not groups
+    windows = [item for item in groups["g"] if isinstance(item, CommitWindow)]
+    assert [(one.commits, one.tombstones, one.last_record, one.unreadable) for one in windows] == [
+        (0, 0, 12, True),
+        (0, 0, 13, True),
+    ]
     found = [
         (item.kind, item.records, item.sample.offset, item.last_offset)
         for item in unreadable
