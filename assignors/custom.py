@@ -4,17 +4,18 @@ A strategy is a class with a constructor without arguments and a method `assign(
 of the same two arguments; both return partitions by topic by member id. It may set `deterministic = False`: then a
 result that differs from the group's assignment proves nothing. docs/custom-strategies.md has a worked example.
 
-Such a strategy cannot stop its caller: one that cannot be imported, raises, or does not return an assignment leads to
-`CannotTell` with the reason.
+Such a strategy cannot stop its caller: one that cannot be imported, raises, or does not return an assignment that the
+group could have leads to `CannotTell` with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from itertools import islice
 from operator import index
 from types import MappingProxyType
 from typing import Any
@@ -123,10 +124,13 @@ def _loaded(custom: CustomStrategy) -> Strategy:
         told = getattr(made, "deterministic", True) if custom.deterministic is None else custom.deterministic
         if not callable(assign):
             return _broken(custom, f"is a {type(made).__name__}, neither a class nor a function")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code may raise anything
+        deterministic = bool(told)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a user's code may raise anything
         return _broken(custom, f"cannot be loaded: {_said(error)}")
     return Strategy(
-        custom.name, (Era(CUSTOM, _guarded(custom.name, assign), since=(0,)),), "", deterministic=bool(told)
+        custom.name, (Era(CUSTOM, _guarded(custom.name, assign), since=(0,)),), "", deterministic=deterministic
     )
 
 
@@ -138,13 +142,36 @@ def _broken(custom: CustomStrategy, reason: str) -> Strategy:
     return Strategy(custom.name, (Era(CUSTOM, refuse, since=(0,)),), "")
 
 
+class _ReadOnlyRacks(Mapping[str, Sequence[Sequence[str]]]):
+    """Racks as tuples; a topic's are copied when a strategy reads them, so that the caller's mapping can note it."""
+
+    def __init__(self, racks: PartitionRacks) -> None:
+        self._racks = racks
+        self._copies: dict[str, Sequence[Sequence[str]]] = {}
+
+    def __getitem__(self, topic: str) -> Sequence[Sequence[str]]:
+        if topic not in self._copies:
+            self._copies[topic] = tuple(map(tuple, self._racks[topic]))
+        return self._copies[topic]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._racks)
+
+    def __len__(self) -> int:
+        return len(self._racks)
+
+
 def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, PartitionRacks | None], Assignment]:
     def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
-        # (A read-only view, so that a strategy cannot change the counts that others are compared with.)
+        # (Read-only views, so that a strategy cannot change what others are compared with.)
         shown = replace(group, partitions_per_topic=MappingProxyType(dict(group.partitions_per_topic)))
         try:
-            return _checked(assign(shown, racks), group)
-        except (Exception, SystemExit) as error:  # noqa: BLE001
+            return _checked(assign(shown, None if racks is None else _ReadOnlyRacks(racks)), group)
+        except KeyboardInterrupt:
+            raise
+        # A strategy may call `sys.exit()`, or end in an event loop's CancelledError. Catching them hides nothing else:
+        # no process of ours raises an exception where it is told to stop (`streaming.lifecycle`).
+        except BaseException as error:  # noqa: BLE001
             reason = f"custom strategy {name!r} raised {_said(error)}"
         raise CannotTell(reason[:_LONGEST_REASON])
 
@@ -152,22 +179,51 @@ def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, Partitio
 
 
 def _checked(returned: object, group: Group) -> Assignment:
-    """A strategy's return value as an assignment that contains every member, with partitions as tuples."""
+    """A strategy's return value as an assignment of existing partitions, each once, that contains every member.
+
+    No group can have any other assignment: comparing with one would report drift where the strategy is at fault.
+    """
     if not isinstance(returned, Mapping):
         message = f"it returned a {type(returned).__name__}, not partitions by topic by member"
         raise TypeError(message)
     result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
+    given: dict[str, set[int]] = {}
     for member_id, topics in returned.items():
         if member_id not in result:
             message = f"it assigned to {str(member_id)[:100]!r}, who is not in the group"
             raise ValueError(message)
-        for topic, partitions in dict(topics).items():
+        for topic, partitions in topics.items() if isinstance(topics, Mapping) else topics:
             if not isinstance(topic, str):
                 message = f"it assigned partitions of {topic!r}, which is not a topic name"
                 raise TypeError(message)
-            result[member_id][topic] = tuple(map(index, partitions))
+            count = group.partitions_per_topic.get(topic, 0)
+            # (With one more than there are, one is wrong: a list without an end would fill the memory.)
+            numbers = tuple(map(index, islice(partitions, count + 1)))
+            _check_numbers(topic, numbers, count, given.setdefault(topic, set()))
+            if numbers:
+                result[member_id][str(topic)] = (*result[member_id].get(topic, ()), *numbers)
     return result
 
 
+def _check_numbers(topic: str, numbers: Iterable[int], count: int, given: set[int]) -> None:
+    """Check a member's partitions of one topic, and add them to those that are given."""
+    for number in numbers:
+        if not 0 <= number < count:
+            message = f"it assigned partition {number} of topic {topic[:100]!r}, which has {count} partitions"
+            raise ValueError(message)
+        if number in given:
+            message = f"it assigned partition {number} of topic {topic[:100]!r} twice"
+            raise ValueError(message)
+        given.add(number)
+
+
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".strip(": \n").split("\n", maxsplit=1)[0]
+    """The exception's name and the first line of its text, in characters that UTF-8 can hold."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - it is a user's, too
+        text = "its text cannot be read"
+    first = f"{type(error).__name__}: {text}".strip(": \n").split("\n", maxsplit=1)[0]
+    return first.encode(errors="backslashreplace").decode()

@@ -72,6 +72,16 @@ def test_a_strategy_says_whether_it_is_deterministic_and_the_configuration_has_t
         ("Unmakable", "cannot be loaded: TypeError"),
         ("no_function", "is a int, neither a class nor a function"),
         ("missing", "cannot be loaded: AttributeError"),
+        ("raises_what_cannot_be_read", "raised Unreadable: its text cannot be read"),
+        ("raises_half_a_surrogate", r"raised LookupError: no weight for \ud800"),
+        ("is_cancelled", "raised CancelledError"),
+        ("Undecided", "cannot be loaded: ValueError: neither"),
+        ("assigns_twice", "raised ValueError: it assigned partition 0 of topic 't' twice"),
+        ("assigns_to_both", "raised ValueError: it assigned partition 1 of topic 't' twice"),
+        ("assigns_beyond", f"it assigned partition {2**70} of topic 't', which has 3 partitions"),
+        ("assigns_below", "it assigned partition -1 of topic 't', which has 3 partitions"),
+        ("assigns_half_a_surrogate", r"it assigned partition 0 of topic '\ud800', which has 0 partitions"),
+        ("assigns_without_end", "it assigned partition 3 of topic 't', which has 3 partitions"),
     ],
 )
 def test_whatever_a_strategy_does_wrong_is_a_reason(attribute: str, reason: str) -> None:
@@ -79,6 +89,7 @@ def test_whatever_a_strategy_does_wrong_is_a_reason(attribute: str, reason: str)
         assign(custom(attribute).strategy(), GROUP)
     assert reason in told.value.reason
     assert "\n" not in told.value.reason
+    assert told.value.reason.encode()
 
 
 def test_a_module_that_is_not_there_is_a_reason_too() -> None:
@@ -90,6 +101,24 @@ def test_the_group_is_not_changed_by_a_strategy() -> None:
     with pytest.raises(CannotTell):
         assign(custom("meddles").strategy(), GROUP)
     assert GROUP.partitions_per_topic == {"t": 3}
+
+
+def test_a_person_can_interrupt_a_strategy() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        assign(custom("is_interrupted").strategy(), GROUP)
+
+
+def test_the_racks_are_shown_to_a_strategy_and_not_changed_by_it() -> None:
+    racks = {"t": [["east"], ["west"], ["east", "west"]]}
+
+    assert assign(custom("tells_the_racks").strategy(), GROUP, None, racks)["a"] == {"t": (0, 2)}
+    with pytest.raises(CannotTell, match="raised AttributeError: 'tuple' object has no attribute 'clear'"):
+        assign(custom("empties_the_racks").strategy(), GROUP, None, racks)
+    assert racks == {"t": [["east"], ["west"], ["east", "west"]]}
+
+
+def test_partitions_may_come_in_pairs_with_their_topics_and_none_of_a_topic_that_does_not_exist() -> None:
+    assert assign(custom("gives_pairs").strategy(), GROUP) == {"a": {"t": (0, 1)}, "b": {"t": (2,)}}
 
 
 @pytest.mark.parametrize(("name", "path"), [("range", "a:b"), ("", "a:b"), ("mine", ""), ("mine", "a"), ("mine", "a:")])

@@ -28,6 +28,10 @@ def breaks(_group: Group, _racks: PartitionRacks | None) -> Assignment:
     raise LookupError(message)
 
 
+def gives_one_twice(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+    return {"a": {"x": [0, 0, 1]}, "b": {"x": [2]}}
+
+
 def cannot_do_four(group: Group, racks: PartitionRacks | None) -> Assignment:
     """Fails on topics of four partitions and more."""
     if max(group.partitions_per_topic.values()) >= 4:
@@ -77,6 +81,7 @@ def test_another_result_of_one_that_is_not_deterministic_proves_nothing() -> Non
     [
         ("breaks", "custom strategy 'house-blend' raised LookupError: the weights are not there"),
         ("missing", "custom strategy 'house-blend' cannot be loaded: AttributeError"),
+        ("gives_one_twice", "custom strategy 'house-blend' raised ValueError: it assigned partition 0 of topic 'x'"),
     ],
 )
 def test_one_that_fails_is_a_reason_and_the_group_goes_on(strategy: str, reason: str) -> None:
