@@ -10,13 +10,20 @@ from assignors.clients import as_listed
 from assignors.exceptions import AssignorError, CannotTell
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
-from assignors.jsonl.fields import BadLine, a_list, a_text, a_whole_number, an_object, optional_text, required
+from assignors.jsonl.fields import (
+    INT32,
+    BadLine,
+    a_list,
+    a_partition,
+    a_text,
+    a_whole_number,
+    an_object,
+    optional_text,
+    required,
+)
 from assignors.model import Group, Subscription
 from assignors.registry import assign
 from assignors.strategy import JAVA, Library, Strategy, parse_library
-
-# Kafka's partition numbers and generations are signed 32-bit integers.
-_INT32 = 1 << 31
 
 
 def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
@@ -103,7 +110,7 @@ def _remembered_generation(question: Mapping[str, Any]) -> int:
     if given is None:
         return -1
     generation = a_whole_number(given, "remembered_generation")
-    if not -1 <= generation < _INT32:
+    if not -1 <= generation < INT32:
         message = f"The remembered_generation is {generation}: give a generation, or -1 for none."
         raise BadLine(message)
     return generation
@@ -154,14 +161,10 @@ def _owned(pairs: list[Any], where: str) -> tuple[tuple[str, tuple[int, ...]], .
     # The order of the pairs may matter, so only adjacent pairs of one topic are joined.
     topics: list[tuple[str, list[int]]] = []
     for pair in pairs:
-        match pair:
-            case [str(topic), int(partition)] if type(partition) is int and -_INT32 <= partition < _INT32:
-                if not topics or topics[-1][0] != topic:
-                    topics.append((topic, []))
-                topics[-1][1].append(partition)
-            case _:
-                message = f"An owned partition of {where} is {pair!r}: give [topic, partition]."
-                raise BadLine(message)
+        topic, partition = a_partition(pair, f"An owned partition of {where}")
+        if not topics or topics[-1][0] != topic:
+            topics.append((topic, []))
+        topics[-1][1].append(partition)
     return tuple((topic, tuple(partitions)) for topic, partitions in topics)
 
 

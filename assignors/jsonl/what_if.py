@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from assignors.assignment import Assignment, from_pairs, to_pairs
@@ -11,7 +11,7 @@ from assignors.exceptions import AssignorError
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
 from assignors.jsonl.assign import read_client_group, read_library, read_racks
-from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_text, required
+from assignors.jsonl.fields import BadLine, a_list, a_partition, a_text, an_object, loads, optional_text, required
 from assignors.measures import Load, Outcome, what_if
 from assignors.registry import known_strategies
 from assignors.rocketmq import (
@@ -81,7 +81,7 @@ def _of_rocketmq(question: dict[str, Any]) -> dict[str, Any]:
     given = an_object(required(question, "current"), "current")
     current = {client: rocketmq.read_queues(owned, f"current of {client!r}") for client, owned in given.items()}
     load = question.get("load")
-    weights = None if load is None else _numbers(load, "load", len(queues))
+    weights = None if load is None else loads(load, "load", len(queues))
     options, presort = question.get("options"), rocketmq.read_presort(question)
     names = _strategies(question)
     if names is None:
@@ -145,18 +145,8 @@ def _current(question: Mapping[str, Any]) -> Assignment:
     members = {}
     for member_id, pairs in an_object(required(question, "current"), "current").items():
         where = f"current of {member_id!r}"
-        members[member_id] = list(_pairs(a_list(pairs, where), where))
+        members[member_id] = [a_partition(pair, f"A partition of {where}") for pair in a_list(pairs, where)]
     return from_pairs(members)
-
-
-def _pairs(pairs: Iterable[object], where: str) -> Iterable[tuple[str, int]]:
-    for pair in pairs:
-        match pair:
-            case [str(topic), int(partition)] if type(partition) is int:
-                yield topic, partition
-            case _:
-                message = f"A partition of {where} is {pair!r}: give [topic, partition]."
-                raise BadLine(message)
 
 
 def _load(question: Mapping[str, Any], counts: Mapping[str, int]) -> Load | None:
@@ -168,17 +158,5 @@ def _load(question: Mapping[str, Any], counts: Mapping[str, int]) -> Load | None
         if topic not in counts:
             message = f"The load has topic {topic!r}, which the group's topics do not have."
             raise BadLine(message)
-        load[topic] = _numbers(numbers, f"the load of topic {topic!r}", counts[topic])
+        load[topic] = loads(numbers, f"the load of topic {topic!r}", counts[topic])
     return load
-
-
-def _numbers(given: object, what: str, count: int) -> list[float]:
-    numbers = a_list(given, what)
-    if len(numbers) != count:
-        message = f"Expected {count} numbers for {what}, got {len(numbers)}."
-        raise BadLine(message)
-    for number in numbers:
-        if type(number) not in (int, float) or not 0 <= number < float("inf"):
-            message = f"A number of {what} is {number!r}: give numbers from 0."
-            raise BadLine(message)
-    return numbers

@@ -205,8 +205,15 @@ def test_a_line_for_rocketmq_is_told_by_its_queues() -> None:
     [
         ({"current": None}, "Expected a JSON object for current."),
         ({"current": {"a": [["t"]]}}, "partition of current of 'a'"),
+        ({"current": {"a": [["t", 1 << 31]]}}, "partition of current of 'a' is ['t', 2147483648]"),
+        ({"current": {"a": [["t", -(1 << 31) - 1]]}}, "partition of current of 'a' is ['t', -2147483649]"),
+        ({"current": {"a": [["t" * 32_768, 0]]}}, "partition of current of 'a'"),
+        ({"current": {"a": [["é" * 16_384, 0]]}}, "partition of current of 'a'"),
+        ({"current": {"a": [["\ud800", 0]]}}, r"partition of current of 'a' is ['\ud800', 0]"),
         ({"load": {"t": [1]}}, "Expected 6 numbers for the load of topic 't', got 1."),
         ({"load": {"t": [1, 1, 1, 1, 1, -1]}}, "-1"),
+        ({"load": {"t": [1, 1, 1, 1, 1, 10**320]}}, "give numbers from 0 to 1e+100"),
+        ({"load": {"t": [1, 1, 1, 1, 1, 1e101]}}, "A number of the load of topic 't' is 1e+101"),
         ({"load": {"u": []}}, "topic 'u'"),
         ({"strategies": "range"}, "Expected a list for strategies."),
         ({"members": {"a": {}}}, "no 'topics'"),
@@ -215,6 +222,14 @@ def test_a_line_for_rocketmq_is_told_by_its_queues() -> None:
 )
 def test_what_is_wrong_with_a_line_is_its_answer(change: dict[str, Any], reason: str) -> None:
     assert reason in what_if_line(LINE | change)["error"]
+
+
+def test_the_longest_name_the_outermost_numbers_and_the_largest_load_are_answered() -> None:
+    name = "é" * 16_383 + "t"
+    gone = [[name, (1 << 31) - 1], [name, -(1 << 31)]]
+    answer = what_if_line(LINE | {"current": {"a": gone}, "load": {"t": [1e100] * 6}, "strategies": ["sticky"]})
+
+    assert (answer["sticky"]["partitions_moved"], answer["sticky"]["load_imbalance"]) == (0, pytest.approx(0))
 
 
 def test_a_line_must_say_what_is_owned_now() -> None:
