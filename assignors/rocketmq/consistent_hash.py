@@ -6,6 +6,7 @@ The ring is `ConsistentHashRouter`'s: MD5 of the UTF-8 bytes, its first four byt
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import md5
 
@@ -49,13 +50,16 @@ class ConsistentHash(Checked):
     def _ring(self, clients: Sequence[str]) -> dict[int, str]:
         """Client by position; a later node replaces an earlier one with the same hash."""
         ring: dict[int, str] = {}
-        seen: set[str] = set()
+        nodes: Counter[str] = Counter()
         for client in clients:
             # A client listed twice gets further nodes, numbered from the count that the ring still has of it.
-            first = sum(1 for owner in ring.values() if owner == client) if client in seen else 0
-            seen.add(client)
+            first = nodes[client]
             for number in range(first, first + self.virtual_node_cnt):
-                ring[_hash(f"{client}-{number}")] = client
+                position = _hash(f"{client}-{number}")
+                if position in ring:
+                    nodes[ring[position]] -= 1
+                ring[position] = client
+                nodes[client] += 1
         return ring
 
 

@@ -16,6 +16,7 @@ from assignors.rocketmq import (
     Options,
     allocate,
     allocate_all,
+    consistent_hash,
     sorted_clients,
     sorted_queues,
     strategy_named,
@@ -145,6 +146,48 @@ def test_consistent_hash_takes_the_next_of_ten_virtual_nodes() -> None:
         "10.0.0.100@1@x": "a1 a2 a3 b0",
         "10.0.0.10@1@x": "a0 b1 b2",
         "10.0.0.9@1@x": "b3",
+    }
+
+
+class CountingId(str):
+    """A client id that counts with how many others it is compared."""
+
+    __slots__ = ()
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountingId.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_the_ring_of_clients_listed_twice_takes_no_look_at_all_nodes_for_each() -> None:
+    clients = [CountingId(f"10.3.{i // 250}.{i % 250}@1") for i in range(300)]
+
+    CountingId.compared = 0
+    allocate_all("CONSISTENT_HASH", queues(a=4), [*clients, *clients])
+
+    # (All nodes for each would be 300 times at least 3,000.)
+    assert CountingId.compared < 10 * len(clients)
+
+
+def test_a_client_listed_twice_gets_as_many_further_nodes_after_those_it_still_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`ConsistentHashRouter.addNode`: a node takes the place of another client's at the same hash."""
+    places = {"a-0": 1, "a-1": 2, "a-2": 4, "a-3": 7, "b-0": 2, "b-1": 3, "b-2": 5, "b-3": 6}
+    places |= {queue.text(): queue.queue for queue in queues(x=7)}
+    monkeypatch.setattr(consistent_hash, "_hash", places.__getitem__)
+
+    # First a gets 1 and 2, and b takes 2 and 3. Then a has one node left, and gets a-1 and a-2: 2 and 4. b has only
+    # 3 left, and gets b-1 and b-2: 3 and 5.
+    dealt = allocate_all(
+        strategy_named("CONSISTENT_HASH", Options(virtual_node_cnt=2)), queues(x=7), ["a", "b", "a", "b"], presort=False
+    )
+
+    assert {client: [queue.queue for queue in mine] for client, mine in dealt.items() if isinstance(mine, tuple)} == {
+        "a": [0, 1, 2, 4, 6],
+        "b": [3, 5],
     }
 
 
