@@ -89,9 +89,9 @@ class Pool(Step):
             )
         lists = grouped(self.given)
         order = f" ({_IN_ORDER})" if self.in_order else ""
-        quota, larger = divmod(len(self.queues), max(len(self.clients), 1))
         make = ""
-        if self.rule in ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM"):
+        if self.clients and self.rule in ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM"):
+            quota, larger = divmod(len(self.queues), len(self.clients))
             make = f" make {shares(quota, larger)}"
         listed = "; ".join(
             f"{name(client)}: {partition_names(mine)}" for client, mine in list(lists.items())[:_MOST_LINES]
@@ -111,7 +111,7 @@ class Pool(Step):
         if self.in_order:
             keys = [utf16(client) for client in self.clients]
             require(keys == sorted(keys), "the clients are not in order")
-        expected = _CHECKS[self.rule](self)
+        expected = _CHECKS[self.rule](self) if self.clients else {}
         require({c: q for c, q in expected.items() if q} == grouped(self.given), f"{self.rule} gives something else")
         for queue, client in self.given:
             ledger.give(client, queue)

@@ -298,6 +298,21 @@ def test_queues_of_rocketmq_are_told_by_their_room_and_the_rooms_of_the_rule() -
     ]
 
 
+@pytest.mark.parametrize(
+    "strategy", ["AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY-AVG"]
+)
+def test_queues_of_rocketmq_without_clients_go_to_nobody(strategy: str) -> None:
+    told = of_queues(strategy, [], consumeridcs=["r1", "r2"], room_separator="@")
+
+    assert (told.assignment, told.reason) == ({}, None)
+    assert told.steps[-1].kind == "result"
+    assert " make " not in told.steps[0].text()
+    assert told.sentences(("q on r1@x", 0))[1:] == [
+        "q on r1@x 0 goes to nobody.",
+        "In the end nobody owns q on r1@x 0.",
+    ]
+
+
 def test_a_client_of_rocketmq_whose_call_throws_does_not_hide_those_after_it() -> None:
     told = of_queues("AVG", ["", "c"])
     assert told.assignment == {"": {}, "c": {"q on r2@x": [0, 1]}}
