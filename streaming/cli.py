@@ -23,7 +23,7 @@ from streaming.examples import EXAMPLES
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.pipes import answer_lines, decode_inputs, decode_unique
 from streaming.process import JOB, only_one
-from streaming.terminal import printable, visible
+from streaming.terminal import printable, read_by_nobody, visible
 
 if TYPE_CHECKING:
     from assignors import Strategy
@@ -510,8 +510,6 @@ def main() -> None:
     except EvenkeelError as error:
         _tell(error)
         sys.exit(1)
-    except BrokenPipeError:
-        sys.exit(0)  # the reader of our output has closed it, such as `head`
 
 
 def _tell(error: EvenkeelError) -> None:
@@ -519,12 +517,21 @@ def _tell(error: EvenkeelError) -> None:
     sys.stderr.write("\n".join(map(printable, str(error).split("\n"))) + "\n")
 
 
+class _Console(Console):
+    """A console whose command goes on when the reader of its output has gone: its exit code says what came of it."""
+
+    def on_broken_pipe(self) -> None:
+        """Print no more; rich would end the process with code 1."""
+        self.quiet = True
+        read_by_nobody()
+
+
 def _console() -> Console:
     # (A terminal whose encoding lacks "…" shows it escaped instead of failing.)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     # Without a terminal rich would wrap every table at 80 columns, even in a log file.
-    return Console() if sys.stdout.isatty() else Console(width=160)
+    return _Console() if sys.stdout.isatty() else _Console(width=160)
 
 
 def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rocketmq: str | None = None) -> Settings:

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from streaming.terminal import read_by_nobody
+
 # A zlib stream: it begins with 0x78.
 _HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 
@@ -18,6 +20,8 @@ def answer_lines(
     answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
 ) -> None:
     """Answer each line of standard input; a bad line gives `{"error": reason}`.
+
+    Returns at the end of the input, or as soon as nobody reads the answers any more.
 
     Args:
         answer: Answers one object.
@@ -35,8 +39,12 @@ def answer_lines(
             written = encoder.encode(result)
         except UnicodeEncodeError:
             written = encoder.encode({"error": "a text contains half of a surrogate pair and cannot be written"})
-        sys.stdout.buffer.write(written + b"\n")
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(written + b"\n")
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            read_by_nobody()
+            return
 
 
 def decode_inputs(line: bytes) -> Any:

@@ -1,7 +1,12 @@
-"""Text for people: names that are safe to print, since anybody may have written them, and spans of time."""
+"""Text for people: names that are safe to print, since anybody may have written them, and spans of time.
+
+Also what a program does whose output nobody reads any more.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from datetime import timedelta
 
 # A group id can have 32 KB. Nobody reads a line that long, and both ends of a name distinguish it from others.
@@ -35,6 +40,13 @@ def age(span: timedelta) -> str:
         hours, minutes = divmod(total // 60, 60)
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     return f"{total // 86_400} days"
+
+
+def read_by_nobody() -> None:
+    """Let what is still printed, also by Python's own flush at the end, go nowhere: its reader has gone for good."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _cut(text: str, longest: int) -> str:

@@ -151,7 +151,7 @@ ROOMS = {
         "streaming.tables streaming.up",
         "streaming.demo.run streaming.demo.rocketmq.run",
     ),
-    "streaming.pipes": room("msgspec", "streaming.groups"),
+    "streaming.pipes": room("msgspec", "streaming.groups streaming.terminal"),
     "streaming.cli": room(
         "rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "

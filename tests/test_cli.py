@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,14 @@ _ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEE
 
 
 def _evenkeel(
-    *arguments: str, given: str = "", cwd: Path | None = None, **environment: str
+    *arguments: str, given: str = "", cwd: Path | None = None, stdout: int = subprocess.PIPE, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from streaming.cli import main; main()", *arguments]
     return subprocess.run(
         command,
         input=given,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=120,
         cwd=cwd,
@@ -110,6 +113,32 @@ def test_the_tools_answer_each_line_in_order_and_a_bad_line_with_its_reason(tmp_
     assert done.returncode == 0
     assert answers[0] == {"assignment": {"a": [["t", 0]], "b": [["t", 1]]}}
     assert [list(answer) for answer in answers[1:]] == [["error"]] * 4
+
+
+@contextmanager
+def _nobody_reads() -> Iterator[int]:
+    """The writing end of a pipe that is closed at the other, as by `head`."""
+    theirs, ours = os.pipe()
+    os.close(theirs)
+    try:
+        yield ours
+    finally:
+        os.close(ours)
+
+
+@pytest.mark.parametrize("tool", ["assign", "what-if", "decode", "rocketmq-decode", "burrow-status"])
+def test_a_tool_whose_reader_has_gone_is_done(tool: str, tmp_path: Path) -> None:
+    with _nobody_reads() as output:
+        done = _evenkeel(tool, given="{}\n" * 3, cwd=tmp_path, stdout=output)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_command_whose_reader_has_gone_does_what_is_left_and_its_exit_code_says_what_came_of_it(
+    closed_port: int, tmp_path: Path
+) -> None:
+    with _nobody_reads() as output:
+        done = _evenkeel("doctor", "--bootstrap", f"127.0.0.1:{closed_port}", cwd=tmp_path, stdout=output)
+    assert (done.returncode, done.stderr) == (2, "")
 
 
 def test_assign_takes_the_inputs_of_a_verdict_in_hex(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from streaming.probe import RoundAbandonedError, check, source_of
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
 from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError
-from streaming.terminal import printable
+from streaming.terminal import printable, read_by_nobody
 from streaming.up.live import Quiet, lines, live_rows, render
 from streaming.up.standing_by import StandingBy
 
@@ -171,17 +171,10 @@ class _Printer:
             sys.stdout.flush()
         except OSError as error:
             if isinstance(error, BrokenPipeError):
-                _read_by_nobody()
+                read_by_nobody()
             if self.note is not None:
                 self.note(f"log lines cannot be printed ({error}): they are in the files of this folder")
                 self.note = None
-
-
-def _read_by_nobody() -> None:
-    """Let what is still printed, also by Python's own flush at the end, go nowhere: its reader has gone for good."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 def watch(
