@@ -54,6 +54,9 @@ def main():
     if not python.exists() or not STAMP.exists() or STAMP.read_text(encoding="utf-8") != wanted:
         check_java()
         check_space()
+        # An interrupted set-up leaves no stamp, so that the next one repairs it, even with the earlier lock and Python.
+        if STAMP.exists():
+            STAMP.unlink()
         install(python)
         STAMP.write_text(wanted, encoding="utf-8")
     scripts()
@@ -90,8 +93,10 @@ def install(python):
     lines = LOCK.read_text(encoding="utf-8").splitlines()
     print("installing %d packages into .venv, a minute or two ..." % sum("==" in line for line in lines), flush=True)
     quiet = ["-q", "--disable-pip-version-check", "--no-input"]
+    # (venv keeps the links that it finds in bin: those to another Python would stay, and that one would be used.)
+    is_other = os.path.realpath(str(python)) != os.path.realpath(sys.executable)
     steps = [
-        [sys.executable, "-P", "-m", "venv", str(VENV)],
+        [sys.executable, "-P", "-m", "venv", *(["--clear"] if is_other else []), str(VENV)],
         [str(python), "-P", "-m", "pip", "install", *quiet, "--require-hashes", "-r", str(LOCK)],
         [str(python), "-P", "-m", "pip", "install", *quiet, "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
     ]
