@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import socket
 import tempfile
@@ -40,6 +41,9 @@ _REFRESH_MS = 1_000
 _CATCH_UP_S = 120.0
 
 _LEAST_SPACE = 2 * 2**30
+
+# Of the journal's end at each look: more than the traffic writes between two looks. It is quiet after its line `quiet`.
+_NEWEST_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +235,16 @@ def _play(
                 said = notice
                 console.print(lines(said))
             progress.update(task, completed=min(seconds, time.monotonic() - began))
-            if journal.exists() and any(_is_quiet(line) for line in journal.read_bytes().splitlines()[-50:]):
+            if journal.exists() and _says_quiet(journal):
                 return True
     return False
+
+
+def _says_quiet(journal: Path) -> bool:
+    """Whether one of the journal's last lines says so; what came before is not read at every look."""
+    with journal.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _NEWEST_BYTES))
+        return any(map(_is_quiet, file.read().splitlines()))
 
 
 def _is_quiet(line: bytes) -> bool:
