@@ -21,7 +21,7 @@ from typing import Any
 from assignors.jsonl import assign_line
 from streaming.config import AlertSettings
 from streaming.demo.expectations import Evidence
-from streaming.exceptions import SetupError
+from streaming.exceptions import EvenkeelError
 from streaming.explain import verdict_in_words
 from streaming.notes import KnownNames, mark, mute
 
@@ -53,14 +53,17 @@ def alert_settings(url: str, look_ms: int) -> AlertSettings:
 def act(lake: str, cluster: str, stop: threading.Event) -> None:
     """Mute and mark as soon as the lake is there; in a thread of its own."""
     until = time.monotonic() + _PATIENCE_S
-    while not stop.is_set() and time.monotonic() < until:
+    left = [
+        lambda: mark(lake, cluster, _MARK, MARKED),
+        lambda: mute(lake, cluster, MUTED, "1h", "its consumers are being rebuilt", KnownNames((), ()), "group"),
+    ]
+    while left and not stop.is_set() and time.monotonic() < until:
         try:
-            mark(lake, cluster, _MARK, MARKED)
-            mute(lake, cluster, MUTED, "1h", "its consumers are being rebuilt", KnownNames((), ()), "group")
-        except (SetupError, OSError):
+            left[0]()
+        except (EvenkeelError, OSError):
             stop.wait(0.5)
         else:
-            return
+            del left[0]  # (What is done is not done again with what failed.)
 
 
 def check_people(evidence: Evidence, inbox: Path) -> list[str]:
