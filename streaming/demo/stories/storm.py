@@ -43,8 +43,17 @@ def _write_past(stage: Stage) -> None:
     producer = Producer(
         {"bootstrap.servers": stage.bootstrap, "client.id": "__admin_client", "log_level": QUIET_LIBRDKAFKA}
     )
-    producer.produce(_LOG, value, key, partition=stage.log_partition_of(GROUP), timestamp=created)
+    producer.produce(_LOG, value, key, partition=_log_partition(stage), timestamp=created)
     producer.flush(20)
+
+
+def _log_partition(stage: Stage) -> int:
+    """The group's partition of the offsets log, which exists as soon as any member has joined: here, or soon."""
+    while True:
+        try:
+            return stage.log_partition_of(GROUP)
+        except LookupError:
+            stage.sleep(1)
 
 
 def _member(stage: Stage, name: str) -> KafkaPythonMember:
@@ -52,7 +61,6 @@ def _member(stage: Stage, name: str) -> KafkaPythonMember:
 
 
 def _play(stage: Stage) -> None:
-    # (The offsets log exists as soon as any member has joined.)
     stage.until(5)
     _write_past(stage)
     _member(stage, "a")
