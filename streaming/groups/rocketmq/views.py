@@ -44,6 +44,14 @@ NO_MEMBERS: Final = "the group has no members"
 class Views:
     """One round of one group.
 
+    Who is in which of its sets:
+
+    - `masters` and `lists` have the same brokers: those of which any replica answered.
+    - `clients` are the clients on `lists`, and those of `unseen`, which are on none of them.
+    - `told` are those of `clients` that answered. The observation may tell of more: of a client that is on a slave's
+      list alone, as for half a minute after its master's restart.
+    - `held` and `subscribed_by` know of all `clients`, `runs` of all that `told`.
+
     Attributes:
         observation: The round.
         allocation: Parameters of its strategies.
@@ -58,8 +66,13 @@ class Views:
 
     @cached_property
     def told(self) -> dict[str, MemberSeen]:
-        """Members that answered, by id."""
-        return {member.client_id: member for member in self.observation.members if member.answer == OK}
+        """Those of `clients` that answered, by id."""
+        clients = frozenset(self.clients)
+        return {
+            member.client_id: member
+            for member in self.observation.members
+            if member.answer == OK and member.client_id in clients
+        }
 
     @cached_property
     def masters(self) -> dict[str, BrokerSeen]:

@@ -99,6 +99,18 @@ def test_the_list_that_counts_is_that_of_the_lowest_replica_that_answers() -> No
     assert found.not_answering == {"d": TIMEOUT}
 
 
+def test_a_client_that_only_a_slave_lists_is_no_member_whatever_it_tells() -> None:
+    world = World()
+    world.join(Client(A), Client(B))
+    world.lists["broker-b"] = []
+    world.lists["broker-a"] = [A]
+    world.replicas = [BrokerSeen("broker-a", 1, "broker-a-1:10911", OK, clients=(A, B))]
+    seen = world.observation()
+    told = msgspec.structs.replace(seen, members=(*seen.members, world.clients[B].seen()))
+    found = Views(told, Allocation())
+    assert (found.clients, list(found.told), list(found.held), list(found.runs)) == ((A,), [A], [A], [A])
+
+
 def test_a_broker_of_a_route_that_was_not_asked_at_all_is_missing() -> None:
     assert routed(route("n1", RouteBroker("e", 1, 1, 6))).not_answering == {"e": MISSING}
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.groups.rocketmq.world import A, B, C, Client, World, three
+import msgspec
+
+from streaming.groups import advance
+from streaming.records import OK, BrokerSeen
+from tests.groups.rocketmq.world import GROUP, TOPIC, A, B, C, Client, World, three
 
 
 def kinds(world: World) -> list[str]:
@@ -101,3 +105,21 @@ def test_where_no_member_has_ever_answered_nobody_knows_who_subscribes_to_what()
     assert [(row.verdict, row.reason) for row in world.rows.drift] == [
         ("unverified", f"members do not tell what they hold (timeout): {A}")
     ]
+
+
+def test_a_master_that_has_just_restarted_beside_a_slave_that_lists_all_stops_nothing() -> None:
+    world = World()
+    world.routes = {"n1": {TOPIC: {"broker-a": 2}}}
+    world.lists = {"broker-a": []}
+    world.join(*(Client(name) for name in (A, B, C)))
+    world.settle()
+    # The master has no list for up to 30 s, until clients send their next heartbeat; all of them answer the slave.
+    world.lists = {"broker-a": []}
+    world.replicas = [BrokerSeen("broker-a", 1, "broker-a-1:10911", OK, clients=(A, B, C))]
+    seen = world.observation()
+    told = tuple(world.clients[name].seen() for name in (A, B, C))
+    state, _ = advance(world.state, GROUP, [msgspec.structs.replace(seen, members=told)], world.config)
+    world.state, world.replicas = state, []
+    world.lists = {"broker-a": [A, B, C]}
+    world.round()
+    assert (kinds(world), world.health.members, world.health.verdict) == ([], 3, "identical")
