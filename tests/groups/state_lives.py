@@ -317,8 +317,11 @@ def rocketmq() -> Life:
 
 
 def rocketmq_filtered() -> Life:
-    """A RocketMQ group with filters, which a member has joined that answers nothing."""
+    """A RocketMQ group with filters, one of whose brokers no server names any more."""
     life, world = Life(), three(more={"subscriptions": (SubscriptionSeen("orders", "TagA"),)})
+    world.routes = {"n1": {"orders": {"broker-a": 4}}}
+    del world.lists["broker-b"]
+    world.round()
     life.take(*world.seen)
     return life
 
@@ -352,7 +355,10 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "seen": ("a group whose log is not read: two looks", seen),
     "seen_by_broker": ("a KIP-848 group that is only seen, which has passed over epochs", seen_by_broker),
     "rocketmq": ("a RocketMQ group while a change settles, with a member that does not answer", rocketmq),
-    "rocketmq_filtered": ("a RocketMQ group at rest, whose members filter a topic", rocketmq_filtered),
+    "rocketmq_filtered": (
+        "a RocketMQ group at rest, whose members filter a topic, with a broker that no server names any more",
+        rocketmq_filtered,
+    ),
     "stopping": (
         "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",
         stopping,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from zlib import crc32
 
 import msgspec
@@ -27,6 +28,11 @@ from streaming.groups.rows import Finding, GroupHealthRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
 from streaming.records import BROADCASTING, GroupObservation, RocketMQObservation
+from streaming.times import DAY_MS
+
+_BROKER_KNOWN_MS: Final = DAY_MS
+"""A broker may come back with its clients. Where no server has named it for a day it counts as taken away, as for the
+probe (`known_brokers`), and members that only it had listed as gone."""
 
 _WAITS = "a change reaches all members within a minute: it is judged then"
 
@@ -46,8 +52,7 @@ def judge_rocketmq_round(
     mine = state.rocketmq = state.rocketmq or RocketMQState()
     current = state.classic.current
     assumed = {member.member_id: member for member in current.record.members} if current is not None else {}
-    listed = mine.facts.lists if mine.facts is not None else {}
-    views = Views(seen, context.config.allocation(context.group), assumed, listed)
+    views = Views(seen, context.config.allocation(context.group), assumed, _listed(mine, seen))
     observation = as_any_group(views, len(views.clients))
     follow(state, mine, views, observation, context)
     _see_views(mine, views)
@@ -79,6 +84,21 @@ def close_rocketmq_group(state: GroupState, seen: RocketMQObservation, context: 
     health = len(context.rows.group_health)
     end_health(state, observation, context)
     _name_places(context, health)
+
+
+def _listed(mine: RocketMQState, seen: RocketMQObservation) -> dict[str, tuple[str, ...]]:
+    """Lists of clients at the newest decision, of brokers that are not gone; notes whom this round does not name."""
+    lists, elapsed = mine.facts.lists if mine.facts is not None else {}, seen.elapsed_time
+    since = {name: mine.unnamed.get(name, elapsed) for name in sorted(lists.keys() - _named(seen))}
+    mine.unnamed = {name: first if 0 <= first <= elapsed else elapsed for name, first in since.items()}
+    gone = {name for name, first in mine.unnamed.items() if elapsed - first >= _BROKER_KNOWN_MS}
+    return {name: clients for name, clients in lists.items() if name not in gone}
+
+
+def _named(seen: RocketMQObservation) -> set[str]:
+    """Brokers that any server names, whether or not they answer: those that were asked, and those of routes."""
+    in_routes = {broker.name for topic in seen.topics for route in topic.routes for broker in route.brokers}
+    return in_routes | {broker.name for broker in seen.brokers}
 
 
 def _see_views(mine: RocketMQState, views: Views) -> None:

@@ -119,6 +119,8 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
         lists: Last rows of `broker_members`, by address.
         seen_at: Time of the newest round, ms; -1 before the first.
         judged: Topics whose newest verdict says anything but `not_applicable`, sorted.
+        unnamed: Brokers with a list in `facts` that no server names any more: elapsed time at the first round of those
+            in a row that did not name it, ms, by broker name.
     """
 
     incarnation: int = -1
@@ -136,3 +138,4 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     lists: dict[str, ListRow] = {}
     seen_at: int = -1
     judged: tuple[str, ...] = ()
+    unnamed: dict[str, int] = {}

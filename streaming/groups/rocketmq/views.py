@@ -56,7 +56,8 @@ class Views:
         observation: The round.
         allocation: Parameters of its strategies.
         assumed: Members of the newest decision, by id: what a member held that does not answer now.
-        listed: Clients on each broker's list at that decision, by broker name: who could know of a member.
+        listed: Clients on each broker's list at that decision, by broker name: who could know of a member. Without
+            brokers that are gone.
     """
 
     observation: RocketMQObservation
@@ -103,14 +104,9 @@ class Views:
         That they are gone would be a guess. One that another broker lists is seen; one that a broker has taken off its
         list is gone.
         """
-        return tuple(
-            sorted(
-                client
-                for client in self.assumed.keys() - self._on_lists
-                if (of := [name for name, clients in self.listed.items() if client in clients])
-                and self.lists.keys().isdisjoint(of)
-            )
-        )
+        told_of = self._on_lists.union(*(clients for name, clients in self.listed.items() if name in self.lists))
+        listed = frozenset(chain.from_iterable(self.listed.values()))
+        return tuple(sorted((self.assumed.keys() & listed) - told_of))
 
     @cached_property
     def not_answering(self) -> dict[str, str]:

@@ -6,7 +6,9 @@ import msgspec
 
 from streaming.groups import advance
 from streaming.records import OK, BrokerSeen
-from tests.groups.rocketmq.world import GROUP, TOPIC, A, B, C, Client, World, three
+from tests.groups.rocketmq.world import GROUP, SECOND, TOPIC, A, B, C, Client, D, World, three
+
+MINUTE = 60 * SECOND
 
 
 def kinds(world: World) -> list[str]:
@@ -61,6 +63,54 @@ def test_a_member_that_only_a_silent_broker_listed_is_gone_when_that_broker_says
     world.lists["broker-b"] = [A, B, "10.0.0.9@1#7"]
     world.round(2)
     assert [row.left for row in world.rows.rebalance_churn] == [(), (C,)]
+
+
+def replaced() -> World:
+    """A group whose broker and clients were all replaced at the same moment; a round is ten minutes."""
+    world = World(interval=10 * MINUTE)
+    world.routes = {"n1": {TOPIC: {"broker-a": 4}}}
+    world.lists = {"broker-a": []}
+    world.join(Client(A), Client(B))
+    world.settle()
+    world.routes, world.clients, world.lists = {"n1": {TOPIC: {"broker-b": 4}}}, {}, {"broker-b": []}
+    world.join(Client(C), Client(D))
+    world.rebalance(broker="broker-b")
+    return world
+
+
+def test_members_of_a_broker_that_no_server_names_are_gone_after_a_day() -> None:
+    world = replaced()
+    world.round(144)
+    assert (world.health.members, world.health.verdict) == (4, "unverified")
+    assert set(world.findings) == {"broker_not_answering"}
+    # 24 h after the first round without the broker; a change counts at the second round that shows it.
+    world.round(2)
+    assert (world.health.members, world.health.verdict, set(world.findings)) == (2, "identical", set())
+    assert world.rows.rebalance_churn[-1].left == (A, B)
+
+
+def test_members_of_a_silent_broker_are_there_as_long_as_any_server_names_it() -> None:
+    world = replaced()
+    world.lists["broker-a"] = None
+    world.round(300)
+    assert (world.health.members, set(world.findings)) == (4, {"broker_not_answering"})
+    # One name server that still has it in a route is enough.
+    del world.lists["broker-a"]
+    world.routes["n2"] = {"%DLQ%billing": {"broker-a": 1}}
+    world.round(300)
+    assert world.health.members == 4
+
+
+def test_the_day_of_a_broker_that_no_server_names_begins_again_when_one_does() -> None:
+    world = replaced()
+    world.round(140)
+    world.lists["broker-a"] = None
+    world.round()
+    del world.lists["broker-a"]
+    world.round(144)
+    assert world.health.members == 4
+    world.round(2)
+    assert world.health.members == 2
 
 
 def test_what_a_silent_member_held_before_does_not_make_a_second_owner() -> None:
