@@ -19,9 +19,11 @@ from streaming.events.rocketmq import (
     MOST_BROKERS,
     MOST_CLIENTS,
     MOST_QUEUES,
+    MOST_QUEUES_OF_ROUTES,
     MOST_QUEUES_OF_TOPIC,
     MOST_TOPICS,
     RocketMQGroupEvent,
+    queues_in_routes,
 )
 from streaming.events.schema import (
     ADMIN,
@@ -77,6 +79,7 @@ __all__ = [
     "MOST_BROKERS",
     "MOST_CLIENTS",
     "MOST_QUEUES",
+    "MOST_QUEUES_OF_ROUTES",
     "MOST_QUEUES_OF_TOPIC",
     "MOST_READERS",
     "MOST_TOLD",
@@ -114,4 +117,5 @@ __all__ = [
     "decode_round",
     "encode_event",
     "encode_round",
+    "queues_in_routes",
 ]

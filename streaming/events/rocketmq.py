@@ -43,6 +43,11 @@ would make the core allocate for queues that cannot exist."""
 MOST_QUEUES_OF_TOPIC: Final = 262_144
 """Queues of a topic in one route, and of a member over all topics."""
 
+MOST_QUEUES_OF_ROUTES: Final = 2 * MOST_QUEUES_OF_TOPIC
+"""Queues in all routes of an event: those of the largest topic as two name servers tell it. A route has only their
+number, and the core makes a value of each: 100 MB for these, and gigabytes for a small event of many topics. The probe
+leaves out topics that do not fit and names "topics" in `cut`."""
+
 LONGEST_NAME: Final = 512
 """Characters of a topic's, a broker's or a name server's name. Brokers allow 127 for topics, 255 with older releases,
 and a prefix."""
@@ -135,7 +140,20 @@ def wrong_rocketmq_group(event: RocketMQGroupEvent) -> str | None:
         or _first(_wrong_broker, event.brokers)
         or _first(_wrong_member, event.members)
         or _first(_wrong_topic, event.topics)
+        or _too_many_routed(event.topics)
     )
+
+
+def queues_in_routes(seen: TopicSeen) -> int:
+    """Queues of a topic in all its routes together, as far as clients may read them or not."""
+    return sum(broker.read for route in seen.routes for broker in route.brokers)
+
+
+def _too_many_routed(topics: Iterable[TopicSeen]) -> str | None:
+    total = sum(map(queues_in_routes, topics))
+    if total <= MOST_QUEUES_OF_ROUTES:
+        return None
+    return f"{total:,} queues in routes; no event has more than {MOST_QUEUES_OF_ROUTES:,}"
 
 
 def _first(wrong: Callable[[_Part], str | None], parts: Iterable[_Part]) -> str | None:

@@ -101,8 +101,22 @@ def with_route(*brokers: RouteBroker, answer: str = OK) -> bytes:
     return changed(topics=(TopicSeen("orders", (RouteSeen("n", answer, brokers),)),))
 
 
+HALF_A_MILLION = (65_536,) * 8
+"""Queues in each of eight routes: together twice the most of one topic."""
+
+
+def with_routes(*queues: int) -> bytes:
+    """Topics of a name server, each on a broker with so many queues that nobody may read."""
+    routes = (RouteSeen("n", OK, (RouteBroker("broker-a", count, 1, 2),)) for count in queues)
+    return changed(topics=tuple(TopicSeen(f"topic-{number}", (route,)) for number, route in enumerate(routes)))
+
+
 def with_queues(*offsets: Any) -> bytes:
     return changed(topics=(TopicSeen("orders", (), (QueuesSeen("broker-a", OK, *offsets),)),))
+
+
+def test_the_queues_of_all_routes_of_an_event_may_be_half_a_million() -> None:
+    assert isinstance(decode_event(with_routes(*HALF_A_MILLION)), RocketMQGroupEvent)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +155,7 @@ def with_queues(*offsets: Any) -> bytes:
             with_route(*(RouteBroker(f"broker-{n}", 60_000, 1, 6) for n in range(5))),
             "a route of 300,000 queues",
         ),
+        (with_routes(*HALF_A_MILLION, 1), "524,289 queues in routes; no event has more than 524,288"),
         (with_queues((0,), (5, 7)), "offsets of a topic of different or impossible lengths"),
         (with_queues((0,), (5,), (5, 6)), "offsets of a topic of different or impossible lengths"),
         (with_queues((0,) * 65_537, (5,) * 65_537), "offsets of a topic of different or impossible lengths"),

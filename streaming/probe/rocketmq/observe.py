@@ -13,11 +13,13 @@ from streaming.events import (
     EVENTS_VERSION,
     MAX_RECORD_BYTES,
     MOST_BROKERS,
+    MOST_QUEUES_OF_ROUTES,
     Event,
     RocketMQGroupEvent,
     RoundClosed,
     RoundSeen,
     encode_event,
+    queues_in_routes,
 )
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
@@ -133,7 +135,7 @@ def round_of_groups(
             idle=idle,
             rested=None if idle else rested(group, memory.rest),
         )
-        (resting if idle else others).append((group, _fitting(event)))
+        (resting if idle else others).append((group, _fitting(_with_possible_routes(event))))
     events = resting + others
     known = frozenset(there.keys() | waiting)
     return RoundOfGroups(events, len(known - {group for group, _ in events}), RocketMQMemory(known, rest, brokers))
@@ -169,6 +171,19 @@ def _fitting(event: RocketMQGroupEvent) -> RocketMQGroupEvent:
         if len(encode_event(event)) > MAX_RECORD_BYTES // 2:
             event = msgspec.structs.replace(event, topics=(), members=(), cut=_more(event, "topics", "members"))
     return event
+
+
+def _with_possible_routes(event: RocketMQGroupEvent) -> RocketMQGroupEvent:
+    """The event without the topics that no longer fit among the queues of all routes; the first by name stay."""
+    room, kept = MOST_QUEUES_OF_ROUTES, []
+    for topic in event.topics:
+        count = queues_in_routes(topic)
+        if count <= room:
+            room -= count
+            kept.append(topic)
+    if len(kept) == len(event.topics):
+        return event
+    return msgspec.structs.replace(event, topics=tuple(kept), cut=_more(event, "topics"))
 
 
 def _more(event: RocketMQGroupEvent, *parts: str) -> tuple[str, ...]:

@@ -209,6 +209,20 @@ def test_a_new_probe_recalls_groups_and_brokers() -> None:
     assert read_back([first, second], is_older=True) == memory
 
 
+def test_topics_whose_routes_have_more_queues_than_an_event_may_have_are_left_out() -> None:
+    def topic(name: str, *queues: int) -> TopicSeen:
+        brokers = tuple(RouteBroker(f"broker-{number}", count, 1, 6) for number, count in enumerate(queues))
+        return TopicSeen(name, (RouteSeen("ns:9876", OK, brokers), RouteSeen("ns:9877", OK, brokers)))
+
+    # Both name servers together tell 8, 393,216, 131,066 and 2 queues of them: the third no longer fits, the last does.
+    topics = (topic("a", 4), topic("b", 65_536, 65_536, 65_536), topic("c", 65_533), topic("d", 1))
+    parts = replace(group(members=1), topics=topics)
+    [(_, event)] = a_round(0, look({"a": parts}), RocketMQMemory()).events
+    assert isinstance(event, RocketMQGroupEvent)
+    assert ([seen.topic for seen in event.topics], event.cut) == (["a", "b", "d"], ("topics",))
+    assert decode_event(encode_event(event)) == event
+
+
 def test_an_event_that_no_record_could_hold_is_cut_and_says_so() -> None:
     member = MemberSeen("m@1", OK)
     queues = QueuesSeen("broker-a", OK, *[tuple(range(10**15, 10**15 + 60_000))] * 3)
