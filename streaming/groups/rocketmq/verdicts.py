@@ -7,7 +7,8 @@ holds anything else has not, as soon as it has had time to rebalance after the l
 - `identical`: every member holds what a view of it gives, and each queue has one owner.
 - `drifted`: a member holds what no view of it explains, or a queue has several owners, or none, although each member
   follows a view of its own: that is no assignment, whatever the reason, which says what splits them.
-- `unverified`: it cannot be computed, because a member does not answer, or its strategy or parameters are not known.
+- `unverified`: it cannot be computed, because a member does not answer, its strategy or parameters are not known, or
+  the strategy fails by a view and what the member holds follows from no other.
 - `not_applicable`: there is nothing to judge (`Views.not_applicable`).
 
 `identical` is said as soon as it is true, everything else only after `SETTLED_MS` without any change: a route reaches a
@@ -60,6 +61,8 @@ _MOST_VIEWS: Final = 64
 """Pairs of a list and a route that are computed for one topic. A healthy group has one."""
 
 _NAMED = 3
+
+_FAILS: Final = "by what they see, the strategy fails for members, which keep what they had"
 
 _RANKS = (NOT_APPLICABLE, IDENTICAL, UNVERIFIED, DRIFTED)
 """From nothing to say to bad: a group's verdict is that of its worst topic."""
@@ -183,9 +186,9 @@ class _Topic:
         except AssignorError as error:
             return Verdict(UNVERIFIED, str(error)[:200])
         odd = {client: reason for client, reason in unexplained.items() if reason is not None}
-        unsure = [client for client in odd if not self._is_sure(client)]
+        unsure = [client for client, reason in odd.items() if reason == _FAILS or not self._is_sure(client)]
         if unsure:
-            reason = self._runs[unsure[0]].why_not or "the strategy is not known"
+            reason = self._runs[unsure[0]].why_not or f"{odd[unsure[0]]}: {some(unsure)}"
             return self._drifted(broken, reason) if self._are_certain(broken) else Verdict(UNVERIFIED, reason)
         if odd:
             wrong = self._differences(odd)
@@ -237,18 +240,24 @@ class _Topic:
         return client not in self._subscribed or self._runs[client].is_sure
 
     def _unexplained(self, client: str) -> str | None:
-        """Why what a member holds follows from none of its views; None if it does from one."""
+        """Why what a member holds follows from none of its views; None if it does from one.
+
+        A call that fails leaves what the client had, which may be anything: then nobody can tell (`_FAILS`).
+        """
         holds = self._held.get(client, frozenset())
         if client not in self._subscribed:
             return "members hold queues of a topic that they do not subscribe to" if holds else None
         is_orderly = self._views.told[client].orderly
+        fails = False
         for queues, clients in self._pairs:
             share = self._computed.share(self._runs[client], client, queues, clients)
             self._candidates += 1
-            # A call that fails leaves what the client had. An orderly client takes only queues that it could lock.
-            if share is None or share == holds or (is_orderly and holds < share and self._are_locked(share - holds)):
+            if share is None:
+                fails = True
+            # An orderly client takes only queues that it could lock.
+            elif share == holds or (is_orderly and holds < share and self._are_locked(share - holds)):
                 return None
-        return "members hold what no broker's list and no name server's route explain"
+        return _FAILS if fails else "members hold what no broker's list and no name server's route explain"
 
     def _are_locked(self, queues: frozenset[Queue]) -> bool:
         """Whether other members hold these queues: then their locks keep an orderly client from them."""

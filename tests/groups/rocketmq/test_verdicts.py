@@ -12,7 +12,22 @@ from streaming.groups import GroupConfig
 from streaming.groups.context import Allocation, queue_list
 from streaming.groups.rows import DriftRow
 from streaming.records import BROADCASTING, POP, PULL, HeldQueue, RequestMode
-from tests.groups.rocketmq.world import CIRCLE, CONFIG, HASH, RETRY, ROOM, SECOND, TOPIC, A, B, C, Client, World, three
+from tests.groups.rocketmq.world import (
+    CIRCLE,
+    CONFIG,
+    HASH,
+    NEARBY,
+    RETRY,
+    ROOM,
+    SECOND,
+    TOPIC,
+    A,
+    B,
+    C,
+    Client,
+    World,
+    three,
+)
 
 
 def group(*clients: Client, allocation: Allocation | None = None) -> World:
@@ -401,6 +416,34 @@ def test_consistent_hash_without_its_number_of_nodes_is_believed_only_where_the_
     assert verdicts(world) == {TOPIC: ("identical", None)}
     a, b = world.clients[A].held, world.clients[B].held
     a[TOPIC], b[TOPIC] = b[TOPIC], a[TOPIC]
+    assert verdicts(world, 9) == {TOPIC: ("unverified", reason)}
+
+
+def test_what_members_hold_whose_strategy_fails_by_every_view_is_not_known_to_be_right() -> None:
+    # By this separator the room of each client is "", for which AllocateMachineRoomNearby throws.
+    allocation = Allocation(room_separator="10.", nearby_delegate="AVG")
+    world = World(GroupConfig("test", allocation=lambda _: allocation))
+    world.join(*(Client(name, strategy=NEARBY) for name in (A, B)))
+    world.clients[A].held[TOPIC] = {("broker-a", 0), ("broker-b", 0)}
+    reason = f"by what they see, the strategy fails for members, which keep what they had: {A}, {B}"
+    assert verdicts(world, 9) == {TOPIC: ("unverified", reason)}
+    # Two members that hold one queue are wrong whatever the strategy gives.
+    world.clients[B].held[TOPIC] = {("broker-a", 0)}
+    assert verdicts(world, 9) == {TOPIC: ("drifted", reason)}
+
+
+def test_a_strategy_that_fails_by_one_view_explains_nothing_and_another_view_what_it_gives() -> None:
+    allocation = Allocation(room_separator="@", nearby_delegate="AVG")
+    world = World(GroupConfig("test", allocation=lambda _: allocation))
+    world.join(*(Client(name, strategy=NEARBY) for name in (A, B)))
+    # (Of this client the room is "". It is on one broker's list alone, and in no room it gets no queue.)
+    world.clients["@"] = Client("@", strategy=NEARBY, topics=())
+    world.lists["broker-b"] = [A, B, "@"]
+    world.clients[A].held[TOPIC] = {("broker-a", 0), ("broker-a", 1), ("broker-b", 0), ("broker-b", 1)}
+    world.clients[B].held[TOPIC] = {("broker-a", 2), ("broker-a", 3), ("broker-b", 2), ("broker-b", 3)}
+    assert verdicts(world, 9) == {TOPIC: ("identical", None)}
+    world.clients[B].held[TOPIC].remove(("broker-b", 3))
+    reason = f"by what they see, the strategy fails for members, which keep what they had: {B}"
     assert verdicts(world, 9) == {TOPIC: ("unverified", reason)}
 
 
