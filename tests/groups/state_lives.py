@@ -319,6 +319,8 @@ def rocketmq() -> Life:
 def rocketmq_filtered() -> Life:
     """A RocketMQ group with filters, one of whose brokers no server names any more."""
     life, world = Life(), three(more={"subscriptions": (SubscriptionSeen("orders", "TagA"),)})
+    world.consume("orders", "broker-b", 0, end=7, committed=5)
+    world.round()
     world.routes = {"n1": {"orders": {"broker-a": 4}}}
     del world.lists["broker-b"]
     world.round()

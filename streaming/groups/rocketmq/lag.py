@@ -22,7 +22,9 @@ from streaming.groups.lag.partitions import NO_COMMIT
 from streaming.groups.lag.rows import lag_rows
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.lag.totals import Totals
+from streaming.groups.rocketmq.gone import gone, named_places, unnamed_since
 from streaming.groups.rocketmq.places import named, place_of, split
+from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import HotPartition, LagRow
 from streaming.groups.seen.commits import window_seen
@@ -92,9 +94,20 @@ def _topics(views: Views) -> Iterable[TopicObservation]:
                 )
 
 
-def take_commits(state: GroupState, views: Views) -> None:
-    """Take in the committed offsets of a round: those that have moved, appeared or gone since the round before."""
+def take_commits(state: GroupState, mine: RocketMQState, views: Views) -> None:
+    """Take in the committed offsets of a round: those that have moved, appeared or gone since the round before.
+
+    Nobody tells of offsets that have gone with their topic or broker, nor of those of a silent one. So they stay until
+    no server has named the topic on that broker for a day.
+    """
     seen = views.observation
+    elapsed = seen.elapsed_time
+    unnamed = set[str]() if "topics" in seen.cut else state.partitions.keys() - named_places(seen)
+    mine.unnamed_places = unnamed_since(mine.unnamed_places, unnamed, elapsed)
+    for place in gone(mine.unnamed_places, elapsed):
+        for known in state.partitions[place].values():
+            known.committed = -1
+            known.forget_rounds()
     if views.message_model == BROADCASTING:
         return  # members keep their offsets themselves
     for topic, of_topic in views.topics.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
 from zlib import crc32
 
 import msgspec
@@ -18,6 +17,7 @@ from streaming.groups.lag.totals import Totals
 from streaming.groups.rocketmq.broker_members import end_broker_members, write_broker_members
 from streaming.groups.rocketmq.decisions import PROTOCOL_TYPE, follow
 from streaming.groups.rocketmq.findings import rocketmq_findings
+from streaming.groups.rocketmq.gone import gone, named_brokers, unnamed_since
 from streaming.groups.rocketmq.lag import as_any_group, as_queue, as_queues, take_commits, write_lag
 from streaming.groups.rocketmq.membership import member_rows, record_of
 from streaming.groups.rocketmq.places import named
@@ -28,11 +28,6 @@ from streaming.groups.rows import Finding, GroupHealthRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
 from streaming.records import BROADCASTING, GroupObservation, RocketMQObservation
-from streaming.times import DAY_MS
-
-_BROKER_KNOWN_MS: Final = DAY_MS
-"""A broker may come back with its clients. Where no server has named it for a day it counts as taken away, as for the
-probe (`known_brokers`), and members that only it had listed as gone."""
 
 _WAITS = "a change reaches all members within a minute: it is judged then"
 
@@ -58,7 +53,7 @@ def judge_rocketmq_round(
     _see_views(mine, views)
     write_verdicts(state, mine, views, observation, context)
     write_broker_members(mine, views, observation, context)
-    take_commits(state, views)
+    take_commits(state, mine, views)
     note_commits(state, observation)
     totals = write_lag(state, observation, context, passed, rounds, views)
     _write_health(state, mine, views, observation, context, totals)
@@ -88,17 +83,10 @@ def close_rocketmq_group(state: GroupState, seen: RocketMQObservation, context: 
 
 def _listed(mine: RocketMQState, seen: RocketMQObservation) -> dict[str, tuple[str, ...]]:
     """Lists of clients at the newest decision, of brokers that are not gone; notes whom this round does not name."""
-    lists, elapsed = mine.facts.lists if mine.facts is not None else {}, seen.elapsed_time
-    since = {name: mine.unnamed.get(name, elapsed) for name in sorted(lists.keys() - _named(seen))}
-    mine.unnamed = {name: first if 0 <= first <= elapsed else elapsed for name, first in since.items()}
-    gone = {name for name, first in mine.unnamed.items() if elapsed - first >= _BROKER_KNOWN_MS}
-    return {name: clients for name, clients in lists.items() if name not in gone}
-
-
-def _named(seen: RocketMQObservation) -> set[str]:
-    """Brokers that any server names, whether or not they answer: those that were asked, and those of routes."""
-    in_routes = {broker.name for topic in seen.topics for route in topic.routes for broker in route.brokers}
-    return in_routes | {broker.name for broker in seen.brokers}
+    lists = mine.facts.lists if mine.facts is not None else {}
+    mine.unnamed = unnamed_since(mine.unnamed, lists.keys() - named_brokers(seen), seen.elapsed_time)
+    left = gone(mine.unnamed, seen.elapsed_time)
+    return {name: clients for name, clients in lists.items() if name not in left}
 
 
 def _see_views(mine: RocketMQState, views: Views) -> None:

@@ -121,6 +121,7 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
         judged: Topics whose newest verdict says anything but `not_applicable`, sorted.
         unnamed: Brokers with a list in `facts` that no server names any more: elapsed time at the first round of those
             in a row that did not name it, ms, by broker name.
+        unnamed_places: The same of places with committed offsets, by place.
     """
 
     incarnation: int = -1
@@ -139,3 +140,4 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     seen_at: int = -1
     judged: tuple[str, ...] = ()
     unnamed: dict[str, int] = {}
+    unnamed_places: dict[str, int] = {}

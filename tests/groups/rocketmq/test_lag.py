@@ -7,7 +7,7 @@ import msgspec
 from streaming.groups import advance
 from streaming.groups.rows import Rows
 from streaming.records import BROADCASTING, QueuesSeen, RocketMQObservation
-from tests.groups.rocketmq.world import GROUP, TOPIC, A, B, C, Client, World
+from tests.groups.rocketmq.world import GROUP, SECOND, TOPIC, A, B, C, Client, World
 
 
 def lag_of(rows: Rows) -> dict[tuple[str, int], tuple[int | None, str, str | None, int | None]]:
@@ -70,6 +70,57 @@ def test_topics_are_counted_by_name_on_however_many_brokers_they_are() -> None:
     world.consume("payments", "broker-a", 0, end=7, committed=7)
     world.round(2)
     assert world.health.topics == 2
+
+
+def deleted_topic() -> World:
+    """A group that has consumed two topics, one of which was deleted then; a round is ten minutes."""
+    world = World(interval=600 * SECOND)
+    world.routes["n1"]["gone"] = {"broker-a": 1}
+    world.join(Client(A, topics=(TOPIC, "gone")))
+    world.consume("gone", "broker-a", 0, end=7, committed=5)
+    world.rebalance()
+    world.round(2)
+    del world.routes["n1"]["gone"], world.clients[A].held["gone"]
+    world.clients[A].topics = (TOPIC,)
+    return world
+
+
+def test_the_queues_of_a_deleted_topic_end_after_a_day_without_a_deleted_offset() -> None:
+    world = deleted_topic()
+    rows = world.round(144)
+    assert {row.ended for row in rows.lag if row.topic == "gone"} == {False}
+    [row] = [row for row in world.round(1).lag if row.topic == "gone"]
+    assert (row.broker, row.partition, row.ended, row.offset_deleted) == ("broker-a", 0, True, False)
+    assert not [row for row in world.round(20).lag if row.topic == "gone"]
+    assert world.findings == {}
+    assert world.state is not None
+    assert sorted(world.state.partitions) == [f"{TOPIC}\0broker-a", f"{TOPIC}\0broker-b"]
+
+
+def test_a_topic_that_any_server_names_within_the_day_keeps_its_queues() -> None:
+    world = deleted_topic()
+    world.round(140)
+    world.routes["n1"]["gone"] = {"broker-a": 1}
+    world.round()
+    del world.routes["n1"]["gone"]
+    rows = world.round(144)
+    assert {row.ended for row in rows.lag if row.topic == "gone"} == {False}
+
+
+def test_a_topic_that_did_not_fit_into_the_event_keeps_its_queues() -> None:
+    world = deleted_topic()
+    seen = world.observation
+    world.observation = lambda: msgspec.structs.replace(seen(), cut=("topics",))  # type: ignore[method-assign]
+    rows = world.round(300)
+    assert {row.ended for row in rows.lag if row.topic == "gone"} == {False}
+
+
+def test_the_queues_of_a_silent_broker_do_not_end() -> None:
+    world = deleted_topic()
+    world.routes["n1"]["gone"] = {"broker-a": 1}
+    world.lists["broker-a"] = None
+    rows = world.round(300)
+    assert {(row.ended, row.committed_offset) for row in rows.lag if row.topic == "gone"} == {(False, 5)}
 
 
 def changed(seen: RocketMQObservation, **more: object) -> RocketMQObservation:
