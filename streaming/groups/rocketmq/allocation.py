@@ -7,7 +7,7 @@ language than Java tells no class: they all begin with AVG (`consumer/strategy.g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from assignors.rocketmq import (
     CallWouldFail,
     MessageQueue,
     Options,
+    Queues,
     sorted_clients,
     sorted_queues,
     strategy_named,
@@ -139,48 +140,48 @@ Queue = tuple[str, int]
 """A queue of one topic: broker and queue id."""
 
 
+ClientView = tuple[tuple[Queue, ...], tuple[str, ...]]
+"""The topic's readable queues by one name server, and the group's clients by one broker, duplicates kept."""
+
+
 class Computed:
-    """Results of strategies for one topic, each computed once per view."""
+    """Shares of clients in one topic by each of its views, each computed once."""
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, views: Sequence[ClientView]) -> None:
         """Prepare for a topic."""
-        self._topic = topic
-        self._found: dict[tuple[str, tuple[Queue, ...], tuple[str, ...]], dict[str, frozenset[Queue] | None]] = {}
+        self._topic, self._views = topic, views
+        # (By the view's number: the hash of a view walks over all its queues and clients, and each client asks.)
+        self._prepared: dict[tuple[str, int], Callable[[str], Queues | None]] = {}
+        self._found: dict[tuple[str, int, str], frozenset[Queue] | None] = {}
 
-    def share(
-        self, runs: Runs, client: str, queues: tuple[Queue, ...], clients: tuple[str, ...]
-    ) -> frozenset[Queue] | None:
+    def share(self, runs: Runs, client: str, view: int) -> frozenset[Queue] | None:
         """A client's queues in one view; None where its call would fail, so that it keeps what it has.
 
         Args:
             runs: Its strategy, which can be computed.
             client: Client id.
-            queues: The topic's readable queues by one name server.
-            clients: The group's clients by one broker, duplicates kept.
+            view: Number of the view.
 
         Raises:
             AssignorError: It is not known.
         """
-        of_view = self._found.setdefault((runs.name, queues, clients), {})
-        if client not in of_view:
-            of_view.update(_shares(self._topic, runs, (client,) if of_view else {*clients, client}, queues, clients))
-        return of_view[client]
+        key = runs.name, view, client
+        if key not in self._found:
+            self._found[key] = self._compute(runs, client, view)
+        return self._found[key]
 
-
-def _shares(
-    topic: str, runs: Runs, asked: Iterable[str], queues: Sequence[Queue], clients: Sequence[str]
-) -> dict[str, frozenset[Queue] | None]:
-    if runs.strategy is None:
-        return dict.fromkeys(asked)
-    listed = sorted_queues([MessageQueue(topic, broker, number) for broker, number in queues])
-    allocate = runs.strategy.prepare(listed, sorted_clients(clients))
-    found: dict[str, frozenset[Queue] | None] = {}
-    for client in asked:
+    def _compute(self, runs: Runs, client: str, view: int) -> frozenset[Queue] | None:
+        if runs.strategy is None:
+            return None
+        allocate = self._prepared.get((runs.name, view))
+        if allocate is None:
+            queues, clients = self._views[view]
+            listed = sorted_queues([MessageQueue(self._topic, broker, number) for broker, number in queues])
+            allocate = runs.strategy.prepare(listed, sorted_clients(clients))
+            self._prepared[runs.name, view] = allocate
         try:
             given = allocate(client)
         except CallWouldFail:
-            found[client] = None
-            continue
+            return None
         # (null counts as no queues; CONFIG gives the same list for every topic.)
-        found[client] = frozenset((queue.broker, queue.queue) for queue in given or () if queue.topic == topic)
-    return found
+        return frozenset((queue.broker, queue.queue) for queue in given or () if queue.topic == self._topic)

@@ -19,7 +19,9 @@ last rounds together, and only where a view that differs has been seen as long.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from streaming.groups.health.columns import FindingAtRound, some
@@ -64,6 +66,10 @@ BROKEN_CONNECTION_MS: Final = 150_000
 
 _CONNECTIONS: Final = 8
 """Connections of one client to one broker that are told apart: anybody can open thousands under one id."""
+
+
+_MOST_TOLD: Final = 8
+"""Topics that members subscribe to differently and of which the members are looked up. A detail names fewer."""
 
 
 def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[FindingAtRound]:
@@ -175,12 +181,13 @@ def _subscriptions(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRo
     subscribed = views.facts.subscriptions
     if len(subscribed) < 2:
         return
-    texts = []
-    every = sorted({topic for topics in subscribed.values() for topic in topics})
-    for topic in every:
-        lacking = sorted(client for client, topics in subscribed.items() if topic not in topics)
-        if lacking:
-            texts.append(f"{topic[:200]} ({len(subscribed) - len(lacking)} of {len(subscribed)}, not {some(lacking)})")
+    texts: list[str] = []
+    topics_of = {client: frozenset(topics) for client, topics in sorted(subscribed.items())}
+    for topic, count in sorted(Counter(chain.from_iterable(topics_of.values())).items()):
+        if count < len(subscribed):
+            is_told = len(texts) < _MOST_TOLD
+            lacking = [client for client, topics in topics_of.items() if topic not in topics] if is_told else ()
+            texts.append(f"{topic[:200]} ({count} of {len(subscribed)}, not {some(lacking)})")
             continue
         filters = {views.facts.expressions.get(client, {}).get(topic, "*") for client in subscribed}
         if len(filters) > 1:
@@ -202,7 +209,7 @@ def _silent(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
         name = f"{SILENT}{member.client_id}"
         # Not asked because it has not answered for a while.
         goes_on = member.answer == NOT_ASKED and watch.is_known(name)
-        if (member.answer != TIMEOUT and not goes_on) or member.client_id not in views.clients:
+        if (member.answer != TIMEOUT and not goes_on) or member.client_id not in views.held:
             continue
         longest = watch.see(name)
         lasted = max(lasted, longest)
@@ -246,16 +253,16 @@ def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
 
 
 def _idle(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
-    topics = views.judged_topics
+    topics = frozenset(views.judged_topics)
     idle = [
         client
         for client in views.told
-        if views.held[client] == {} and any(client in views.subscribers[topic] for topic in topics)
+        if views.held[client] == {} and not topics.isdisjoint(views.subscribed_by(client) or ())
     ]
     if not idle or not topics:
         return
     lasted = max(watch.see(f"{IDLE_MEMBERS} {client}") for client in idle)
-    queues = {topic: sum(views.routes[topic].values()) for topic in topics if not is_retry(topic)}
+    queues = {topic: sum(views.routes[topic].values()) for topic in sorted(topics) if not is_retry(topic)}
     most = max(queues, key=lambda topic: queues[topic], default=None)
     why = "" if most is None else f", its largest topic has {queues[most]} queues for {len(views.clients)} members"
     detail = f"{len(idle)} of {len(views.clients)} members hold no queue{why}: {some(sorted(idle))}"

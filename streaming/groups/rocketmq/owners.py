@@ -64,11 +64,7 @@ class QueueOwners:
                 if sum(client in views.told for client in of) > 1
             ]
         # A member of which nobody knows what it holds now may hold them.
-        if any(
-            (client not in views.told or views.held[client] is None)
-            and topic in (views.subscribed_by(client) or {topic})
-            for client in views.clients
-        ):
+        if any(topic in (views.subscribed_by(client) or {topic}) for client in views.unknown):
             return
         orphans = [queue for queue in queues_of(views.routes[topic]) if queue not in holders]
         if any("MACHINE_ROOM" in name or name in BY_CONFIGURATION for name in names):

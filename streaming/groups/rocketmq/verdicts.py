@@ -17,6 +17,7 @@ client within 30 s, and its next rebalance comes 20 s later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -157,7 +158,6 @@ class _Topic:
         self._lists = views.lists_of(topic)
         self._servers = views.queues_by_server[topic]
         self._runs: Mapping[str, Runs] = views.runs
-        self._computed = Computed(topic)
         self._holders = views.holders[topic]
         held: dict[str, set[Queue]] = {}
         for queue, holders in self._holders.items():
@@ -174,6 +174,7 @@ class _Topic:
         lists = sorted(set(self._lists.values()), key=lambda clients: (-len(set(clients)), clients))
         routes = sorted(set(self._servers.values()), key=lambda queues: (-len(queues), queues))
         self._pairs = [(queues, clients) for clients in lists for queues in routes if queues]
+        self._computed = Computed(topic, self._pairs)
 
     def verdict(self) -> Verdict:
         """The verdict."""
@@ -182,7 +183,8 @@ class _Topic:
         if why_not is not None:
             return self._drifted(broken, why_not) if self._are_certain(broken) else Verdict(UNVERIFIED, why_not)
         try:
-            unexplained = {client: self._unexplained(client) for client in self._clients}
+            concerned = [client for client in self._clients if client in self._subscribed or client in self._held]
+            unexplained = {client: self._unexplained(client) for client in concerned}
         except AssignorError as error:
             return Verdict(UNVERIFIED, str(error)[:200])
         odd = {client: reason for client, reason in unexplained.items() if reason is not None}
@@ -249,8 +251,8 @@ class _Topic:
             return "members hold queues of a topic that they do not subscribe to" if holds else None
         is_orderly = self._views.told[client].orderly
         fails = False
-        for queues, clients in self._pairs:
-            share = self._computed.share(self._runs[client], client, queues, clients)
+        for view in range(len(self._pairs)):
+            share = self._computed.share(self._runs[client], client, view)
             self._candidates += 1
             if share is None:
                 fails = True
@@ -290,8 +292,7 @@ class _Topic:
             if client not in self._subscribed:
                 found.update((queue, (NOT_SUBSCRIBED, self._holders[queue])) for queue in holds)
                 continue
-            queues, clients = self._pairs[0]
-            share = self._computed.share(self._runs[client], client, queues, clients) or frozenset()
+            share = self._computed.share(self._runs[client], client, 0) or frozenset()
             for queue in holds ^ share:
                 owners = self._holders.get(queue, ())
                 found[queue] = (MISPLACED if owners else UNASSIGNED), owners
@@ -308,19 +309,18 @@ class _Topic:
     def _usual(self) -> Runs | None:
         """The strategy that most members run."""
         of = [self._runs[client] for client in sorted(self._subscribed) if client in self._runs]
-        names = [runs.name for runs in of]
-        return max(of, key=lambda runs: names.count(runs.name)) if of else None
+        names = Counter(runs.name for runs in of)
+        return max(of, key=lambda runs: names[runs.name]) if of else None
 
     def _expected(self) -> dict[Queue, str]:
         """The owner of each queue by the fullest views and the strategy that most members run."""
         runs = self._usual()
         if not self._pairs or runs is None or runs.strategy is None:
             return {}
-        queues, clients = self._pairs[0]
         found: dict[Queue, str] = {}
         try:
-            for client in dict.fromkeys(clients):
-                share = self._computed.share(runs, client, queues, clients)
+            for client in dict.fromkeys(self._pairs[0][1]):
+                share = self._computed.share(runs, client, 0)
                 found.update(dict.fromkeys(share or (), client))
         except AssignorError:
             return {}

@@ -8,6 +8,7 @@ and the routes of all name servers.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -144,13 +145,20 @@ class Views:
 
     def subscribed_by(self, client: str) -> frozenset[str] | None:
         """Topics of a client, by its own word, or that at the newest decision; None if unknown."""
-        member = self.told.get(client)
-        if member is not None and member.subscriptions is not None:
-            return frozenset(subscription.topic for subscription in member.subscriptions)
-        before = self.assumed.get(client)
-        if before is None or before.topics is None:
-            return None
-        return frozenset(split(place)[0] for place in before.topics)
+        return self._subscriptions.get(client)
+
+    @cached_property
+    def _subscriptions(self) -> dict[str, frozenset[str] | None]:
+        found: dict[str, frozenset[str] | None] = {}
+        for client in self.clients:
+            member, before = self.told.get(client), self.assumed.get(client)
+            if member is not None and member.subscriptions is not None:
+                found[client] = frozenset(subscription.topic for subscription in member.subscriptions)
+            elif before is None or before.topics is None:
+                found[client] = None
+            else:
+                found[client] = frozenset(split(place)[0] for place in before.topics)
+        return found
 
     @cached_property
     def queues_by_server(self) -> dict[str, dict[str, tuple[Queue, ...]]]:
@@ -240,8 +248,8 @@ class Views:
     @cached_property
     def strategy(self) -> str | None:
         """The strategy that most clients tell; None where none tells any."""
-        names = [self.runs[client].name for client, member in sorted(self.told.items()) if member.strategy is not None]
-        return max(sorted(set(names)), key=names.count) if names else None
+        names = Counter(self.runs[client].name for client, member in self.told.items() if member.strategy is not None)
+        return max(sorted(names), key=names.__getitem__) if names else None
 
     @cached_property
     def message_model(self) -> str | None:
@@ -253,17 +261,20 @@ class Views:
 
     def is_pop(self, topic: str) -> bool:
         """Whether brokers hand out a topic's messages (POP), so that clients share its queues."""
-        if any(member.client_rebalance is False or member.consume_type == POP for member in self.told.values()) or any(
-            broker.consume_type == POP for broker in self.masters.values() if broker.clients
-        ):
-            return not is_retry(topic)
-        if any(
-            mode.topic == topic and mode.mode == "POP"
-            for broker in self.masters.values()
-            for mode in broker.modes or ()
-        ):
-            return True
-        return any(queue.pop and queue.topic == topic for member in self.told.values() for queue in member.queues or ())
+        return not is_retry(topic) if self._is_pop else topic in self._pop_topics
+
+    @cached_property
+    def _is_pop(self) -> bool:
+        return any(
+            member.client_rebalance is False or member.consume_type == POP for member in self.told.values()
+        ) or any(broker.consume_type == POP for broker in self.masters.values() if broker.clients)
+
+    @cached_property
+    def _pop_topics(self) -> frozenset[str]:
+        modes = chain.from_iterable(broker.modes or () for broker in self.masters.values())
+        queues = chain.from_iterable(member.queues or () for member in self.told.values())
+        by_mode = (mode.topic for mode in modes if mode.mode == "POP")
+        return frozenset(chain(by_mode, (queue.topic for queue in queues if queue.pop)))
 
     @cached_property
     def takes_by_hand(self) -> bool:
@@ -282,7 +293,7 @@ class Views:
             return "POP: brokers hand out messages, and members share queues"
         if self.takes_by_hand:
             return "its members take queues by themselves (DefaultMQPullConsumer)"
-        if not self.subscribers.get(topic) and all(self.subscribed_by(client) is not None for client in self.clients):
+        if not self.subscribers.get(topic) and None not in self._subscriptions.values():
             return "no member subscribes to it"
         return None
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
+from assignors.rocketmq import AllocateStrategy, Queues
 from streaming.groups.context import Allocation, queue_list
-from streaming.groups.rocketmq.allocation import name_of, options_of, runs
+from streaming.groups.rocketmq.allocation import Computed, Queue, Runs, name_of, options_of, runs
 from streaming.records import OK, MemberSeen
-from tests.groups.rocketmq.world import AVG, CIRCLE, CONFIG, HASH, NEARBY, ROOM, A
+from tests.groups.rocketmq.world import AVG, CIRCLE, CONFIG, HASH, NEARBY, ROOM, TOPIC, A, B, C
 
 NOTHING = Allocation()
 ROOMS = Allocation(consumeridcs=frozenset({"east"}))
@@ -130,3 +133,32 @@ def test_what_a_release_did_otherwise_is_not_sure(
     assert found.is_sure == is_sure
     assert found.strategy is not None
     assert (found.why_not is None) == is_sure
+
+
+class HalfForEach(AllocateStrategy):
+    """Gives the first client the first half of the queues and everybody else the second; counts its views."""
+
+    name = "HALF"
+    prepared = 0
+
+    def prepare(self, queues: Queues, clients: Sequence[str]) -> Callable[[str], Queues | None]:
+        self.prepared += 1
+        half = len(queues) // 2
+        return lambda client: queues[:half] if client == clients[0] else queues[half:]
+
+
+class NeverHashed(tuple[Queue, ...]):
+    """Queues of a view, which may be a quarter of a million."""
+
+    def __hash__(self) -> int:
+        raise AssertionError
+
+
+def test_a_view_is_prepared_once_for_all_clients_on_its_list_or_not_and_never_hashed() -> None:
+    strategy = HalfForEach()
+    views = [(NeverHashed((("broker-a", 0), ("broker-a", 1))), (A, B)), (NeverHashed((("broker-a", 0),)), (A,))]
+    computed, half = Computed(TOPIC, views), Runs("HALF", strategy, is_sure=True)
+    shares = {client: [computed.share(half, client, view) for view in (0, 1, 0)] for client in (A, B, C)}
+    first, second = frozenset({("broker-a", 0)}), frozenset({("broker-a", 1)})
+    assert shares == {A: [first, frozenset(), first], B: [second, first, second], C: [second, first, second]}
+    assert strategy.prepared == 2

@@ -7,7 +7,19 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from streaming.records import BROADCASTING, POP, QueuesSeen, RocketMQObservation, SubscriptionSeen
+from streaming.groups.context import Allocation
+from streaming.groups.rocketmq.findings import rocketmq_findings
+from streaming.groups.rocketmq.state import RocketMQState
+from streaming.groups.rocketmq.views import Views
+from streaming.records import (
+    BROADCASTING,
+    OK,
+    POP,
+    MemberSeen,
+    QueuesSeen,
+    RocketMQObservation,
+    SubscriptionSeen,
+)
 from tests.groups.rocketmq.world import CIRCLE, ROOM, SECOND, START, TOPIC, A, B, C, Client, World, three
 
 
@@ -353,6 +365,39 @@ def test_every_topic_that_is_subscribed_differently_is_told_of() -> None:
         f"members of one group must subscribe alike: a-topic (1 of 3, not {B}, {C}), "
         "orders by different filters (*, TagA)"
     )
+
+
+def test_topics_that_members_subscribe_to_differently_are_counted_where_a_detail_has_no_room_for_them() -> None:
+    world = three()
+    world.clients[A].topics = (TOPIC, *(f"topic-{number:02}" for number in range(20)))
+    world.round(2)
+    assert text(world, "subscriptions_differ") == (
+        f"members of one group must subscribe alike: topic-00 (1 of 3, not {B}, {C}), "
+        f"topic-01 (1 of 3, not {B}, {C}), topic-02 (1 of 3, not {B}, {C}) and 17 more"
+    )
+
+
+def test_subscriptions_are_compared_once_each_however_many_there_are() -> None:
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    def told(client: str, *more: str) -> MemberSeen:
+        topics = (*(f"topic-{number:03}" for number in range(200)), *more)
+        return MemberSeen(client, OK, subscriptions=tuple(SubscriptionSeen(Counted(topic)) for topic in topics))
+
+    seen = msgspec.structs.replace(three().observation(), members=(told(A), told(B), told(C, "topic-x")))
+    [found] = rocketmq_findings(RocketMQState(), Views(seen, Allocation()), START)
+    assert (found.name, found.detail.count("topic-x (1 of 3")) == ("subscriptions_differ", 1)
+    # 601 subscriptions, which go through some sets; each topic against all of a member would be 60,000.
+    assert compared < 10_000
 
 
 def test_a_client_id_that_is_listed_twice_is_told_of_where_brokers_do_not_tell_connections() -> None:
