@@ -160,7 +160,7 @@ def _both_last(watch: Watch, views: Views, client: str, broker: str) -> int:
     A client that connects again and again always has two, never the same two.
     """
     addresses = views.connections_of(client, broker)[:_CONNECTIONS]
-    if len(addresses) < 2 or not watch.has_room():
+    if len(addresses) < 2 or not watch.has_room(DUPLICATE_CLIENT_ID):
         return watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {client}")
     lasting = [watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {address} {client}") for address in addresses]
     return sorted(lasting)[-2]
@@ -236,6 +236,7 @@ def _silent_brokers(watch: Watch, views: Views, now: int) -> Iterator[FindingAtR
 
 def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
     lasted, texts = -1, []
+    more = ""
     for client, member in sorted(views.told.items()):
         if not member.orderly:
             continue
@@ -243,12 +244,15 @@ def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
             if queue.locked or queue.dropped or is_retry(queue.topic):
                 continue
             name = f"{ORDERLY_NOT_LOCKED} {client} {queue.topic}@{queue.broker} {queue.queue}"
-            longest = watch.see(name) if watch.has_room() else -1
+            if not watch.has_room(ORDERLY_NOT_LOCKED):
+                more = ", at least"
+                break
+            longest = watch.see(name)
             lasted = max(lasted, longest)
             if longest >= OWNERS_MS:
                 texts.append(f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})")
     if lasted >= 0:
-        detail = f"orderly members hold queues without the broker's lock, so they consume nothing: {some(texts)}"
+        detail = f"orderly members hold queues without the broker's lock, so they consume nothing: {some(texts)}{more}"
         yield found_after(ORDERLY_NOT_LOCKED, lasted, OWNERS_MS, detail, now)
 
 

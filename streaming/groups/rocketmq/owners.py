@@ -28,7 +28,7 @@ _FLIPS: Final = 3
 _LONGEST: Final = 1_000
 """Characters of the longest detail: it holds those of other findings."""
 
-_Detail = Callable[[Sequence[tuple[str, Queue]]], str]
+_Detail = Callable[[Sequence[tuple[str, Queue]], bool], str]
 
 
 class QueueOwners:
@@ -79,23 +79,25 @@ class QueueOwners:
 
     def _of(self, name: str, queues: Sequence[tuple[str, Queue]], detail: _Detail) -> Iterator[FindingAtRound]:
         lasted, lasting = -1, []
+        are_all = True
         for topic, (broker, number) in queues:
-            if not self._watch.has_room():
+            if not self._watch.has_room(name):
+                are_all = False
                 break
             longest = self._watch.see(f"{name} {topic}@{broker} {number}")
             lasted = max(lasted, longest)
             if longest >= self._least:
                 lasting.append((topic, (broker, number)))
         if queues:
-            yield found_after(name, lasted, self._least, detail(lasting), self._now)
+            yield found_after(name, lasted, self._least, detail(lasting, are_all), self._now)
 
-    def _doubly_detail(self, queues: Sequence[tuple[str, Queue]]) -> str:
+    def _doubly_detail(self, queues: Sequence[tuple[str, Queue]], are_all: bool) -> str:
         texts = [
             f"{_text(topic, queue)} by {some(self._views.holders[topic].get(queue, ()))}" for topic, queue in queues
         ]
-        return f"{_count(len(queues))} by two or more members, which consume the same messages: {some(texts)}"
+        return f"{_count(len(queues), are_all)} by two or more members, which consume the same messages: {some(texts)}"
 
-    def _nobody_detail(self, queues: Sequence[tuple[str, Queue]]) -> str:
+    def _nobody_detail(self, queues: Sequence[tuple[str, Queue]], are_all: bool) -> str:
         unread = {of: self._unread(*of) for of in queues}
         never = sum(self._was_never_consumed(*of) for of in queues)
         lag = sum(unread.values())
@@ -104,7 +106,8 @@ class QueueOwners:
         if never:
             parts.append(f"{never} never consumed")
         first = [_text(*of) for of in sorted(queues, key=lambda of: (-unread[of], of))]
-        return f"{_count(len(queues))} by no member ({', '.join(parts)}): {some(first)}"
+        which = "" if are_all else "of these "
+        return f"{_count(len(queues), are_all)} by no member ({which}{', '.join(parts)}): {some(first)}"
 
     def _unread(self, topic: str, queue: Queue) -> int:
         """Messages of a queue that the group has not consumed, as far as anybody tells."""
@@ -150,5 +153,6 @@ def _text(topic: str, queue: Queue) -> str:
     return f"{topic[:200]}@{queue[0][:100]} {queue[1]}"
 
 
-def _count(number: int) -> str:
-    return "1 queue held" if number == 1 else f"{number} queues held"
+def _count(number: int, are_all: bool) -> str:
+    least = "" if are_all else "at least "
+    return f"{least}1 queue held" if number == 1 else f"{least}{number} queues held"

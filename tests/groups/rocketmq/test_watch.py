@@ -58,13 +58,15 @@ def test_the_longest_of_some_kinds_is_that_of_what_this_round_shows() -> None:
     assert (second.is_known("held twice 1"), second.is_known("held twice 2")) == (True, False)
 
 
-def test_two_thousand_things_are_watched_at_once() -> None:
+def test_a_thousand_things_are_watched_at_once_for_each_finding() -> None:
     watch = Watch(RocketMQState(), 1_000)
-    for number in range(1_999):
-        watch.see(f"queue {number}")
-    assert watch.has_room()
-    watch.see("queue 1999")
-    assert not watch.has_room()
+    for number in range(999):
+        watch.see(f"doubly_held {number}")
+    watch.see("doubly_held 998")
+    assert watch.has_room("doubly_held")
+    watch.see("doubly_held 999")
+    assert not watch.has_room("doubly_held")
+    assert watch.has_room("held_by_nobody")
 
 
 def test_a_finding_is_shown_from_its_time_on() -> None:
