@@ -136,7 +136,8 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
             partitions_moved=moved,
             partitions_moved_optimal=least,
             causes=causes,
-            decided_time_min=settled.after if settled.after >= 0 else None,
+            # Where the clock was ahead at the look before, nobody knows when that was by the present clock.
+            decided_time_min=settled.after if 0 <= settled.after <= settled.until else None,
             decided_time_max=settled.until,
         )
     )

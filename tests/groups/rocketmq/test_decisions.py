@@ -8,6 +8,7 @@ import pytest
 from streaming.groups import GroupConfig
 from streaming.groups.context import Incarnations
 from streaming.groups.rows import ChurnRow, Rows
+from streaming.records import RocketMQObservation
 from tests.groups.rocketmq.world import CIRCLE, INTERVAL, SECOND, START, TOPIC, A, B, C, Client, D, World, three
 
 
@@ -45,6 +46,29 @@ def test_a_decision_was_made_between_two_looks() -> None:
     [row] = world.round(2).rebalance_churn
     assert (row.record_time, row.decided_time_min) == (START + 30 * SECOND, START + 20 * SECOND)
     assert row.decided_time_max == START + 30 * SECOND + 500
+
+
+@pytest.mark.parametrize(
+    ("back_ms", "least"), [(10_499, 20 * SECOND), (10_500, 20 * SECOND), (10_501, None)], ids=("before", "at", "after")
+)
+def test_no_decision_was_made_later_than_the_round_that_shows_it_closed(back_ms: int, least: int | None) -> None:
+    world = World()
+    world.join(Client(A))
+    world.rebalance()
+    world.round(2)
+    world.join(Client(B))
+    world.rebalance()
+    seen = world.observation
+
+    def behind() -> RocketMQObservation:
+        """A round by the clock that has been set back since the last one, at 20 s; it closes 0.5 s after its time."""
+        now = seen()
+        return msgspec.structs.replace(now, time=now.time - back_ms, closed=now.closed - back_ms)
+
+    world.observation = behind  # type: ignore[method-assign]
+    [row] = world.round(2).rebalance_churn
+    assert row.decided_time_max == START + 30 * SECOND + 500 - back_ms
+    assert row.decided_time_min == (None if least is None else START + least)
 
 
 def test_a_member_that_joins_takes_its_share_by_moves_that_are_counted() -> None:
