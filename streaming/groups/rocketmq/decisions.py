@@ -42,6 +42,10 @@ CYCLE_MS: Final = 20_000
 LONGEST_CHANGE_MS: Final = 3 * CYCLE_MS
 """A change that has not come to rest by now counts as it is: each client has rebalanced twice since it began."""
 
+_MOST_BROKERS: Final = 500
+"""Broker names that are remembered: those of pods may be new with every deployment. With fewer, a broker of a large
+cluster that comes back would be called new."""
+
 PROTOCOL_TYPE: Final = "rocketmq"
 
 
@@ -149,7 +153,9 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
     if not first:
         count_rebalance(state, record.record_time)
     mine.facts = facts
-    mine.brokers = tuple(sorted({*mine.brokers, *(broker for of in facts.routes.values() for broker in of)}))
+    routed = {broker for of in facts.routes.values() for broker in of}
+    earlier = [broker for broker in mine.brokers if broker not in routed]
+    mine.brokers = (*earlier, *sorted(routed))[-_MOST_BROKERS:]
     mine.unjudged = Unjudged(was, least, kind)
 
 

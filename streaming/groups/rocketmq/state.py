@@ -106,7 +106,7 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     Attributes:
         incarnation: Number of the group's first decision; -1 before it.
         facts: What clients decided by at the newest decision; None before the first.
-        brokers: Every broker name that a route of the group has had, sorted: one that comes back is not new.
+        brokers: Broker names that routes of the group have had, the newest last: one that comes back is not new.
         settling: A change that has not been seen twice yet; None if there is none.
         unjudged: The newest decision, while it waits for its verdict; None once it is judged.
         views: A number that changes whenever something does that clients decide by.

@@ -7,7 +7,7 @@ from streaming.groups.rocketmq.membership import record_of
 from streaming.groups.rocketmq.state import DecisionInputs
 from streaming.groups.rows import Cause
 from streaming.records import Member, MembershipRecord
-from tests.groups.rocketmq.world import CIRCLE, A, B, C, Client, D, World, three
+from tests.groups.rocketmq.world import CIRCLE, TOPIC, A, B, C, Client, D, World, three
 
 
 def decision(*clients: str) -> MembershipRecord:
@@ -165,6 +165,32 @@ def test_a_broker_that_was_away_for_some_decisions_is_up_again() -> None:
     world.routes["n1"]["orders"]["broker-b"] = 4
     world.rebalance()
     assert [(one.cause, one.after) for one in caused(world)] == [("broker_up", "broker-b")]
+
+
+def test_five_hundred_brokers_are_remembered_those_that_were_away_for_longest_are_not() -> None:
+    world = World()
+    names = [f"broker-{number:03}" for number in range(499)]
+
+    def decide(*brokers: str) -> list[tuple[str, str | None]]:
+        """Let the topic be on other brokers; causes with the broker that came."""
+        world.routes = {"n1": {TOPIC: dict.fromkeys(brokers, 1)}}
+        world.rebalance()
+        [row] = world.round(2).rebalance_churn
+        return [
+            (cause.cause, cause.after) for cause in row.causes or () if cause.cause in {"broker_added", "broker_up"}
+        ]
+
+    world.join(Client(A))
+    decide("oldest")
+    decide(*names)
+    assert decide("oldest") == [("broker_up", "oldest")]
+    decide("one-more")
+    # 501 names by now. The first that the second decision had is forgotten, not those that came or were seen later.
+    assert decide("oldest", "one-more", names[-1]) == [("broker_up", names[-1]), ("broker_up", "oldest")]
+    assert decide(names[0]) == [("broker_added", names[0])]
+    assert world.state is not None
+    assert world.state.rocketmq is not None
+    assert len(world.state.rocketmq.brokers) == 500
 
 
 def test_a_member_that_starts_again_or_runs_another_strategy_decides_although_it_holds_the_same() -> None:
