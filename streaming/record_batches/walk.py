@@ -3,15 +3,26 @@
 Readers of records call `walk`, and need not know how a batch is decoded.
 
 Layout of a batch of magic 2 after its header of 61 bytes (KIP-98), one record after the other, uncompressed or
-compressed as a whole; varints are zigzag:
+compressed as a whole; varints are zigzag, of 32 bits, and of 64 for the timestamp:
 
-    varint  length of what follows
-    int8    attributes, unused
-    varint  timestamp, minus the batch's first
-    varint  offset, minus the batch's first
-    varint  key length, -1 for null; key
-    varint  value length, -1 for null; value
-    varint  number of headers; headers (skipped)
+    varint   length of what follows
+    int8     attributes, unused
+    varlong  timestamp, minus the batch's first
+    varint   offset, minus the batch's first
+    varint   key length, -1 for null; key
+    varint   value length, -1 for null; value
+    varint   number of headers; headers (skipped)
+
+Numbers are read as Java reads them: `ByteUtils.readVarint` and `readVarlong` (Kafka 4.3.1) drop bits beyond 32 or 64,
+and refuse a number that has not ended after 5 or 10 bytes; the sum of the two timestamps wraps at 64 bits
+(`DefaultRecord.readFrom`). So a batch can begin at -2^63 and have a record of today, and no timestamp is beyond an
+int64.
+
+Stricter than Java: offsets must ascend within the range that the header tells; compaction leaves gaps, and nothing
+else. Brokers check that range of a batch from a client, and not the offsets in it unless they are compressed
+(`LogValidator`); Java's consumer passes over those that go back, and returns those beyond the range
+(`CompletedFetch.nextFetchedRecord`). Here a record at an offset that is not its own could hide others, or move a reader
+beyond them.
 
 kafka-python's own classes take two to three times as long for the same; a test compares the two.
 """
@@ -30,8 +41,16 @@ from streaming.record_batches.decompress import decompressed
 Record = tuple[int, int, bytes | None, bytes | None]
 """Offset, timestamp in ms, key, value; key and value as bytes, or None when null."""
 
-# A varint of 64 bits has ten bytes; a longer one is invalid.
-_LONGEST_VARINT = 70
+# Bits before the last byte of the longest numbers: five bytes for 32 bits, ten for 64.
+_INT32, _INT64 = 28, 63
+
+# Timestamps wrap here.
+_FAR = 2**63
+
+# Records decoded together, at some 250 bytes each beside their own. A batch with no more is decoded once, before its
+# first record is returned; one with more is walked twice, which costs time in place of memory. Coordinators and clients
+# put some thousands into a batch.
+_LISTED = 65_536
 
 
 def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
@@ -40,8 +59,8 @@ def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
     A range may begin and end inside a batch, so both ends are trimmed.
 
     Raises:
-        CorruptRecordError: The bytes of the batch are not such records (those before the broken one were yielded), or
-            it is larger than `MAX_CLEAR_BYTES` (none was).
+        CorruptRecordError: The bytes of the batch are not such records, or it is larger than `MAX_CLEAR_BYTES`. No
+            record was yielded before: a batch is refused as a whole, wherever a range begins and ends.
     """
     if isinstance(batch.records, DefaultRecordBatch):
         records = _walk(batch.records)
@@ -66,33 +85,74 @@ def _trimmed(records: Iterator[Record], start: int, end: int) -> Iterator[Record
 
 def _walk(batch: Any) -> Iterator[Record]:
     data = _in_the_clear(batch)
+    count = batch.records_count
+    if count <= _LISTED:
+        records, at, _ = _some(batch, data, 0, -1, count)
+        _ended(data, at)
+        yield from records
+        return
+    for _ in _in_steps(batch, data, count):
+        pass
+    for records in _in_steps(batch, data, count):
+        yield from records
+
+
+def _in_steps(batch: Any, data: bytes, count: int) -> Iterator[list[Record]]:
+    at, last = 0, -1
+    for done in range(0, count, _LISTED):
+        records, at, last = _some(batch, data, at, last, min(count - done, _LISTED))
+        yield records
+    _ended(data, at)
+
+
+def _ended(data: bytes, at: int) -> None:
+    if at != len(data):
+        _corrupt(f"{len(data) - at} bytes are left after its last record")
+
+
+def _some(batch: Any, data: bytes, at: int, last: int, count: int) -> tuple[list[Record], int, int]:
+    """The next records of a batch.
+
+    Args:
+        batch: The batch.
+        data: Its records, decompressed.
+        at: Where the first of them begins.
+        last: Offset delta of the record before; -1 for none.
+        count: Their number.
+
+    Returns:
+        The records, where they end, and the offset delta of the last one.
+    """
     base, first_time = batch.base_offset, batch.first_timestamp
     append_time = batch.max_timestamp if batch.timestamp_type == DefaultRecordBatch.LOG_APPEND_TIME else None
-    size, at = len(data), 0
+    size, most, early, late = len(data), batch.last_offset - base, -_FAR, _FAR
+    records: list[Record] = []
+    note = records.append
     try:
-        for _ in range(batch.records_count):
+        for _ in range(count):
             byte = data[at]
             if byte < 0x80:
                 length, at = (byte >> 1) ^ -(byte & 1), at + 1
             else:
-                length, at = _varint(data, at)
+                length, at = _varint(data, at, _INT32)
             after = at + length
             at += 1
             byte = data[at]
             if byte < 0x80:
-                time, at = (byte >> 1) ^ -(byte & 1), at + 1
+                time, at = first_time + ((byte >> 1) ^ -(byte & 1)), at + 1
             else:
-                time, at = _varint(data, at)
+                time, at = _varint(data, at, _INT64)
+                time += first_time
             byte = data[at]
             if byte < 0x80:
                 offset, at = (byte >> 1) ^ -(byte & 1), at + 1
             else:
-                offset, at = _varint(data, at)
+                offset, at = _varint(data, at, _INT32)
             byte = data[at]
             if byte < 0x80:
                 length, at = (byte >> 1) ^ -(byte & 1), at + 1
             else:
-                length, at = _varint(data, at)
+                length, at = _varint(data, at, _INT32)
             key = None
             if length >= 0:
                 key = data[at : at + length]
@@ -101,19 +161,24 @@ def _walk(batch: Any) -> Iterator[Record]:
             if byte < 0x80:
                 length, at = (byte >> 1) ^ -(byte & 1), at + 1
             else:
-                length, at = _varint(data, at)
+                length, at = _varint(data, at, _INT32)
             value = None
             if length >= 0:
                 value = data[at : at + length]
                 at += length
             if not at < after <= size:
                 _corrupt(f"the record at offset {base + offset} does not fit its length")
-            at = after
-            yield base + offset, first_time + time if append_time is None else append_time, key, value
+            if not last < offset <= most:
+                _corrupt(f"offset {base + offset}, behind {base + last}, is out of order or beyond the batch")
+            at, last = after, offset
+            if append_time is not None:
+                time = append_time
+            elif not early <= time < late:
+                time = (time + _FAR) % (2 * _FAR) - _FAR
+            note((base + offset, time, key, value))
     except IndexError:
         _corrupt("its bytes end inside a record")
-    if at != size:
-        _corrupt(f"{size - at} bytes are left after its last record")
+    return records, at, last
 
 
 def _in_the_clear(batch: Any) -> bytes:
@@ -122,16 +187,21 @@ def _in_the_clear(batch: Any) -> bytes:
     return bytes(decompressed(batch.compression_type, body))
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while (byte := data[at]) >= 0x80:
+def _varint(data: bytes, at: int, longest: int) -> tuple[int, int]:
+    """A number of two bytes and more, and where it ends."""
+    value, byte = data[at] & 0x7F, data[at + 1]
+    at, shift = at + 2, 7
+    while byte >= 0x80:
         value |= (byte & 0x7F) << shift
         shift += 7
-        at += 1
-        if shift >= _LONGEST_VARINT:
+        if shift > longest:
             _corrupt("a varint does not end")
+        byte = data[at]
+        at += 1
     value |= byte << shift
-    return (value >> 1) ^ -(value & 1), at + 1
+    if shift == longest:
+        value &= 0xFFFF_FFFF if longest == _INT32 else 0xFFFF_FFFF_FFFF_FFFF
+    return (value >> 1) ^ -(value & 1), at
 
 
 def _corrupt(message: str) -> None:

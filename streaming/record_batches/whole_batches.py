@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,10 @@ def old_batch(batch: Any, expected: int) -> FetchedBatch:
         return FetchedBatch(min(expected, last), last, _NO_TIME, _broken(str(said)))
     if not records:
         return FetchedBatch(last, last, _NO_TIME, ())
+    offsets = [record.offset for record in records]
+    if offsets[-1] != last or any(after <= before for before, after in pairwise(offsets)):
+        # (As in `walk`; Java has no such check here either.)
+        return FetchedBatch(min(expected, last), last, _NO_TIME, _broken("its offsets are out of order"))
     time = records[-1].timestamp
     return FetchedBatch(records[0].offset, records[-1].offset, _NO_TIME if time is None else time, records)
 

@@ -268,6 +268,36 @@ def test_an_old_batch_that_is_too_large_in_the_clear_is_told_when_it_is_walked(c
         list(walk(found, 0, 100))
 
 
+@pytest.mark.parametrize(
+    ("offsets", "reads"),
+    [
+        ((7, 8, 9), True),
+        ((3, 7, 9), True),
+        ((8, 7, 9), False),
+        ((7, 7, 9), False),
+        ((7, 8, 10), False),
+        ((7, 8), False),
+    ],
+)
+def test_an_old_batch_with_a_record_outside_its_place_is_refused(offsets: tuple[int, ...], reads: bool) -> None:
+    builder = MemoryRecordsBuilder(0, 0, 1 << 20, 0)
+    for _ in offsets:
+        builder.append(timestamp=None, key=b"k", value=b"v", headers=[])
+    builder.close()
+    plain = bytes(builder.buffer())
+    size = len(plain) // len(offsets)
+    inner = b"".join(struct.pack(">q", at) + plain[n * size + 8 : (n + 1) * size] for n, at in enumerate(offsets))
+    packed = gzip.compress(inner)
+    message = struct.pack(">IbbiI", 0, 0, GZIP, -1, len(packed)) + packed
+    found = old_batch(MemoryRecords(struct.pack(">qi", 9, len(message)) + message).next_batch(), 7)
+    if reads:
+        assert [record[0] for record in walk(found, 0, 100)] == list(offsets)
+    else:
+        assert found.offset == 9
+        with pytest.raises(CorruptRecordError, match="out of order"):
+            next(walk(found, 0, 100))
+
+
 @given(st.binary(max_size=80), st.integers(0, 2**32), st.sampled_from([0, 1]), st.sampled_from([GZIP, SNAPPY, LZ4]))
 def test_an_old_batch_of_any_bytes_raises_nothing_before_it_is_walked(
     junk: bytes, place: int, magic: int, codec: int

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import io
 from random import Random
 
@@ -12,7 +13,7 @@ from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.record_batches import FetchedBatch, Record, walk
 from tests.examples import examples
-from tests.record_batches.encoded import CODECS, Written, encoded
+from tests.record_batches.encoded import CODECS, Written, encoded, forged, varint
 
 
 def ours(data: bytes, start: int = 0, end: int = 2**63) -> list[Record]:
@@ -112,3 +113,86 @@ def test_a_batch_cut_from_a_response_is_walked_like_any_other() -> None:
     data = encoded([(0, 1, b"a", b"b", [])], 0)
     batch = MemoryRecords(data + data[:20]).next_batch()
     assert list(walk(FetchedBatch(0, 0, 1, batch), 0, 1)) == [(0, 1, b"a", b"b")]
+
+
+# (What Kafka 4.3.1's own `DefaultRecord` reads of the same bytes.)
+TIMES = [
+    (-(2**63), varint(1_790_000_000_000 - 2**63), 1_790_000_000_000),
+    (2**63 - 1, varint(1), -(2**63)),
+    (-(2**63), varint(-1), 2**63 - 1),
+    (2**63 - 1, varint(0), 2**63 - 1),
+    (-(2**63), varint(0), -(2**63)),
+    (5, b"\xff" * 9 + b"\x01", 5 - 2**63),
+    (5, b"\xff" * 9 + b"\x7f", 5 - 2**63),
+    (5, b"\x82" + b"\x80" * 8 + b"\x7e", 6),
+    (5, b"\x82\x80\x80\x80\x80\x00", 6),
+    (5, b"\x82\x80\x80\x80\x70", 5 + 15_032_385_537),
+]
+
+
+@pytest.mark.parametrize(("base", "delta", "time"), TIMES)
+def test_timestamps_wrap_as_in_java(base: int, delta: bytes, time: int) -> None:
+    assert ours(forged([(delta, varint(0), b"k", b"v")], base)) == [(0, time, b"k", b"v")]
+
+
+@pytest.mark.parametrize(
+    ("offset", "read"), [(b"\x82\x80\x80\x80\x00", 1), (b"\x82\x80\x80\x80\x70", 1), (b"\x80\x80\x80\x80\x70", 0)]
+)
+def test_an_offset_has_32_bits_as_in_java(offset: bytes, read: int) -> None:
+    assert ours(forged([(varint(0), offset, b"k", b"v")], last_delta=1)) == [(read, 0, b"k", b"v")]
+
+
+@pytest.mark.parametrize("offset", [b"\x82\x80\x80\x80\x80\x00", b"\x80" * 9 + b"\x00"])
+def test_an_offset_of_more_than_five_bytes_is_refused_as_in_java(offset: bytes) -> None:
+    with pytest.raises(CorruptRecordError, match="a varint does not end"):
+        ours(forged([(varint(0), offset, b"k", b"v")]))
+
+
+def test_a_timestamp_of_more_than_ten_bytes_is_refused_as_in_java() -> None:
+    with pytest.raises(CorruptRecordError, match="a varint does not end"):
+        ours(forged([(b"\x80" * 10 + b"\x00", varint(0), b"k", b"v")]))
+
+
+@pytest.fixture(params=["in one step", "in several steps"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    # (The package's `walk` is the function.)
+    module = importlib.import_module("streaming.record_batches.walk")
+    monkeypatch.setattr(module, "_LISTED", 100 if request.param == "in one step" else 1)
+
+
+def at_offsets(*deltas: int, last: int) -> bytes:
+    return forged(
+        [(varint(0), varint(delta), b"k", b"%d" % delta) for delta in deltas], base_offset=40, last_delta=last
+    )
+
+
+@pytest.mark.parametrize("deltas", [(0, 2**31 - 1, 2), (0, 3), (-1, 2), (-(2**31), 2), (1, 1), (1, 0), (2, 1, 2)])
+@pytest.mark.parametrize(("start", "end"), [(0, 100), (40, 41), (41, 43), (42, 43)])
+@pytest.mark.usefixtures("either_way")
+def test_a_record_outside_its_place_refuses_the_whole_batch_wherever_it_is_cut(
+    deltas: tuple[int, ...], start: int, end: int
+) -> None:
+    data = at_offsets(*deltas, last=2)
+    batch = DefaultRecordBatch(data)
+    records = walk(FetchedBatch(40, 42, 0, batch), start, end)
+    with pytest.raises(CorruptRecordError, match="out of order or beyond the batch"):
+        next(records)
+
+
+@pytest.mark.usefixtures("either_way")
+def test_compaction_leaves_gaps_between_offsets_and_at_both_ends() -> None:
+    assert [offset for offset, *_ in ours(at_offsets(1, 4, 7, last=9))] == [41, 44, 47]
+
+
+@pytest.mark.usefixtures("either_way")
+def test_no_record_comes_out_of_a_batch_that_is_broken_further_on() -> None:
+    data = encoded([(delta, 5, b"k", b"v", []) for delta in range(3)], 0)
+    batch = DefaultRecordBatch(data[:-1])
+    with pytest.raises(CorruptRecordError):
+        next(walk(FetchedBatch(0, 2, 5, batch), 0, 3))
+
+
+@pytest.mark.usefixtures("either_way")
+def test_a_large_batch_is_the_same_in_steps() -> None:
+    data = encoded([(3 * delta, 5 + delta, b"k", b"v" * delta, []) for delta in range(9)], 4)
+    assert ours(data) == kafkas(data)

@@ -4,8 +4,8 @@ Only a record's first varint gives its end, so each batch is walked from record 
 one step of NumPy for all batches. All other fields are then read for all records at once. `walk.py` describes the
 layout.
 
-A batch with anything odd (a varint of more than nine bytes, a length that does not fit, offsets out of order, a codec
-that refuses, far more records than others) is handed on as it is: `walk` decodes it or reports what is wrong with it.
+A batch with anything odd (a long varint, a length that does not fit, offsets out of order, a codec that refuses, far
+more records than others) is handed on as it is: `walk` decodes it or reports what is wrong with it.
 So this module may refuse good batches, but never returns a record that `walk` would not. Tests compare the two.
 """
 
@@ -45,8 +45,9 @@ _FEW_BATCHES = 100
 
 _SEVEN_BITS = 0x7F
 
-# Nine bytes of varint are 63 bits: up to there, sums with one fit an int64.
-_LARGEST_SHIFT = 56
+# Timestamps of up to nine bytes are 63 bits: sums with one fit an int64. Other numbers have up to four bytes, which no
+# batch exceeds that is read here: Java reads five of them as 32 bits (`walk`).
+_LONG, _SHORT = 56, 21
 _FAR = 2**62
 
 _Mask = npt.NDArray[np.bool_]
@@ -181,12 +182,12 @@ class _Batches:
         full = np.flatnonzero(count)
         self._refuse(first + full, after[ends[full] - 1] != self._stop[first + full])
         after = np.minimum(after, stop)
-        time, at = self._varints(batch, at + 1)
-        delta, at = self._varints(batch, at)
-        key_size, key_start = self._varints(batch, at)
+        time, at = self._varints(batch, at + 1, _LONG)
+        delta, at = self._varints(batch, at, _SHORT)
+        key_size, key_start = self._varints(batch, at, _SHORT)
         value_at = key_start + np.maximum(key_size, 0)
         self._refuse(batch, value_at >= after)
-        value_size, value_start = self._varints(batch, np.minimum(value_at, after))
+        value_size, value_start = self._varints(batch, np.minimum(value_at, after), _SHORT)
         self._refuse(batch, value_start + np.maximum(value_size, 0) >= after)
         in_order = np.empty(batch.size, np.bool_)
         np.greater(delta[1:], delta[:-1], out=in_order[1:])
@@ -225,7 +226,7 @@ class _Batches:
         wide = int(np.searchsorted(-going, -_FEW_BATCHES, side="right"))
         for walking in going[:wide].tolist():
             row, at, stop = row[:walking], at[:walking], stop[:walking]
-            length, at, endless = _varints(data, at)
+            length, at, endless = _varints(data, at, _SHORT)
             begins[row] = at
             if endless is not None:
                 length[endless] = -1
@@ -246,15 +247,15 @@ class _Batches:
         if odd.any():
             self._good[batch[odd]] = False
 
-    def _varints(self, batch: Ints, at: Ints) -> tuple[Ints, Ints]:
-        value, after, endless = _varints(self._data, at)
+    def _varints(self, batch: Ints, at: Ints, longest: int) -> tuple[Ints, Ints]:
+        value, after, endless = _varints(self._data, at, longest)
         if endless is not None:
             self._good[batch[endless]] = False
         return value, after
 
 
-def _varints(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints | None]:
-    """Zigzag varints at many places: their values, their ends, and which of them have no end (None: all have)."""
+def _varints(data: Bytes, at: Ints, longest: int) -> tuple[Ints, Ints, Ints | None]:
+    """Zigzag varints at many places: their values, their ends, and which of them are longer (None: none is)."""
     byte = data.take(at)
     after = at + 1
     value = byte.astype(np.int64)
@@ -268,7 +269,7 @@ def _varints(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints | None]:
         after += more
         rows = np.flatnonzero(more & (byte > _SEVEN_BITS))
         shift = 14
-        while rows.size and shift <= _LARGEST_SHIFT:
+        while rows.size and shift <= longest:
             byte = data.take(after[rows])
             value[rows] |= (byte.astype(np.int64) & _SEVEN_BITS) << shift
             after[rows] += 1
@@ -288,7 +289,7 @@ def _one_batch(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], 
         at += 1
         if length > _SEVEN_BITS:
             length &= _SEVEN_BITS
-            while (byte := data[at]) > _SEVEN_BITS and shift < _LARGEST_SHIFT:
+            while (byte := data[at]) > _SEVEN_BITS and shift < _SHORT:
                 length |= (byte & _SEVEN_BITS) << shift
                 shift += 7
                 at += 1

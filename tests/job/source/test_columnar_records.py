@@ -15,7 +15,7 @@ from streaming.offsets_log import RecordColumns
 from streaming.record_batches import FetchedBatch, FetchedRun, Record, epochs_of, walk
 from streaming.record_batches.batches import by_magic, chased, run_of
 from tests.examples import examples
-from tests.record_batches.encoded import CODECS, Written, encoded
+from tests.record_batches.encoded import CODECS, Written, encoded, forged, varint
 
 Told = Record | str
 
@@ -177,15 +177,6 @@ def test_one_broken_batch_leaves_its_neighbours_to_the_columns() -> None:
     ]
 
 
-def varint(number: int) -> bytes:
-    number = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while number >= 0x80:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*out, number])
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -198,6 +189,11 @@ def varint(number: int) -> bytes:
         varint(-2),
         varint(2**55),
         varint(2**62 - 1),
+        b"\x82\x80\x80\x80\x00",
+        b"\x82\x80\x80\x80\x70",
+        b"\x81\x80\x80\x80\x10",
+        b"\x82\x80\x80\x80\x80\x00",
+        b"\x82" + b"\x80" * 7 + b"\x00",
         b"",
     ],
 )
@@ -214,6 +210,18 @@ def test_numbers_at_the_edge_of_what_fits_are_read_alike(body: bytes, field: str
     batch[8:12] = struct.pack(">i", len(batch) - 12)
     found, expected, _ = both_ways(run([bytes(batch)] * 3), -(2**62), 2**62)
     assert found == expected
+
+
+@pytest.mark.parametrize("deltas", [(0, 2**31 - 1, 2), (0, 3), (-1, 2), (1, 1), (2, 1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("times", [(0, 2**62 - 1), (-(2**63), 2**62), (2**63 - 1, 1), (-(2**63), -1)])
+def test_offsets_and_times_that_no_client_writes_are_read_alike(
+    deltas: tuple[int, ...], times: tuple[int, int]
+) -> None:
+    base, time = times
+    data = forged([(varint(time), varint(delta), b"k", b"v") for delta in deltas], base, last_delta=2)
+    for start, end in ((0, 10), (0, 1), (1, 3)):
+        found, expected, _ = both_ways(run([data] * 3), start, end)
+        assert found == expected
 
 
 @pytest.mark.parametrize("count", [-1, 0, 2, 2**31 - 1])

@@ -3,17 +3,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, KafkaConnectionError
+from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.groups import GroupConfig, Rows, advance
+from streaming.groups import GroupConfig, Rows, advance, encode_rows
 from streaming.job.source import SourceSettings
 from streaming.job.source.fetch import Gone, OffsetRange
 from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
+from streaming.log_health import UnreadableState, advance_partition
 from streaming.record_batches import FetchedBatch
 from streaming.records import (
     CommitWindow,
@@ -28,10 +31,13 @@ from streaming.records import (
     group_of,
     partition_key,
 )
+from streaming.tables import table_named, to_arrow
 from tests.benchmarks.log_records import group_key as commit_group_key
 from tests.benchmarks.log_records import group_value
 from tests.job.source.fake_probe import commit_key, commit_value
 from tests.job.source.fake_reader import FakeReader
+from tests.offsets_log import written
+from tests.record_batches.encoded import forged, varint
 
 SETTINGS = SourceSettings(cluster="test", kafka={}, offsets_topic="log", events_topic="events")
 
@@ -121,6 +127,90 @@ def test_a_batch_that_cannot_be_taken_apart_is_told_and_the_next_one_read() -> N
     assert isinstance(record, QuarantinedRecord)
     assert (record.offset, record.record_time) == (0, 7_000)
     assert "the record batch of offsets 0 to 3 cannot be taken apart" in record.reason
+
+
+class _OneBatch:
+    """A log of one batch."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read_runs(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedBatch]]:
+        (where,) = ranges
+        batch = DefaultRecordBatch(self._data)
+        yield where, FetchedBatch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch)
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 100)
+
+    starts = ends
+
+
+def junk_of_every_type() -> list[tuple[bytes, bytes]]:
+    """A commit, a decision, records of modern groups, and one record that cannot be decoded."""
+    members = written.group_value(
+        3,
+        [
+            written.member(
+                3,
+                member_id="m",
+                subscription=written.subscription(3, ["t"]),
+                assignment=written.assignment(3, [("t", [0])]),
+            )
+        ],
+        protocol_type="consumer",
+        generation=1,
+        protocol="range",
+        leader="m",
+        timestamp=-(2**63),
+    )
+    return [
+        (written.offset_key("g", "t", 0), written.offset_value(4, 5)),
+        (written.group_key("g"), members),
+        (written.offset_key("g", "t", 0), written.offset_value(4, 9)),
+        (written.group_key("g"), members),
+        *(
+            (
+                written.other_key(key_type, "modern", "m" if key_type in {5, 7, 8} else None),
+                written.modern_value(key_type),
+            )
+            for key_type in (3, 5, 6, 7, 8)
+        ),
+        (written.offset_key("g", "t", 0), b"\0"),
+    ]
+
+
+# Base of the header and delta of a record; brokers accept the first pair as a record of today.
+@pytest.mark.parametrize(
+    ("base", "delta", "time"),
+    [
+        (-(2**63), 1_790_000_000_000 - 2**63, 1_790_000_000_000),
+        (2**63 - 1, 1, -(2**63)),
+        (2**63 - 1, 0, 2**63 - 1),
+        (-(2**63), -1, 2**63 - 1),
+    ],
+)
+def test_records_of_any_time_pass_through_to_rows_that_fit_their_tables(base: int, delta: int, time: int) -> None:
+    records = junk_of_every_type()
+    numbered = [(varint(delta), varint(n), key, value) for n, (key, value) in enumerate(records)]
+    data = forged(numbered, base, last_delta=len(records) - 1)
+    rows = read(_OneBatch(data), LogShare(0, 0, len(records), known=True, boundaries=()))
+    (unreadable,) = told(rows, "log")
+    assert isinstance(unreadable, QuarantinedRecord)
+    assert (unreadable.offset, unreadable.record_time) == (len(records) - 1, time)
+    assert {window.last_commit_time for window in windows(rows)} == {time}
+    made = [advance_partition(UnreadableState(), [unreadable], "c")[1]]
+    for group, key_of_group in (("g", "t"), ("modern", None)):
+        inputs = [item for key, payload in rows if key == group_key(group) for item in decode_inputs(payload)]
+        assert len(inputs) > 3
+        at_end = len(records)
+        inputs += [GroupObservation(7, 1_790_000_000_000, 0, at_end, key_of_group, None, None, None, None, ())]
+        made.append(advance(None, group, inputs, GroupConfig("c"))[1])
+    for some in made:
+        for table, found in zip(Rows.__struct_fields__, msgspec.msgpack.decode(encode_rows(some)), strict=True):
+            assert to_arrow(table_named(table), found).num_rows == len(found)
+    assert {row.record_time for row in made[0].quarantine} == {time}
+    assert {row.record_time for row in made[1].rebalance_churn} == {time}
 
 
 def test_filters_are_applied() -> None:
