@@ -25,7 +25,7 @@ from operator import methodcaller
 from typing import Any
 
 from streaming.offsets_log.codec.layouts import Field, RecordSchema
-from streaming.offsets_log.codec.wire import MalformedError, Reader, text_of
+from streaming.offsets_log.codec.wire import ELEMENT_BYTES, STRUCT_BYTES, MalformedError, Reader, text_of
 
 _Read = Callable[[Reader], Any]
 _Print = Callable[[Any], Any]
@@ -115,8 +115,12 @@ class _Compiler:
         element = self._element(field)
         if field.array:
             least = 1 if self._flexible else _LEAST_PLAIN_ARRAY
+            memory = STRUCT_BYTES if field.kind in self._schema.structs else ELEMENT_BYTES
             return Layout(
-                _array_reader(field, element), _array_printer(element), None if field.null_default else (), least
+                _array_reader(field, element, memory),
+                _array_printer(element),
+                None if field.null_default else (),
+                least,
             )
         default = None if field.null_default else element.default if field.default is None else field.default
         return Layout(element.read, element.printed, default, element.least)
@@ -165,9 +169,9 @@ def _struct_printer(fields: list[tuple[str, int, _Print, Any]]) -> _Print:
     return printed
 
 
-def _array_reader(field: Field, element: Layout) -> _Read:
+def _array_reader(field: Field, element: Layout, memory: int) -> _Read:
     name = field.name
-    count = methodcaller("nullable_count" if field.nullable else "count", name, element.least)
+    count = methodcaller("nullable_count" if field.nullable else "count", name, element.least, memory)
     read = element.read
     if field.kind == "int32" and not field.nullable:
         return methodcaller("int32_array", name)

@@ -26,7 +26,7 @@ from typing import Any
 
 from streaming.offsets_log.codec.keys import GROUP_METADATA
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
-from streaming.offsets_log.codec.wire import MalformedError, Reader
+from streaming.offsets_log.codec.wire import ELEMENT_BYTES, Allowance, MalformedError, Reader
 from streaming.records import Member, MembershipRecord, TopicPartitions
 
 # A topic's two-byte length and the count of its partitions.
@@ -69,12 +69,12 @@ class MemberAssignment:
     user_data: bytes | None
 
 
-def decode_subscription(data: bytes) -> MemberSubscription | Rejected:
+def decode_subscription(data: bytes, allowance: Allowance | None = None) -> MemberSubscription | Rejected:
     """Decode a member's subscription. Never raises."""
-    reader = Reader(data)
+    reader = Reader(data, allowance=allowance)
     try:
         version = _version(reader)
-        topics = tuple([reader.string("topic") for _ in range(reader.count("topics", 2))])
+        topics = tuple([reader.string("topic") for _ in range(reader.count("topics", 2, ELEMENT_BYTES))])
         user_data = reader.nullable_bytes("userData")
         owned = _topic_partitions(reader, "ownedPartitions") if version >= 1 else ()
         generation = reader.int32("generationId") if version >= 2 else -1
@@ -84,11 +84,11 @@ def decode_subscription(data: bytes) -> MemberSubscription | Rejected:
     return MemberSubscription(version, topics, user_data, owned, generation, rack)
 
 
-def decode_assignment(data: bytes) -> MemberAssignment | Rejected:
+def decode_assignment(data: bytes, allowance: Allowance | None = None) -> MemberAssignment | Rejected:
     """Decode a member's assignment. Never raises."""
     if not data:
         return MemberAssignment(None, (), None)
-    reader = Reader(data)
+    reader = Reader(data, allowance=allowance)
     try:
         version = _version(reader)
         partitions = _topic_partitions(reader, "assignedPartitions")
@@ -108,7 +108,7 @@ def _version(reader: Reader) -> int:
 
 def _topic_partitions(reader: Reader, field: str) -> TopicPartitions:
     topics = []
-    for _ in range(reader.count(field, _LEAST_TOPIC_PARTITIONS)):
+    for _ in range(reader.count(field, _LEAST_TOPIC_PARTITIONS, ELEMENT_BYTES)):
         topic = reader.string("topic")
         partitions = reader.int32_array("partitions")
         if partitions and min(partitions) < 0:
@@ -125,7 +125,7 @@ _CONSUMER = "consumer"
 
 
 def decode_membership(
-    offset: int, timestamp: int, data: bytes, log_partition: int = -1
+    offset: int, timestamp: int, data: bytes, log_partition: int = -1, allowance: Allowance | None = None
 ) -> MembershipRecord | UnknownVersion | Rejected:
     """Decode the value of a group metadata record (key type 2). Never raises.
 
@@ -137,12 +137,17 @@ def decode_membership(
         timestamp: Record timestamp, ms.
         data: The whole value.
         log_partition: Partition of the offsets log; -1 when not known.
+        allowance: Counts the memory that the record takes.
     """
-    value = decode_record_value(GROUP_METADATA, data)
+    allowance = Allowance() if allowance is None else allowance
+    value = decode_record_value(GROUP_METADATA, data, allowance)
     if isinstance(value, UnknownVersion | Rejected):
         return value
     metadata = value.fields
-    decode = _consumer if metadata.protocolType == _CONSUMER else _member
+    is_consumer = metadata.protocolType == _CONSUMER
+    members = tuple([_consumer(member, allowance) if is_consumer else _member(member) for member in metadata.members])
+    if allowance.exceeded:
+        return Rejected("value: its members have more topics and partitions than any coordinator writes into a record")
     return MembershipRecord(
         record=offset,
         record_time=timestamp,
@@ -151,7 +156,7 @@ def decode_membership(
         protocol=metadata.protocol,
         leader=metadata.leader,
         state_time=metadata.currentStateTimestamp,
-        members=tuple([decode(member) for member in metadata.members]),
+        members=members,
         value_version=value.version,
         log_partition=log_partition,
     )
@@ -196,9 +201,9 @@ def seen_member(
     return _consumer(member) if decodes else _member(member)
 
 
-def _consumer(member: Any) -> Member:
-    subscription = decode_subscription(member.subscription)
-    assignment = decode_assignment(member.assignment)
+def _consumer(member: Any, allowance: Allowance | None = None) -> Member:
+    subscription = decode_subscription(member.subscription, allowance)
+    assignment = decode_assignment(member.assignment, allowance)
     reasons = [part.reason for part in (subscription, assignment) if isinstance(part, Rejected)]
     return _member(
         member,

@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming.offsets_log.codec.keys import OtherKey
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
-from streaming.offsets_log.codec.wire import MalformedError, text_of
+from streaming.offsets_log.codec.wire import Allowance, MalformedError, text_of
 from streaming.records import (
     CONSUMER,
     SHARE,
@@ -27,7 +27,12 @@ from streaming.records import (
 
 
 def decode_modern(
-    offset: int, timestamp: int, key: OtherKey, data: bytes | None, log_partition: int = -1
+    offset: int,
+    timestamp: int,
+    key: OtherKey,
+    data: bytes | None,
+    log_partition: int = -1,
+    allowance: Allowance | None = None,
 ) -> ModernInput | UnknownVersion | Rejected:
     """Decode one record of a modern group. Never raises.
 
@@ -37,11 +42,12 @@ def decode_modern(
         key: Its key.
         data: The whole value; None for a tombstone.
         log_partition: Partition of the offsets log; -1 when not known.
+        allowance: Counts the memory that the record takes.
     """
     where = offset, timestamp, _group_type(key.key_type), log_partition
     if data is None:
         return Removed(*where, key.key_type, key.part)
-    value = decode_record_value(key.key_type, data)
+    value = decode_record_value(key.key_type, data, allowance)
     if isinstance(value, UnknownVersion | Rejected):
         return value
     try:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from streaming.offsets_log.codec.interpreter import Layout, is_flexible, key_layout, value_layout
 from streaming.offsets_log.codec.layouts import RecordSchema, record_schemas
-from streaming.offsets_log.codec.wire import MalformedError, Reader
+from streaming.offsets_log.codec.wire import Allowance, MalformedError, Reader
 
 
 class LogRecord(NamedTuple):
@@ -88,17 +88,20 @@ def value_of_version(key_type: int, version: int) -> Layout:
     return value_layout(RECORD_TYPES[key_type], version)
 
 
-def decode_record_value(key_type: int, data: bytes) -> RecordValue | UnknownVersion | Rejected:
+def decode_record_value(
+    key_type: int, data: bytes, allowance: Allowance | None = None
+) -> RecordValue | UnknownVersion | Rejected:
     """Decode the value of any known type, to its last byte. Never raises.
 
     Args:
         key_type: One of `RECORD_TYPES`.
         data: The whole value.
+        allowance: Counts the memory that the value takes; beyond `wire.MOST_DECODED` it is `Rejected`.
     """
     schema = RECORD_TYPES[key_type]
     if schema.versions is None:
         return Rejected(f"value: no release has written type {key_type} ({schema.name}), so no layout of it is known")
-    reader = Reader(data)
+    reader = Reader(data, allowance=allowance)
     try:
         version = reader.int16("value version")
         if version > schema.versions[1]:

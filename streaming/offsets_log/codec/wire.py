@@ -13,7 +13,8 @@ Integers are big endian. Two families of encodings (KIP-482 calls the second one
 
 As in Kafka's generated readers (`MessageDataGenerator`, read in 4.3.1) a string has at most 32,767 bytes, and a length
 or count beyond the remaining bytes is an error before anything is allocated. Stricter than Java: UTF-8 must be valid (a
-broker encodes strings itself, so its own always are), and a tagged field must end where its size says.
+broker encodes strings itself, so its own always are), a tagged field must end where its size says, and the elements of
+a record may take `MOST_DECODED` bytes of memory.
 
 UUIDs are printed as `org.apache.kafka.common.Uuid` prints them: URL-safe base64 without padding.
 """
@@ -36,8 +37,43 @@ _LONGEST_UVARINT = 5
 _LARGEST_UVARINT = 0xFFFF_FFFF
 
 
+STRUCT_BYTES, ELEMENT_BYTES, INT_BYTES = 400, 100, 40
+"""Memory of one element of an array while it is decoded, above its own bytes: of a struct (a member, whose three texts
+and the core's value are most of it), of a text or a topic with its partitions, and of a number."""
+
+MOST_DECODED = 64 * 1024 * 1024
+"""Memory that the elements of one record may take, by these numbers: half of what a task holds of the log.
+
+Java has no such limit. A coordinator writes a record into one batch, of 1 MB by default (`message.max.bytes`), and what
+it writes has names: a megabyte of members (whose ids alone have 37 bytes) takes 7 MB, one of topics 5 MB, and even one
+of nothing but partition numbers 10 MB. So records of 6 MB are below this whatever they hold, and those of 9 MB if they
+are of members or topics, up to 160,000 members. Without a limit 64 MB of empty members, 6 KB as zstd, take 1.6 GB.
+"""
+
+
 class MalformedError(Exception):
     """Bytes do not match the schema. Stays inside the codec: its public functions return `Rejected`."""
+
+
+class Allowance:
+    """Memory that the elements of one record have taken, over all readers of its parts."""
+
+    __slots__ = ("taken",)
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether they take more than a record may."""
+        return self.taken > MOST_DECODED
+
+    def take(self, count: int, each: int, field: str, start: int) -> None:
+        """Count elements before they are read; raises `MalformedError` when they are too many."""
+        self.taken += count * each
+        if self.exceeded:
+            message = f"{field} at byte {start} claims {count} elements: more than any coordinator writes into a record"
+            raise MalformedError(message)
 
 
 class Reader:
@@ -47,10 +83,13 @@ class Reader:
     hold the field.
     """
 
-    __slots__ = ("_data", "_end", "flexible", "position")
+    __slots__ = ("_data", "_end", "allowance", "flexible", "position")
 
-    def __init__(self, data: bytes, position: int = 0, *, flexible: bool = False) -> None:
+    def __init__(
+        self, data: bytes, position: int = 0, *, flexible: bool = False, allowance: Allowance | None = None
+    ) -> None:
         self._data = data
+        self.allowance = Allowance() if allowance is None else allowance
         self._end = len(data)
         self.position = position
         self.flexible = flexible
@@ -157,12 +196,13 @@ class Reader:
             raise _null(field, start)
         return value
 
-    def nullable_count(self, field: str, element_size: int) -> int | None:
+    def nullable_count(self, field: str, element_size: int, memory: int) -> int | None:
         """Number of elements of an array; None when it is null.
 
         Args:
             field: Name of the array.
             element_size: Minimum bytes of one element; more elements than the rest can hold are refused.
+            memory: Memory that one takes when decoded, see `MOST_DECODED`.
         """
         start = self.position
         count = self.uvarint(field) - 1 if self.flexible else self.int32(field)
@@ -171,19 +211,20 @@ class Reader:
         if count < 0 or count * element_size > self._end - self.position:
             message = f"{field} at byte {start} claims {count} elements, but {self.remaining} bytes are left"
             raise MalformedError(message)
+        self.allowance.take(count, memory, field, start)
         return count
 
-    def count(self, field: str, element_size: int) -> int:
+    def count(self, field: str, element_size: int, memory: int) -> int:
         """Number of elements of an array that must not be null; see `nullable_count`."""
         start = self.position
-        value = self.nullable_count(field, element_size)
+        value = self.nullable_count(field, element_size, memory)
         if value is None:
             raise _null(field, start)
         return value
 
     def int32_array(self, field: str) -> tuple[int, ...]:
         """An array of int32 that must not be null."""
-        count = self.count(field, 4)
+        count = self.count(field, 4, INT_BYTES)
         return struct.unpack_from(f">{count}i", self._data, self._take(4 * count, field))
 
     def tagged_fields(self, known: Mapping[int, Callable[[Reader], object]]) -> dict[int, object]:
@@ -198,12 +239,14 @@ class Reader:
         found: dict[int, object] = {}
         if not self.flexible:
             return found
-        for _ in range(self.uvarint("count of tagged fields")):
+        start, count = self.position, self.uvarint("count of tagged fields")
+        self.allowance.take(count, ELEMENT_BYTES, "count of tagged fields", start)
+        for _ in range(count):
             tag = self.uvarint("tag")
             size = self.uvarint(f"size of tag {tag}")
-            start = self._take(size, f"tag {tag}")
+            payload = self._take(size, f"tag {tag}")
             if tag in known:
-                found[tag] = self._inside(known[tag], start, tag)
+                found[tag] = self._inside(known[tag], payload, tag)
         return found
 
     def _inside(self, read: Callable[[Reader], object], start: int, tag: int) -> object:

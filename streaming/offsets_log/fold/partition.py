@@ -37,6 +37,7 @@ from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
 from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
+from streaming.offsets_log.codec.wire import Allowance
 from streaming.offsets_log.fold.commit_fold import CommitFold, canonical
 from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
@@ -70,11 +71,12 @@ _FEW_RECORDS = 150
 _LEAST_CHUNK = 2_048
 
 # Approximate memory in bytes, in addition to names and keys: of a key, its partition and its row of the table; of a
-# window, its row, here and merged; of a kept record, with its decoded value; of the name of a group or a topic.
+# window, its row, here and merged; of a kept record, beside its decoded elements (`Allowance`) and its texts and bytes,
+# which are twice those of the value at the most; of the name of a group or a topic.
 _PARTITION_BYTES = 1_000
 _WINDOW_BYTES = 300
 _RECORD_BYTES = 500
-_DECODED = 8
+_DECODED = 2
 _NAME_BYTES = 200
 
 _LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
@@ -375,29 +377,31 @@ class Compactor:
 
     def _add_membership(self, record: LogRecord, group: _Group) -> None:
         item: MembershipRecord | MembershipTombstone
+        allowance = Allowance()
         if record.value is None:
             item = MembershipTombstone(record.offset, record.timestamp)
         else:
-            membership = decode_membership(record.offset, record.timestamp, record.value, self._partition)
+            membership = decode_membership(record.offset, record.timestamp, record.value, self._partition, allowance)
             if not isinstance(membership, MembershipRecord):
                 self._quarantine(record, membership)
                 self._keep(record, group, UnreadableMembership(record.offset))
                 return
             item = msgspec.structs.replace(membership, leader_epoch=self._epochs.at(record.offset))
         self._commit_slots.close(group.open)
-        self._keep(record, group, item)
+        self._keep(record, group, item, allowance)
 
     def _add_modern(self, record: LogRecord, key: OtherKey, group: _Group) -> None:
-        item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition)
+        allowance = Allowance()
+        item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition, allowance)
         if isinstance(item, UnknownVersion | Rejected):
             self._quarantine(record, item)
             return
         if isinstance(item, GroupEpoch | TargetEpoch):
             item = msgspec.structs.replace(item, leader_epoch=self._epochs.at(record.offset))
-        self._keep(record, group, item)
+        self._keep(record, group, item, allowance)
 
-    def _keep(self, record: LogRecord, group: _Group, item: GroupInput) -> None:
-        self._kept_bytes += _RECORD_BYTES + _DECODED * len(record.value or b"")
+    def _keep(self, record: LogRecord, group: _Group, item: GroupInput, allowance: Allowance) -> None:
+        self._kept_bytes += _RECORD_BYTES + _DECODED * len(record.value or b"") + allowance.taken
         group.items.append(item)
 
     def _quarantine(self, record: LogRecord, why: UnknownVersion | Rejected) -> None:

@@ -67,6 +67,14 @@ def test_commits_with_large_metadata_are_folded_before_they_fill_the_memory() ->
     assert found["inputs"] == {"CommitWindow": 1}
 
 
+def test_records_of_very_many_members_are_handed_over_one_by_one_and_larger_ones_refused() -> None:
+    found = under_limit("members_in_the_log")
+    assert found["inputs"] == {"MembershipRecord": 14}
+    assert found["kept"] == {"__consumer_offsets": 1}
+    (reason,) = found["reasons"]["__consumer_offsets"]
+    assert reason == "value: members at byte 25 claims 200000 elements: more than any coordinator writes into a record"
+
+
 def test_events_of_a_round_that_tells_no_size_are_handed_over_as_they_come() -> None:
     found = under_limit("events_beyond_what_is_told")
     assert found["inputs"] == {"GroupObservation": 11_000}

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,17 +14,20 @@ from kafka.errors import CorruptRecordError, KafkaConnectionError
 from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.groups import GroupConfig, Rows, advance, encode_rows
-from streaming.job.source import SourceSettings
+from streaming.job.source import SourceSettings, columnar_records
 from streaming.job.source.fetch import Gone, OffsetRange
 from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.log_health import UnreadableState, advance_partition
-from streaming.record_batches import FetchedBatch
+from streaming.offsets_log import Compactor
+from streaming.record_batches import FetchedBatch, FetchedRun
+from streaming.record_batches.batches import run_of
 from streaming.records import (
     CommitWindow,
     Compacted,
     GroupObservation,
     LogGap,
+    MembershipRecord,
     PartitionInput,
     QuarantinedRecord,
     decode_inputs,
@@ -211,6 +216,37 @@ def test_records_of_any_time_pass_through_to_rows_that_fit_their_tables(base: in
             assert to_arrow(table_named(table), found).num_rows == len(found)
     assert {row.record_time for row in made[0].quarantine} == {time}
     assert {row.record_time for row in made[1].rebalance_churn} == {time}
+
+
+class _Run(_OneBatch):
+    """The same as a run of batches."""
+
+    def read_runs(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedRun]]:  # type: ignore[override]
+        (where,) = ranges
+        yield where, run_of(memoryview(self._data), np.array([0, len(self._data)]))
+
+
+@pytest.mark.parametrize("reader", [_OneBatch, _Run])
+def test_records_of_one_batch_are_handed_over_when_they_are_many_bytes(
+    reader: type[_OneBatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    class Counted(Compactor):
+        def __init__(self, *given: Any) -> None:
+            made.append(len(made))
+            super().__init__(*given)
+
+    monkeypatch.setattr(columnar_records, "_FEW_RECORDS", 0)
+    monkeypatch.setattr("streaming.job.source.read.Compactor", Counted)
+    monkeypatch.setattr("streaming.job.source.read._HELD_BYTES", 1)
+    value = written.group_value(3, [written.member(3, subscription=bytes(300_000))])
+    data = forged([(varint(0), varint(n), written.group_key("g"), value) for n in range(12)], last_delta=11)
+    rows = read(reader(data), LogShare(0, 0, 12, known=True, boundaries=()))
+    inputs = [item for key, payload in rows if key == group_key("g") for item in decode_inputs(payload)]
+    assert [item.record for item in inputs if isinstance(item, MembershipRecord)] == list(range(12))
+    # 3.6 MB, weighed after each megabyte.
+    assert len(made) >= 3
 
 
 def test_filters_are_applied() -> None:

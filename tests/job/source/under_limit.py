@@ -148,6 +148,24 @@ def commits_in_the_log() -> dict[str, Any]:
     return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[commits] * BATCHES)))  # type: ignore[arg-type]
 
 
+def members_in_the_log() -> dict[str, Any]:
+    """Fourteen records of 150,000 members each, and one with more than any coordinator writes."""
+
+    def records(at: int) -> FetchedBatch:
+        return packed(at, ((b"\x00\x02\x00\x01g", bare_members(count)) for count in (*[150_000] * 14, 200_000)))
+
+    share = LogShare(0, 0, 15, known=True, boundaries=())
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(records)))  # type: ignore[arg-type]
+
+
+def bare_members(count: int) -> bytes:
+    """A membership record, version 4, of members of 16 bytes, in which everything is empty."""
+    head = b"\x00\x04\x09consumer" + bytes(4) + b"\x00\x00" + bytes(8)
+    number = count + 1
+    size = bytes([number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14])
+    return head + size + (b"\x01\x00\x01\x01" + bytes(8) + b"\x01\x01\x00") * count + b"\x00"
+
+
 def events_beyond_what_is_told() -> dict[str, Any]:
     """Valid events of a round that does not announce their size."""
 
@@ -200,6 +218,7 @@ SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
         junk_in_the_log,
         keys_in_the_log,
         commits_in_the_log,
+        members_in_the_log,
         events_beyond_what_is_told,
         heads_without_topics,
         cluster,

@@ -11,9 +11,12 @@ from streaming.offsets_log import (
     MemberSubscription,
     Rejected,
     decode_assignment,
+    decode_membership,
     decode_subscription,
 )
-from tests.offsets_log.written import assignment, subscription
+from streaming.offsets_log.codec import wire
+from streaming.records import MembershipRecord
+from tests.offsets_log.written import assignment, group_value, member, subscription
 
 topics = st.text(max_size=20)
 partitions = st.lists(st.tuples(topics, st.lists(st.integers(0, 2**31 - 1), max_size=5)), max_size=4)
@@ -87,3 +90,25 @@ def test_a_broken_subscription_says_what_is_wrong(data: bytes, reason: str) -> N
 def test_topics_without_a_name_and_without_partitions_take_six_bytes_each() -> None:
     many = [("", [])] * 10
     assert decode_assignment(assignment(0, many, None)) == MemberAssignment(0, (("", ()),) * 10, None)
+
+
+@pytest.mark.parametrize(("topics", "reads"), [(2, True), (3, False)])
+def test_a_record_with_more_elements_than_fit_is_refused_whichever_member_has_them(
+    topics: int, reads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two members of 400 bytes, and topics of 100.
+    monkeypatch.setattr(wire, "MOST_DECODED", 1_000)
+    many = member(3, subscription=subscription(3, ["t"] * topics))
+    for members in ([many, member(3)], [member(3), many]):
+        found = decode_membership(1, 1, group_value(3, members, protocol_type="consumer"))
+        assert isinstance(found, MembershipRecord if reads else Rejected)
+
+
+def test_a_record_that_claims_too_many_tagged_fields_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MOST_DECODED", 1_000)
+    value = group_value(4, [], protocol_type="consumer")[:-1]
+    # Tags that nobody knows, each without bytes.
+    assert isinstance(decode_membership(1, 1, value + b"\x0a" + b"\x63\x00" * 10), MembershipRecord)
+    found = decode_membership(1, 1, value + b"\x0b" + b"\x63\x00" * 11)
+    assert isinstance(found, Rejected)
+    assert "claims 11 elements" in found.reason

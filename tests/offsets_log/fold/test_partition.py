@@ -24,11 +24,13 @@ from tests.offsets_log.written import (
     group_epoch,
     group_key,
     group_value,
+    member,
     member_metadata,
     offset_key,
     offset_value,
     other_key,
     string,
+    subscription,
 )
 
 DAY = 86_400_000
@@ -372,6 +374,17 @@ def test_what_is_held_grows_with_each_partition_that_a_group_commits() -> None:
 
     # 1,000 bytes for what is known of it, 300 for its window, and a few for the key itself.
     assert 1_300 <= (held(1_000) - held(500)) / 500 <= 1_350
+
+
+def test_what_is_held_grows_with_each_member_and_each_topic_of_one() -> None:
+    def held(members: int, topics: int) -> int:
+        compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+        one = member(3, subscription=subscription(3, ["t"] * topics))
+        compactor.add(0, 1, group_key("g"), group_value(3, [one] * members, protocol_type="consumer"))
+        return compactor.held
+
+    assert held(20, 0) - held(10, 0) >= 10 * 400
+    assert held(10, 9) - held(10, 0) >= 10 * 9 * 100
 
 
 def test_a_commit_that_is_decoded_by_itself_among_many_has_all_its_fields() -> None:
