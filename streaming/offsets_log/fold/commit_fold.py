@@ -6,7 +6,6 @@ windows larger ones, by the same rule, in whatever pieces they come.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -156,15 +155,11 @@ def _by_slot(slot: Ints) -> Ints:
 _LEAST_MERGED = 262_144
 _GROWTH = 4
 
+# Also merged when they are in this many parts: the arrays of a part have 2 KB, however few rows they hold.
+_MOST_PARTS = 1_024
+
 # Windows built together: their columns then stay in the processor's cache. Ten times more is slower.
 _BUILT_AT_ONCE = 4_096
-
-_CANONICAL = struct.Struct(">hqiBqBBB16s")
-
-
-def canonical(commit: OffsetCommit) -> bytes:
-    """A value of the most common shape (v4) with the fields that the fold needs, in whatever shape it was written."""
-    return _CANONICAL.pack(4, commit.offset, commit.leader_epoch, 1, 0, 1, 0, 16, commit.topic_id)
 
 
 class CommitFold:
@@ -233,7 +228,7 @@ class CommitFold:
         if len(rows):
             self._parts.append(merged(rows))
             self._rows += len(self._parts[-1])
-        if self._rows >= self._merge_at:
+        if self._rows >= self._merge_at or len(self._parts) >= _MOST_PARTS:
             self._parts = [merged(concatenated(self._parts))]
             self._rows = len(self._parts[0])
             self._merge_at = max(_LEAST_MERGED, _GROWTH * self._rows)

@@ -35,10 +35,10 @@ from streaming.offsets_log.codec.keys import (
 from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
-from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
+from streaming.offsets_log.codec.record_columns import RecordColumns
 from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import Allowance
-from streaming.offsets_log.fold.commit_fold import CommitFold, canonical
+from streaming.offsets_log.fold.commit_fold import CommitFold
 from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.offsets_log.leader_epochs import LeaderEpochs
@@ -264,39 +264,45 @@ class Compactor:
         numbers = self._commit_slots.find(records)
         self.dropped += int(np.count_nonzero(numbers == DROPPED))
         slots = np.empty(len(records), np.int64)
-        # Records before `done` have their slot, those before `folded` are folded.
-        done = folded = 0
+        # Records before `done` have their slot.
+        done = 0
         unknown = np.flatnonzero(numbers == UNKNOWN)
         for row, key in zip(unknown.tolist(), records.keys(unknown), strict=True):
             committed = None if key is None else self._commit_slots.committed(key) or self._new_committed(key)
             if committed is not None:
                 numbers[row] = self._commit_slots.met(committed)
                 continue
+            if key is not None and key.startswith(_LEGACY):
+                numbers[row] = self._legacy_number(records, row, key)
+                if numbers[row] != UNKNOWN:
+                    continue
             # It has no slot itself, and may close open ones.
             numbers[row] = DROPPED
             slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
             done = row + 1
-            legacy = key is not None and key.startswith(_LEGACY)
-            if legacy:
-                self._fold_columns(slots, records, folded, done)
-                folded = done
             self._add_plain(LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row)))
-            if legacy:
-                self._fold.fold()
             if key is not None and self._is_dropped(self._decoded(key)):
                 self._commit_slots.drop(key)
                 self._kept_bytes += _NAME_BYTES + len(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
-        self._fold_columns(slots, records, folded, len(records))
-        return int(unknown.size)
-
-    def _fold_columns(self, slots: Ints, records: RecordColumns, start: int, end: int) -> None:
-        slots, records = slots[start:end], records.part(start, end)
         with_slot = slots >= 0
         if with_slot.all():
             self._fold.fold_columns(slots, records)
         else:
             self._fold.fold_columns(slots[with_slot], records.where(with_slot))
+        return int(unknown.size)
+
+    def _legacy_number(self, records: RecordColumns, row: int, key: bytes) -> int:
+        """Number of the partition of a sound commit under the legacy key; `UNKNOWN` for any other record."""
+        decoded = self._decoded(key)
+        if not isinstance(decoded, OffsetKey):
+            return UNKNOWN
+        value = records.value(row)
+        if value is not None and not isinstance(decode_offset_commit(LEGACY_OFFSET_COMMIT, value), OffsetCommit):
+            return UNKNOWN
+        modern = offset_commit_key(decoded)
+        committed = self._commit_slots.committed(modern) or self._new_committed(modern)
+        return UNKNOWN if committed is None else committed.number
 
     def _is_dropped(self, key: Key) -> bool:
         """Whether all records with this key are dropped: the group is not watched, or the topic."""
@@ -344,12 +350,11 @@ class Compactor:
         """Process a commit of the legacy key type 0; those of type 1 are in a slot before they could come here."""
         value = record.value
         if value is not None:
-            # Version 0 is its only one, so it is decoded here, and folded as if it were a v4.
+            # Version 0 is its only one, and has the layout of the other type's; if sound, it is folded as one of that.
             commit = decode_offset_commit(key.key_type, value)
             if not isinstance(commit, OffsetCommit):
                 self._quarantine(record, commit)
                 return
-            value = canonical(commit)
         name = key.topic, key.partition
         committed = group.committed.get(name) or self._committed(group, name, offset_commit_key(key))
         self._put(committed, record.offset, record.timestamp, value)

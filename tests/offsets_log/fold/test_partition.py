@@ -411,6 +411,46 @@ def test_a_commit_under_the_legacy_key_counts_at_its_place_among_the_others() ->
         assert (window.commits, window.offset, window.step_back) == (400, 399, 799)
 
 
+def test_commits_under_legacy_keys_are_folded_together_with_all_others() -> None:
+    legacy = offset_key("g", "t", 0, 0)
+    values = [
+        (legacy, offset_value(0, 7)),
+        (COMMIT_KEY, offset_value(4, 9)),
+        (legacy, offset_value(0, 8, metadata="é")),
+        (legacy, None),
+        (legacy, offset_value(1, 8)),
+        (legacy, b"\x00\x00"),
+        (offset_key("g", "u", 0, 0), offset_value(0, 5)),
+        (COMMIT_KEY, offset_value(3, 4)),
+    ]
+    records = numbered(values * 100, start=0)
+    together, alone = (Compactor(0, 1, (), lambda _: True, lambda _: True) for _ in range(2))
+    together.add_columns(columns(records))
+    for record in records:
+        alone.add(*record)
+    # One part of windows, which has 2 KB, for all of them.
+    assert len(together._fold._parts) == 1
+    assert dict(together.groups()) == dict(alone.groups())
+    assert together.unreadable() == alone.unreadable()
+    ((other, window),) = dict(together.groups()).values()
+    assert isinstance(window, CommitWindow)
+    assert isinstance(other, CommitWindow)
+    assert (window.topic, window.commits, window.tombstones, window.offset) == ("t", 400, 100, 4)
+    assert (other.topic, other.commits, other.tombstones, other.offset) == ("u", 100, 0, 5)
+
+
+def test_windows_in_many_parts_are_merged_however_few_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_fold, "_MOST_PARTS", 4)
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    for n in range(30):
+        compactor.add(n, 1, COMMIT_KEY, offset_value(4, 100 - n))
+        compactor.fold()
+        assert len(compactor._fold._parts) < 4
+    ((window,),) = dict(compactor.groups()).values()
+    assert isinstance(window, CommitWindow)
+    assert (window.commits, window.first_offset, window.offset, window.step_back) == (30, 100, 71, 1)
+
+
 def test_keys_of_a_group_that_is_not_watched_are_looked_at_once() -> None:
     compactor = Compactor(0, 1, (), lambda _: False, lambda _: True)
     records = columns(numbered([(offset_key("g", "t", n), offset_value(3, 1)) for n in range(200)]))
