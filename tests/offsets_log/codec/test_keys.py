@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.offsets_log import GroupKey, OffsetKey, OtherKey, Rejected, UnknownKey, decode_key, partition_for
+from streaming.offsets_log.codec import keys
 from streaming.offsets_log.codec.keys import java_hash, offset_commit_key, offset_commit_parts
 from tests.offsets_log.written import group_key, offset_key, other_key
 from tests.oracle.offsets_log_records import ask_java
@@ -87,6 +90,27 @@ def test_a_broken_key_says_what_is_wrong(data: bytes | None, reason: str) -> Non
 )
 def test_the_hash_is_javas(text: str, expected: int) -> None:
     assert java_hash(text) == expected
+
+
+def test_the_hash_of_a_long_name_wraps_like_that_of_a_short_one() -> None:
+    def by_definition(text: str) -> int:
+        value = 0
+        for unit in struct.unpack(f"<{len(text.encode('utf-16-le')) // 2}H", text.encode("utf-16-le")):
+            value = (31 * value + unit) % 2**32
+        return value - 2**32 if value >= 2**31 else value
+
+    for size in (1, 31, 32, 33, 63, 64, 65, 66, 1_000, 32_767):
+        name = ("group-\uffff🦊" * size)[:size]
+        assert java_hash(name) == by_definition(name)
+
+
+def test_only_names_of_everyday_length_are_remembered() -> None:
+    keys._kept.cache_clear()
+    for n in range(10):
+        assert partition_for(f"{n}".ljust(257, "x"), 50) == partition_for(f"{n}".ljust(257, "x"), 50)
+    assert keys._kept.cache_info().currsize == 0
+    assert partition_for("consumers".ljust(256), 50) == partition_for("consumers".ljust(256), 50)
+    assert keys._kept.cache_info().currsize == 1
 
 
 def test_the_smallest_hash_goes_to_partition_0() -> None:
