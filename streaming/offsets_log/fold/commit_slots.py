@@ -223,9 +223,10 @@ class CommittedPartition:
         name: Topic and partition.
         key: Record key of type 1.
         number: Number of the partition, from 1 up.
+        met: Its key was given to the table, which may not hold it.
     """
 
-    __slots__ = ("key", "name", "number", "opened", "owner")
+    __slots__ = ("key", "met", "name", "number", "opened", "owner")
 
     def __init__(
         self, owner: int, opened: list[CommittedPartition], name: tuple[str, int], key: bytes, number: int
@@ -235,6 +236,7 @@ class CommittedPartition:
         self.name = name
         self.key = key
         self.number = number
+        self.met = False
 
 
 class CommitSlots:
@@ -303,8 +305,11 @@ class CommitSlots:
         return self._table.find(records.data, records.key_start, records.key_size)
 
     def met(self, committed: CommittedPartition) -> int:
-        """The number of a partition whose key `find` did not know; from now on it does."""
-        self._met[committed.key] = committed.number
+        """The number of a partition whose key `find` did not know; from now on it does, if the table can hold it."""
+        # Only once: the table would keep a row each time for a key that it cannot hold, and anyone can make such keys.
+        if not committed.met:
+            committed.met = True
+            self._met[committed.key] = committed.number
         return committed.number
 
     def drop(self, key: bytes) -> None:

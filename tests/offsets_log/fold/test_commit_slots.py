@@ -90,6 +90,23 @@ def test_a_partition_has_its_slot_as_soon_as_it_is_made_however_many_there_are()
     assert [slots.slot(slots.make(0, opened, ("t", n), b"%d" % n)) for n in range(5_000)] == list(range(5_000))
 
 
+def test_a_key_that_the_table_cannot_hold_is_given_to_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # All keys have one hash, so the table holds the first.
+    monkeypatch.setattr(commit_slots._OfWidth, "_hash", lambda _self, _words, sizes: np.zeros(sizes.size, np.uint64))
+    slots, opened = CommitSlots(), []
+    made = [slots.make(0, opened, ("t", n), b"key %d" % n) for n in range(5)]
+    records = columns([Record(committed.number, 0, committed.key, b"v") for committed in made])
+    for _ in range(10):
+        numbers = slots.find(records)
+        for committed, number in zip(made, numbers.tolist(), strict=True):
+            assert number in {UNKNOWN, committed.number}
+            if number == UNKNOWN:
+                assert slots.met(committed) == committed.number
+    (table,) = slots._table._tables.values()
+    assert table._rows <= 5
+    assert int(np.count_nonzero(slots.find(records) != UNKNOWN)) == 1
+
+
 def test_keys_whose_records_are_dropped_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_slots, "_DROPPED_KEPT", 3)
     slots = CommitSlots()
