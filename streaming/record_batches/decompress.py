@@ -53,7 +53,10 @@ _SLICE = 64 * 1024
 _PADDING = re.compile(rb"\x00*")
 
 _size = struct.Struct(">i")
-_zstd = zstandard.ZstdDecompressor()
+# A frame may ask for a window of 128 MB whatever it holds, which is libzstd's own limit and what level 22 asks for, so
+# Java's clients write and read it. The system gives a process only the part that is written: no more than the output.
+_MOST_WINDOW = 128 * 1024 * 1024
+_zstd = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
 
 
 def decompressed(codec: int, body: memoryview, most: int = MAX_CLEAR_BYTES) -> bytes | memoryview:

@@ -242,6 +242,17 @@ def test_a_batch_that_is_too_large_in_the_clear_is_not_walked(codec: int) -> Non
                 next(records)
 
 
+@pytest.mark.parametrize(("window_log", "reads"), [(27, True), (28, False)])
+def test_a_zstd_frame_may_ask_for_the_window_of_the_highest_level_and_no_more(window_log: int, reads: bool) -> None:
+    # Magic, a header without size and checksum (its byte 0), the window, and one last raw block of one byte.
+    frame_of_one = struct.pack("<IBB", 0xFD2FB528, 0, (window_log - 10) << 3) + b"\x09\x00\x00x"
+    if reads:
+        assert bytes(decompressed(ZSTD, memoryview(frame_of_one))) == b"x"
+    else:
+        with pytest.raises(CorruptRecordError, match="too much memory"):
+            decompressed(ZSTD, memoryview(frame_of_one))
+
+
 def old(codec: int, magic: int, value: bytes) -> bytes:
     """Messages of offsets 7 to 9; the message around them has the last offset, as a broker sends it."""
     builder = MemoryRecordsBuilder(magic, codec, 1 << 30, 7)
