@@ -18,11 +18,11 @@ and refuse a number that has not ended after 5 or 10 bytes; the sum of the two t
 (`DefaultRecord.readFrom`). So a batch can begin at -2^63 and have a record of today, and no timestamp is beyond an
 int64.
 
-Stricter than Java: offsets must ascend within the range that the header tells; compaction leaves gaps, and nothing
-else. Brokers check that range of a batch from a client, and not the offsets in it unless they are compressed
-(`LogValidator`); Java's consumer passes over those that go back, and returns those beyond the range
-(`CompletedFetch.nextFetchedRecord`). Here a record at an offset that is not its own could hide others, or move a reader
-beyond them.
+Stricter than Java (4.3.1): offsets must ascend within the range that the header tells; compaction leaves gaps, and
+nothing else. Brokers check that range of a batch from a client; the offsets in it they write anew where the batch or
+the topic is compressed, and never look at otherwise (`LogValidator`). Java's consumer passes over records that go back,
+and returns those beyond the range (`CompletedFetch.nextFetchedRecord`). Here a record at an offset that is not its own
+could hide others, or move a reader beyond them.
 
 kafka-python's own classes take two to three times as long for the same; a test compares the two.
 """
