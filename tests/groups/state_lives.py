@@ -29,6 +29,7 @@ from streaming.records import (
     TargetAssignment,
     TargetEpoch,
     TopicObservation,
+    UnreadableMembership,
 )
 from tests.groups.build import (
     GROUP,
@@ -328,6 +329,17 @@ def rocketmq_filtered() -> Life:
     return life
 
 
+def unreadable() -> Life:
+    life = Life()
+    damaged = msgspec.structs.replace(make_commit(25, None), tombstones=0, deleted=False, unreadable=True)
+    life.take(
+        make_record(5, even("orders", 4, "a", "b")), make_commit(6, 50), make_observation(10, make_topic("orders", 4))
+    )
+    life.take(UnreadableMembership(20), damaged, make_observation(30, make_topic("orders", 4)))
+    life.take(msgspec.structs.replace(damaged, first_record=35, last_record=35))
+    return life
+
+
 STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "behind": ("a leader that did not know the partition count that a round had shown", behind),
     "changing": (
@@ -367,6 +379,7 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     ),
     "streams": ("a streams group that no round has shown yet", streams),
     "unnamed_ending": ("a consumer group that has ended, its topics never named", unnamed_ending),
+    "unreadable": ("a group whose newest membership and commits a later Kafka has written", unreadable),
     "upgrading": ("a classic group whose upgrade has begun", upgrading),
 }
 """The subject of each state, and the life that leads to it."""

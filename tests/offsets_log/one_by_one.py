@@ -24,7 +24,6 @@ from streaming.offsets_log import (
     partition_for,
     printed,
 )
-from streaming.offsets_log.codec.keys import OFFSET_COMMIT
 from streaming.records import (
     CommitWindow,
     CountedRecords,
@@ -110,8 +109,8 @@ def fold_one_by_one(
             elif isinstance(commit, UnknownVersion):
                 count_unknown(record)
             is_unreadable = isinstance(commit, Rejected | UnknownVersion)
-            if is_unreadable and key.key_type != OFFSET_COMMIT:
-                continue  # (keys of type 0 have one version, and are of brokers that nobody runs any more)
+            if is_unreadable and key.key_type == 0:
+                continue  # (those keys have one version of values, and are of brokers that nobody runs any more)
             window = _window(key, record, commit if isinstance(commit, OffsetCommit) else None, is_unreadable)
             name = ("commits", key.group, key.topic, key.partition, era)
             before = windows.get(name)

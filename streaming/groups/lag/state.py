@@ -277,7 +277,8 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
 
     def is_void(self) -> bool:
         """Whether the state holds nothing that a row or a judgement could still need."""
-        return not (self.committed >= 0 or self.commits or self.offset_deleted or self.unreadable or self.row)
+        events = self.commits or self.offset_deleted or self.unreadable
+        return self.committed < 0 and not events and self.row is None
 
 
 class OffsetEvents(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

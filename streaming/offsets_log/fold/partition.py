@@ -389,7 +389,8 @@ class Compactor:
             membership = decode_membership(record.offset, record.timestamp, record.value, self._partition, allowance)
             if not isinstance(membership, MembershipRecord):
                 self._quarantine(record, membership)
-                self._keep(record, group, UnreadableMembership(record.offset))
+                self._kept_bytes += _RECORD_BYTES
+                group.items.append(UnreadableMembership(record.offset))
                 return
             item = msgspec.structs.replace(membership, leader_epoch=self._epochs.at(record.offset))
         self._commit_slots.close(group.open)
