@@ -19,10 +19,10 @@ and refuse a number that has not ended after 5 or 10 bytes; the sum of the two t
 int64.
 
 Stricter than Java (4.3.1): offsets must ascend within the range that the header tells; compaction leaves gaps, and
-nothing else. Brokers check that range of a batch from a client; the offsets in it they write anew where the batch or
-the topic is compressed, and never look at otherwise (`LogValidator`). Java's consumer passes over records that go back,
-and returns those beyond the range (`CompletedFetch.nextFetchedRecord`). Here a record at an offset that is not its own
-could hide others, or move a reader beyond them.
+nothing else. Brokers check that range of a batch from a client; they rewrite the offsets in it where the batch or the
+topic is compressed, and do not look at them otherwise (`LogValidator`). Java's consumer passes over records that go
+back, and returns those beyond the range (`CompletedFetch.nextFetchedRecord`). Here a record at an offset that is not
+its own could hide others, or move a reader beyond them.
 
 kafka-python's own classes take two to three times as long for the same; a test compares the two.
 """

@@ -10,7 +10,7 @@ from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.health.state import Uncommitted
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
-from streaming.groups.modern.consumer_group import newest_targets, subscribed
+from streaming.groups.modern.consumer_group import newest_targets, subscriptions_of
 from streaming.groups.modern.decisions import modern_owners
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation, MembershipRecord, TopicObservation
@@ -128,8 +128,7 @@ def idle_modern_members(state: GroupState, observation: GroupObservation) -> Ite
         return  # the next target is being made
     targets = newest_targets(group)
     topics_of = {}
-    for member_id, member in group.members.items():
-        topics = subscribed(group, member)
+    for member_id, topics in subscriptions_of(group).items():
         if topics is None or member_id not in targets:
             return
         topics_of[member_id] = topics

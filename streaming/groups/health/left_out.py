@@ -109,10 +109,11 @@ def _subscribed(group: ModernGroup) -> dict[str, bool]:
     Without the topics of regular expressions that are not resolved yet.
     """
     topics: dict[str, bool] = {}
+    # (Members of a group mostly share one regular expression, which may match thousands of topics.)
+    for regex in {member.regex for member in group.members.values() if member.regex is not None}:
+        resolved = group.regexes.get(regex)
+        topics.update(dict.fromkeys(resolved.topics if resolved is not None else (), False))
     for member in group.members.values():
-        resolved = group.regexes.get(member.regex) if member.regex is not None else None
-        for topic in resolved.topics if resolved is not None else ():
-            topics.setdefault(topic, False)
         topics.update(dict.fromkeys(member.topics, True))
     return dict(sorted(topics.items()))
 

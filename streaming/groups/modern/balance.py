@@ -97,7 +97,7 @@ def _by_id(
     decision: ModernDecision, counts: Mapping[str, int], names: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]] | None:
     """Ids of the target's topics that each member subscribes to; None if a subscription or a name is unknown."""
-    subscriptions = [decision.subscriptions[member.member_id] for member in decision.members]
+    subscriptions = [decision.topics_of(member.member_id) for member in decision.members]
     if None in subscriptions:
         return None
     if len(set(subscriptions)) <= 1:

@@ -160,7 +160,7 @@ def _subscriptions(decision: ModernDecision, before: Before) -> tuple[_Topics, _
     now: _Topics = {}
     for member in decision.members:
         name = member.member_id
-        topics = decision.subscriptions.get(name)
+        topics = decision.topics_of(name)
         if name in joined or topics is None:
             continue
         old = before.was.get(old_ids.get(name, name), member)

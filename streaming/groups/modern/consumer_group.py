@@ -22,6 +22,7 @@ no `before`, unless the group was seen from its beginning.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -126,8 +127,8 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         became_empty: The last member left; there is no new target.
         exact: The members and targets are complete; see the module docstring.
         members: Member metadata, in the order in which they joined.
-        subscriptions: Subscribed topic names by member id, sorted, including the matches of its regular expression at
-            the time; None if that was not resolved.
+        subscriptions: By member id, the place of its subscribed topics in `topic_lists`; None if its regular expression
+            was not resolved. (The state of an older release has the topics themselves here.) See `topics_of`.
         assignors: Server assignors that may have made the decision; () for the broker's default. See
             `asked_assignors`.
         targets: Target by member id, in the order of the members, each in the order of its record.
@@ -144,6 +145,8 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         dropped: Too many later decisions came before a round could judge it; its content is not kept (`decisions.py`).
         more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
         unseen: Epochs between a decision that was only seen and the previous look, whose targets are not known.
+        topic_lists: The different lists of topic names that members subscribe to, each sorted, including the matches of
+            regular expressions at the time. A hundred members may share one of a thousand topics.
     """
 
     record: int
@@ -155,7 +158,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     became_empty: bool
     exact: bool
     members: tuple[ModernMember, ...]
-    subscriptions: dict[str, tuple[str, ...] | None]
+    subscriptions: dict[str, tuple[str, ...] | int | None]
     assignors: tuple[str, ...]
     targets: dict[str, IdPartitions]
     before: dict[str, IdPartitions] | None
@@ -170,6 +173,16 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     dropped: bool = False
     more: int = 0
     unseen: int = 0
+    topic_lists: tuple[tuple[str, ...], ...] = ()
+
+    def topics_of(self, member_id: str) -> tuple[str, ...] | None:
+        """Topics that a member subscribes to, sorted; None if its regular expression was not resolved."""
+        place = self.subscriptions.get(member_id)
+        return self.topic_lists[place] if isinstance(place, int) else place
+
+    def different_subscriptions(self) -> Iterable[tuple[str, ...] | None]:
+        """What members subscribe to, each list once."""
+        return dict.fromkeys(map(self.topics_of, self.subscriptions))
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -294,16 +307,27 @@ def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | Non
     return None if resolved is None else frozenset(member.topics) | frozenset(resolved.topics)
 
 
-def subscriptions_of(group: ModernGroup) -> dict[str, tuple[str, ...] | None]:
-    """Subscribed topic names by member id, sorted; None for a member whose regular expression is not resolved."""
-    alike: dict[frozenset[str] | None, tuple[str, ...] | None] = {}
+def subscriptions_of(group: ModernGroup) -> dict[str, frozenset[str] | None]:
+    """`subscribed` of every member, by id; members that ask for the same share one set."""
+    found: dict[tuple[tuple[str, ...], str | None], frozenset[str] | None] = {}
     result = {}
     for name, member in group.members.items():
-        topics = subscribed(group, member)
-        if topics not in alike:
-            alike[topics] = _sorted(topics)
-        result[name] = alike[topics]
+        asked = member.topics, member.regex
+        if asked not in found:
+            found[asked] = subscribed(group, member)
+        result[name] = found[asked]
     return result
+
+
+def subscribing(decision: ModernDecision, group: ModernGroup) -> ModernDecision:
+    """The decision, with what the members of a group subscribe to now."""
+    places: dict[frozenset[str], int] = {}
+    subscriptions: dict[str, tuple[str, ...] | int | None] = {}
+    for name, topics in subscriptions_of(group).items():
+        subscriptions[name] = None if topics is None else places.setdefault(topics, len(places))
+    return msgspec.structs.replace(
+        decision, subscriptions=subscriptions, topic_lists=tuple([tuple(sorted(topics)) for topics in places])
+    )
 
 
 def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
@@ -400,7 +424,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         became_empty=isinstance(item, GroupEpoch),
         exact=group.exact,
         members=tuple(group.members.values()),
-        subscriptions=subscriptions_of(group),
+        subscriptions={},
         assignors=asked_assignors(group) if seen_assignor is None else (seen_assignor,),
         targets=targets,
         before=before,
@@ -412,16 +436,13 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         topology=group.topology,
         unseen=unseen,
     )
+    decision = subscribing(decision, group)
     group.told = {name: member.instance_id for name, member in group.members.items()} if group.exact else None
     group.before = {}
     group.told_hash, group.asked = group.metadata_hash, decision.assignors
     group.was, group.regexes_before, group.topics_before = {}, {}, None
     group.away = {name: time for name, time in group.away.items() if name in group.members}
     return decision
-
-
-def _sorted(topics: frozenset[str] | None) -> tuple[str, ...] | None:
-    return None if topics is None else tuple(sorted(topics))
 
 
 def _replaced(told: dict[str, str | None], members: dict[str, ModernMember]) -> tuple[tuple[str, str], ...]:

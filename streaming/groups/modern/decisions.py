@@ -29,7 +29,7 @@ from streaming.groups.modern.consumer_group import (
     ModernGroup,
     behind,
     newest_targets,
-    subscribed,
+    subscriptions_of,
     take,
 )
 from streaming.groups.modern.members import (
@@ -195,6 +195,7 @@ def _dropped(decision: ModernDecision) -> ModernDecision:
         dropped=True,
         members=(),
         subscriptions={},
+        topic_lists=(),
         targets={},
         before=None,
         joined=None,
@@ -434,9 +435,8 @@ def modern_topics(state: GroupState) -> frozenset[str] | None:
     if state.modern.key_type is None or group is None or group.group_type != CONSUMER or not group.members:
         return None
     topics: set[str] = set()
-    for member in group.members.values():
-        of_member = subscribed(group, member)
-        if of_member is None:
+    for of_some in set(subscriptions_of(group).values()):
+        if of_some is None:
             return None
-        topics |= of_member
+        topics |= of_some
     return frozenset(topics)

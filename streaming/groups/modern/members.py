@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.modern.consumer_group import ModernDecision, subscriptions_of
+from streaming.groups.modern.consumer_group import ModernDecision, subscribing
 from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
@@ -100,19 +100,16 @@ def _write_returned(state: GroupState, context: Context) -> None:
             continue
         target = modern.targets.get(new.member_id)
         told = msgspec.structs.replace(
-            last,
+            subscribing(last, modern),
             record=new.record,
             record_time=new.record_time,
-            subscriptions=subscriptions_of(modern),
             targets={new.member_id: target.partitions} if target is not None else {},
         )
         context.rows.members.append(_closing_row(state, member, new.record, new.record_time, context))
         context.rows.members.append(_member_row(state, new, told, topic_names(state), context))
         members[at] = new
     if members != list(last.members):
-        state.modern.shown = msgspec.structs.replace(
-            last, members=tuple(members), subscriptions=subscriptions_of(modern)
-        )
+        state.modern.shown = msgspec.structs.replace(subscribing(last, modern), members=tuple(members))
 
 
 def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | None:
@@ -124,11 +121,10 @@ def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | No
     if group is None or decision.became_empty or not group.members:
         return None
     return msgspec.structs.replace(
-        decision,
+        subscribing(decision, group),
         group_epoch=group.epoch,
         members=tuple(group.members.values()),
         undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
-        subscriptions=subscriptions_of(group),
         targets={name: target.partitions for name, target in group.targets.items() if name in group.members},
     )
 
@@ -219,7 +215,7 @@ def _row(
         client_host=member.client_host,
         rack=member.rack,
         leader=False,
-        subscription=decision.subscriptions.get(member.member_id),
+        subscription=decision.topics_of(member.member_id),
         partition_count=count,
         partitions=partitions,
         undecodable=reason,

@@ -52,7 +52,7 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
         for topic_id, numbers in target:
             shown_of[topic_id] = max(shown_of.get(topic_id, -1), max(numbers, default=-1))
     topics: dict[str, ServerTopic] = {}
-    for name in sorted({name for of_member in decision.subscriptions.values() for name in of_member or ()}):
+    for name in sorted({name for listed in decision.different_subscriptions() for name in listed or ()}):
         known = state.topics.get(name)
         if name not in ids or known is None:
             if not config.watches_topic(name):
@@ -69,13 +69,13 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
     before = decision.before or {}
     in_order: dict[tuple[str, ...], tuple[str, ...]] = {}
     try:
-        for listed in dict.fromkeys(names or () for names in decision.subscriptions.values()):
-            in_order[listed] = tuple(names_in_hash_order(listed))
+        for listed in decision.different_subscriptions():
+            in_order[listed or ()] = tuple(names_in_hash_order(listed or ()))
         members = tuple(
             [
                 ServerMember(
                     member.member_id,
-                    in_order[decision.subscriptions[member.member_id] or ()],
+                    in_order[decision.topics_of(member.member_id) or ()],
                     target=before.get(old.get(member.member_id, member.member_id), ()),
                     group_instance_id=member.instance_id,
                     rack=member.rack,
@@ -100,7 +100,7 @@ def _unknown(decision: ModernDecision) -> str | None:
         return f"the log lacks records of member {decision.undescribed[0][:100]!r}"
     if decision.group_epoch != decision.epoch:
         return "members or subscriptions have changed since the epoch of the target"
-    unresolved = [name for name, topics in decision.subscriptions.items() if topics is None]
+    unresolved = [name for name in decision.subscriptions if decision.topics_of(name) is None]
     if unresolved:
         where = "in the log" if decision.log_partition >= 0 else "in its coordinator's answer"
         return f"the regular expression of member {unresolved[0][:100]!r} is not resolved {where}"

@@ -127,9 +127,11 @@ def _broken(decision: ModernDecision, names: dict[str, str]) -> tuple[DriftedPar
                 owners.setdefault((topic_id, number), []).append(member_id)
     found = []
     current = decision.group_epoch == decision.epoch and not decision.carried_over
-    subscriptions = {
-        member_id: None if topics is None else frozenset(topics) for member_id, topics in decision.subscriptions.items()
-    }
+    sets = {listed: frozenset(listed) for listed in decision.different_subscriptions() if listed is not None}
+    subscriptions: dict[str, frozenset[str] | None] = {}
+    for member_id in decision.subscriptions:
+        listed = decision.topics_of(member_id)
+        subscriptions[member_id] = None if listed is None else sets[listed]
     for (topic_id, number), members in sorted(owners.items()):
         topic = names.get(topic_id, topic_id)
         if len(members) > 1:

@@ -129,7 +129,8 @@ def test_the_first_heartbeat_of_a_group_is_one_decision_with_nothing_before() ->
             became_empty=False,
             exact=True,
             members=(group.members["a"],),
-            subscriptions={"a": ("t",)},
+            subscriptions={"a": 0},
+            topic_lists=(("t",),),
             assignors=(),
             targets={"a": owned(0, 1)},
             before={},
@@ -306,8 +307,24 @@ def test_a_decision_is_told_with_what_a_regular_expression_stood_for_then() -> N
     first, second = said
     assert isinstance(first, ModernDecision)
     assert isinstance(second, ModernDecision)
-    assert first.subscriptions == {"a": None}
-    assert second.subscriptions == {"a": ("orders", "t")}
+    assert (first.topics_of("a"), second.topics_of("a")) == (None, ("orders", "t"))
+
+
+def test_members_that_share_a_regular_expression_share_its_topics_in_what_is_kept() -> None:
+    topics = [f"topic-number-{number}" for number in range(500)]
+
+    def kept(members: int) -> int:
+        names = [f"m{number}" for number in range(members)]
+        log = [
+            *(metadata(name, regex="t.*") for name in names),
+            *[(other_key(16, "g", "t.*"), regular_expression(topics, 1, 2))],
+        ]
+        _, said = lived(*log, epoch(1), *(target(name) for name in names), stands(1))
+        assert isinstance(said[-1], ModernDecision)
+        assert {said[-1].topics_of(name) for name in names} == {("t", *sorted(topics))}
+        return len(msgspec.msgpack.encode(said[-1]))
+
+    assert kept(40) - kept(20) < 20 * 200
 
 
 def test_share_and_streams_groups_go_the_same_way() -> None:
