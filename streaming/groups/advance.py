@@ -47,6 +47,7 @@ from streaming.records import (
     RocketMQObservation,
     Seen,
     UnreadableMembership,
+    UnreadableModern,
     in_order,
     merge_windows,
 )
@@ -109,6 +110,8 @@ def advance(
         elif isinstance(item, UnreadableMembership):
             if state.classic.unreadable < 0:
                 state.classic.unreadable = item.record
+        elif isinstance(item, UnreadableModern):
+            modern.pass_over(state, item)
         elif isinstance(item, Compacted):
             compaction.take_in(state, item)
         elif isinstance(item, RocketMQObservation):

@@ -176,6 +176,8 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             return False
         if classic.current is not None and classic.tombstoned is None:
             return False
+        if classic.unreadable >= 0 or modern.unreadable:
+            return False
         return not any(w.commits or w.unreadable for ws in self.windows.values() for w in ws.values())
 
 

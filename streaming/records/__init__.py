@@ -23,6 +23,7 @@ from streaming.records.inputs import (
 from streaming.records.member import Member, TopicPartitions
 from streaming.records.modern import (
     CONSUMER,
+    MODERN_TYPES,
     SHARE,
     STREAMS,
     CurrentAssignment,
@@ -36,6 +37,8 @@ from streaming.records.modern import (
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
+    UnreadableModern,
+    row_of,
 )
 from streaming.records.rocketmq import (
     ANSWERS,
@@ -111,6 +114,7 @@ __all__ = [
     "LONGEST_RECORD",
     "LONGEST_SAMPLE",
     "MISSING",
+    "MODERN_TYPES",
     "NONE",
     "NOT_ASKED",
     "OFFLINE",
@@ -174,6 +178,7 @@ __all__ = [
     "TopicSeen",
     "UnreadTimestamp",
     "UnreadableMembership",
+    "UnreadableModern",
     "Window",
     "WindowEnd",
     "decode_closed_rounds",
@@ -189,6 +194,7 @@ __all__ = [
     "in_order",
     "merge_windows",
     "partition_key",
+    "row_of",
     "topic_key",
     "topic_of",
 ]

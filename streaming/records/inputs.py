@@ -15,7 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from streaming.records.member import Member
-from streaming.records.modern import ModernInput
+from streaming.records.modern import ModernInput, UnreadableModern
 from streaming.records.rocketmq import RocketMQObservation
 from streaming.records.rounds import GroupObservation
 
@@ -231,6 +231,7 @@ GroupInput = (
     | GroupObservation
     | Compacted
     | ModernInput
+    | UnreadableModern
     | RocketMQObservation
 )
 

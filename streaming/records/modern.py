@@ -21,6 +21,8 @@ since the epoch, UTC. Packed like the other inputs: fields are only ever appende
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 CONSUMER = "consumer"
@@ -205,6 +207,41 @@ class Removed(_Record, frozen=True, array_like=True, tag="gr"):
     part: str | None = None
 
 
+_KINDS: Final = {
+    **dict.fromkeys((3, 11, 17), GroupEpoch.__name__),
+    **dict.fromkeys((4, 9, 15), KnownTopics.__name__),
+    **dict.fromkeys((5, 10, 19), ModernMember.__name__),
+    **dict.fromkeys((6, 12, 20), TargetEpoch.__name__),
+    **dict.fromkeys((7, 13, 21), TargetAssignment.__name__),
+    **dict.fromkeys((8, 14, 22), CurrentAssignment.__name__),
+    16: ResolvedRegex.__name__,
+    23: StreamsTopology.__name__,
+}
+
+
+MODERN_TYPES: Final = frozenset(_KINDS)
+"""Key types of records that set a row of a group's table."""
+
+
+class UnreadableModern(msgspec.Struct, frozen=True, array_like=True, tag="gu"):
+    """A record of one of these types whose value cannot be decoded: of a version that a later Kafka writes, say.
+
+    Attributes:
+        record: Log offset.
+        key_type: Key type.
+        part: As in `Removed`.
+    """
+
+    record: int
+    key_type: int
+    part: str | None = None
+
+    @property
+    def position(self) -> int:
+        """Log offset by which this input is ordered."""
+        return self.record
+
+
 ModernInput = (
     GroupEpoch
     | ModernMember
@@ -216,3 +253,11 @@ ModernInput = (
     | StreamsTopology
     | Removed
 )
+
+
+def row_of(item: ModernInput | UnreadableModern) -> str:
+    """Name of the row of the group's table that a record sets or removes: the same for all records of one key."""
+    if isinstance(item, Removed | UnreadableModern):
+        return f"{_KINDS.get(item.key_type)} {item.part or ''}"
+    part = item.regex if isinstance(item, ResolvedRegex) else getattr(item, "member_id", "")
+    return f"{type(item).__name__} {part}"

@@ -30,6 +30,7 @@ from streaming.records import (
     TargetEpoch,
     TopicObservation,
     UnreadableMembership,
+    UnreadableModern,
 )
 from tests.groups.build import (
     GROUP,
@@ -340,6 +341,12 @@ def unreadable() -> Life:
     return life
 
 
+def unreadable_targets() -> Life:
+    life = consumer()
+    life.take(UnreadableModern(1_000, 7, "a"))
+    return life
+
+
 STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "behind": ("a leader that did not know the partition count that a round had shown", behind),
     "changing": (
@@ -380,6 +387,7 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "streams": ("a streams group that no round has shown yet", streams),
     "unnamed_ending": ("a consumer group that has ended, its topics never named", unnamed_ending),
     "unreadable": ("a group whose newest membership and commits a later Kafka has written", unreadable),
+    "unreadable_targets": ("a consumer group with a target that a later Kafka has written", unreadable_targets),
     "upgrading": ("a classic group whose upgrade has begun", upgrading),
 }
 """The subject of each state, and the life that leads to it."""

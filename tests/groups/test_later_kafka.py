@@ -8,6 +8,7 @@ import pytest
 
 from streaming.offsets_log import Compactor
 from streaming.records import GroupInput
+from tests.groups import modern_log
 from tests.groups.build import GROUP, SECOND, START, Life, make_observation, make_topic
 from tests.offsets_log.written import (
     assignment,
@@ -126,3 +127,74 @@ def test_a_membership_that_cannot_be_read_leaves_no_verdict_and_no_finding_of_th
     assert (health.drifted_count, health.imbalance, health.findings) == (0, None, ())
     take(life, 70, membership(5, {"a": [0], "b": [1]}))
     assert (life.rows.group_health[-1].verdict, life.rows.drift[-1].verdict) == ("identical", "identical")
+
+
+def later(record: Written) -> Written:
+    """The record with the next version of its value; Kafka 4 writes version 0."""
+    key, value = record
+    assert value is not None
+    return key, b"\x00\x01" + value[2:]
+
+
+def follow(life: Life, at: int, *log: Written) -> None:
+    """Read records of a group that the broker assigns, written from second `at` on, then a round ten seconds later."""
+    life.take(*read(at, log), modern_log.observation(at + 10))
+
+
+def said(life: Life) -> tuple[str, str | None, list[str]]:
+    health = life.rows.group_health[-1]
+    return health.verdict, health.verdict_reason, [one.finding for one in health.findings]
+
+
+REASON = "the record at offset {} cannot be read (see quarantine): the group's members and targets are not known"
+
+
+def test_targets_that_cannot_be_read_leave_no_verdict_no_finding_and_no_count_of_moves() -> None:
+    life = Life()
+    follow(life, 10, *modern_log.FIRST)
+    assert said(life) == ("identical", None, [])
+    new = (modern_log.target("a", 0, 1), modern_log.target("b", 2, 3))
+    follow(life, 30, modern_log.metadata("b"), modern_log.epoch(2), *map(later, new), modern_log.stands(2))
+    assert said(life) == ("unverified", REASON.format(32), [])
+    for at in (400, 1_000, 2_000):
+        follow(life, at)
+    assert said(life) == ("unverified", REASON.format(32), [])
+    churn = life.rows.rebalance_churn[-1]
+    assert (churn.partitions_moved, churn.joined, churn.left) == (None, None, ())
+    assert life.rows.drift[-1].verdict == "unverified"
+    # A release that can read them again, or an older broker: one row is not enough.
+    follow(life, 2_100, new[0])
+    assert said(life) == ("unverified", REASON.format(33), [])
+    follow(life, 2_200, new[1])
+    assert said(life)[0] != "drifted"
+    follow(life, 2_300, modern_log.metadata("c"), modern_log.epoch(3), modern_log.target("c"), modern_log.stands(3))
+    assert said(life)[:2] == (
+        "unverified",
+        "the previous target is not known: earlier records of the group may be missing",
+    )
+    follow(life, 2_400, modern_log.metadata("d"), modern_log.epoch(4), modern_log.target("d"), modern_log.stands(4))
+    assert said(life)[1] is None or "cannot be read" not in said(life)[1]
+
+
+@pytest.mark.parametrize("cut", range(5))
+def test_what_cannot_be_read_of_a_group_does_not_depend_on_where_the_log_was_cut(cut: int) -> None:
+    log = [
+        modern_log.metadata("b"),
+        modern_log.epoch(2),
+        later(modern_log.target("b", 2, 3)),
+        modern_log.target("b", 2),
+    ]
+    life = Life()
+    follow(life, 10, *modern_log.FIRST)
+    life.take(*read(30, log[:cut]))
+    life.take(*read(30 + cut, log[cut:]), modern_log.observation(40))
+    assert "cannot be read" not in (said(life)[1] or "")
+
+
+def test_a_group_that_ends_takes_along_what_could_not_be_read_of_it() -> None:
+    life = Life()
+    follow(life, 10, *modern_log.FIRST, later(modern_log.target("a", 0)))
+    assert said(life)[0] == "unverified"
+    end = [(modern_log.other_key(kind, GROUP), None) for kind in (6, 3)]
+    follow(life, 30, *modern_log.gone("a"), *end, *modern_log.FIRST)
+    assert said(life) == ("identical", None, [])

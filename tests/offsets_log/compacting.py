@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from streaming.offsets_log import PADDING, Compactor, RecordColumns
-from streaming.records import CommitWindow, CountedRecords, GroupInput, PartitionInput, UnreadableMembership
+from streaming.records import (
+    CommitWindow,
+    CountedRecords,
+    GroupInput,
+    PartitionInput,
+    UnreadableMembership,
+    UnreadableModern,
+)
 from tests.offsets_log.one_by_one import Record
 
 
@@ -37,7 +44,7 @@ def counted(groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput
         for item in inputs:
             if isinstance(item, CommitWindow):
                 total += item.commits + item.tombstones
-            elif not isinstance(item, UnreadableMembership):  # (it is among the unreadable)
+            elif not isinstance(item, UnreadableMembership | UnreadableModern):  # (it is among the unreadable)
                 total += 1
     return total + sum(item.records if isinstance(item, CountedRecords) else 1 for item in unreadable)
 

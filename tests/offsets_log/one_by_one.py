@@ -33,6 +33,7 @@ from streaming.records import (
     PartitionInput,
     QuarantinedRecord,
     UnreadableMembership,
+    UnreadableModern,
     merge_windows,
 )
 from streaming.terminal import visible
@@ -117,6 +118,8 @@ def fold_one_by_one(
             windows[name] = window if before is None else merge_windows(before, window)
         elif isinstance(key, OtherKey):
             modern = decode_modern(offset, timestamp, key, value, partition)
+            if isinstance(modern, Rejected | UnknownVersion) and key.key_type != 18:
+                groups.setdefault(key.group, []).append(UnreadableModern(offset, key.key_type, key.part))
             if isinstance(modern, Rejected):
                 quarantined.append((offset, modern.reason))
             elif isinstance(modern, UnknownVersion):

@@ -124,6 +124,8 @@ def idle_modern_members(state: GroupState, observation: GroupObservation) -> Ite
     group = state.modern.group
     if group is None or group.decided is None or group.group_type != CONSUMER or not group.members:
         return
+    if state.modern.unreadable:
+        return
     if group.epoch > group.decided.epoch:
         return  # the next target is being made
     targets = newest_targets(group)

@@ -57,11 +57,16 @@ from streaming.records import (
     ModernMember,
     Removed,
     TargetEpoch,
+    UnreadableModern,
+    row_of,
 )
 from streaming.times import day_of
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
+
+_UNREADABLE_MAX = 1_000
+"""Rows of a group's table whose newest record cannot be decoded that are told apart."""
 
 
 def meet(state: GroupState, *, born: bool) -> None:
@@ -76,8 +81,17 @@ def meet(state: GroupState, *, born: bool) -> None:
         state.modern.group = ModernGroup(CONSUMER, exact=True, told={} if born else None)
 
 
+def pass_over(state: GroupState, item: UnreadableModern) -> None:
+    """Note a record that cannot be decoded. Nothing is said of targets and owners while there is one."""
+    unreadable = state.modern.unreadable
+    # (Beyond the limit one stands for all others: it stays until the group ends.)
+    unreadable.setdefault(row_of(item) if len(unreadable) < _UNREADABLE_MAX else "", item.record)
+    state.modern.pauses = None
+
+
 def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     """Process a record of a modern group, and write the rows of a decision."""
+    state.modern.unreadable.pop(row_of(item), None)
     classic = state.classic.current
     # The upgrade of a classic group appends its tombstone and the new group's records at once. If there are other
     # records between them, the classic group had ended and this is another group of the same name.
@@ -97,7 +111,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         leader_epoch = item.leader_epoch
         before = before_decision(state.modern.group) if state.modern.group is not None else None
     state.modern.group, word = take(state.modern.group, item, born=upgraded)
-    if owner is not None and state.modern.group is not None and not context.is_seen:
+    if owner is not None and state.modern.group is not None and not (context.is_seen or state.modern.unreadable):
         state.modern.pauses = state.modern.pauses or Pauses()
         now = state.modern.group.currents.get(owner)
         told = shift(state.modern.pauses, item, owned, now, _arrived(state))
@@ -133,12 +147,17 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.modern.pauses = None
         state.modern.upgraded = False
         state.modern.leader_epoch = -1
+        state.modern.unreadable = {}
 
 
 def _decide(
     state: GroupState, decision: ModernDecision, was: Before | None, leader_epoch: int, context: Context
 ) -> None:
     before = state.modern.epoch
+    if state.modern.unreadable:
+        decision = msgspec.structs.replace(decision, before=None, joined=None, left=None)
+        if state.modern.group is not None:
+            state.modern.group.told = None  # nor is it known what the next one changes
     moved = moves_of_target(decision)
     names = names_at(state, decision)
     classic = state.classic.current.record if state.modern.upgraded and state.classic.current is not None else None
@@ -395,7 +414,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
 def reconciling(state: GroupState) -> FindingAtRound | None:
     """The finding `reconciling` if members of a consumer group have not reached its newest target; None otherwise."""
     group = state.modern.group
-    if group is None or group.decided is None or group.group_type != CONSUMER:
+    if group is None or group.decided is None or group.group_type != CONSUMER or state.modern.unreadable:
         return None
     late = behind(group)
     if not late:

@@ -26,6 +26,8 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         balance: Imbalance of its newest judged decision, and the lowest possible; None before the first.
         pauses: Partitions of a consumer group between two owners; None before the first current assignment.
         leader_epoch: Leader epoch of its newest decision; -1 when not known.
+        unreadable: Log offsets of records that cannot be decoded, by the row of the group's table that each sets
+            (`row_of`): what the group is now is not known until each was set again, or removed.
     """
 
     key_type: int | None = None
@@ -41,3 +43,4 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     balance: tuple[float | None, float | None] | None = None
     pauses: Pauses | None = None
     leader_epoch: int = -1
+    unreadable: dict[str, int] = {}

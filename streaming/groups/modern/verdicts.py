@@ -16,6 +16,7 @@ docs/verdicts.md explains the verdicts and their limits. Source of the rules: `G
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -108,12 +109,22 @@ def _judge(state: GroupState, decision: ModernDecision, config: GroupConfig) -> 
         return Verdict(NOT_APPLICABLE, no_verdict_on(decision.group_type))
     if decision.dropped:
         return Verdict(UNVERIFIED, too_many(decision.more))
+    if state.modern.unreadable:
+        return Verdict(UNVERIFIED, unreadable_since(state.modern.unreadable))
     names = names_at(state, decision)
     broken = _broken(decision, names)
     if broken:
         return Verdict(DRIFTED, "it violates the invariants of every assignor", drifted=broken)
     asked = asked_of(state, decision, config)
     return Verdict(UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
+
+
+def unreadable_since(unreadable: Mapping[str, int]) -> str:
+    """Why nothing is said of a group with records that cannot be decoded."""
+    first = min(unreadable.values())
+    return (
+        f"the record at offset {first} cannot be read (see quarantine): the group's members and targets are not known"
+    )
 
 
 def _broken(decision: ModernDecision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:
@@ -171,7 +182,7 @@ def modern_membership(state: GroupState, observation: GroupObservation, verdict:
         decided=group.decided.record_time if group.decided is not None else None,
         members=len(group.members),
         assigned=len(owned),
-        balance=(None, None) if empty or modern.balance is None else modern.balance,
+        balance=(None, None) if empty or modern.balance is None or modern.unreadable else modern.balance,
     )
 
 
@@ -181,6 +192,8 @@ def modern_verdict(state: GroupState, observation: GroupObservation) -> Standing
     kind = modern.group.group_type if modern.group is not None else observation.group_type
     if kind in {SHARE, STREAMS}:
         return StandingVerdict(NOT_APPLICABLE, no_verdict_on(kind), 0)
+    if modern.unreadable:
+        return StandingVerdict(UNVERIFIED, unreadable_since(modern.unreadable), 0)
     if was_met_empty(state):
         return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
     return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet", 0)

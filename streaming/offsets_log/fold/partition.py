@@ -43,6 +43,7 @@ from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlot
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.offsets_log.leader_epochs import LeaderEpochs
 from streaming.records import (
+    MODERN_TYPES,
     CommitWindow,
     GroupEpoch,
     GroupInput,
@@ -51,6 +52,7 @@ from streaming.records import (
     PartitionInput,
     TargetEpoch,
     UnreadableMembership,
+    UnreadableModern,
     Window,
     in_order,
 )
@@ -401,6 +403,10 @@ class Compactor:
         item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition, allowance)
         if isinstance(item, UnknownVersion | Rejected):
             self._quarantine(record, item)
+            if key.key_type not in MODERN_TYPES:
+                return
+            self._kept_bytes += _RECORD_BYTES
+            group.items.append(UnreadableModern(record.offset, key.key_type, key.part))
             return
         if isinstance(item, GroupEpoch | TargetEpoch):
             item = msgspec.structs.replace(item, leader_epoch=self._epochs.at(record.offset))
