@@ -69,7 +69,7 @@ def test_commits_with_large_metadata_are_folded_before_they_fill_the_memory() ->
 
 def test_records_of_very_many_members_are_handed_over_one_by_one_and_larger_ones_refused() -> None:
     found = under_limit("members_in_the_log")
-    assert found["inputs"] == {"MembershipRecord": 14}
+    assert found["inputs"] == {"MembershipRecord": 14, "UnreadableMembership": 1}
     assert found["kept"] == {"__consumer_offsets": 1}
     (reason,) = found["reasons"]["__consumer_offsets"]
     assert reason == "value: members at byte 25 claims 200000 elements: more than any coordinator writes into a record"

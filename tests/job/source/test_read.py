@@ -203,7 +203,7 @@ def test_records_of_any_time_pass_through_to_rows_that_fit_their_tables(base: in
     (unreadable,) = told(rows, "log")
     assert isinstance(unreadable, QuarantinedRecord)
     assert (unreadable.offset, unreadable.record_time) == (len(records) - 1, time)
-    assert {window.last_commit_time for window in windows(rows)} == {time}
+    assert {window.last_commit_time for window in windows(rows) if window.commits} == {time}
     made = [advance_partition(UnreadableState(), [unreadable], "c")[1]]
     for group, key_of_group in (("g", "t"), ("modern", None)):
         inputs = [item for key, payload in rows if key == group_key(group) for item in decode_inputs(payload)]
