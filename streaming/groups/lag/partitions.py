@@ -106,7 +106,10 @@ class Measured:
             # No `min` and `max` here and below: their calls took a tenth of a partition's time.
             self.lag = end - first if end > first else 0
             self.ahead_by = committed - end if committed > end else 0
-            if stable >= 0:
+            if stable >= end:
+                # (It is asked for after the high watermark, and may be of some records more.)
+                self.lag_read_committed = self.lag
+            elif stable >= 0:
                 self.lag_read_committed = stable - first if stable > first else 0
 
 

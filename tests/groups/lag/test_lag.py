@@ -64,6 +64,12 @@ def test_a_commit_beyond_the_end_is_ahead() -> None:
     assert (row.lag, row.ahead_by, row.lag_status) == (0, 30, "ahead")
 
 
+def test_read_committed_lag_is_never_above_the_lag_though_the_stable_offset_is_asked_for_later() -> None:
+    topic = make_topic("x", 1, end=100, last_stable_offsets=packed([105]))
+    row = one_round(make_commit(5, 90, topic="x"), topic=topic)
+    assert (row.lag, row.lag_read_committed, row.last_stable_offset) == (10, 10, 105)
+
+
 def test_lag_is_unknown_while_the_log_is_held_back() -> None:
     row = one_round(make_commit(5, 70, topic="x"), held_since=START)
     assert (row.lag, row.reason, row.lag_status, row.high_watermark) == (None, "offsets_blocked", "unknown", 100)
