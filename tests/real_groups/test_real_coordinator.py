@@ -96,7 +96,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
             tuple(
                 ServerMember(
                     member.member_id,
-                    tuple(names_in_hash_order(decision.subscriptions[member.member_id] or ())),
+                    tuple(names_in_hash_order(decision.topics_of(member.member_id) or ())),
                     before.get(member.member_id, ()),
                     member.instance_id,
                 )
