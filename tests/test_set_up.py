@@ -75,7 +75,7 @@ def _of_another_python(environment: Environment) -> None:
     (environment.folder / "set-up-for").write_text("another Python", encoding="utf-8")
 
 
-def test_set_up_with_another_python_makes_the_environment_anew_with_it(environment: Environment) -> None:
+def test_set_up_with_another_python_recreates_the_environment_with_it(environment: Environment) -> None:
     _of_another_python(environment)
 
     assert environment.set_up() == 0
@@ -83,7 +83,7 @@ def test_set_up_with_another_python_makes_the_environment_anew_with_it(environme
     assert not (environment.folder / "package").exists()
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(environment: Environment) -> None:
+def test_an_environment_whose_python_is_gone_is_recreated(environment: Environment) -> None:
     _of_another_python(environment)
     (environment.folder.parent / "python3.other").unlink()
 

@@ -67,6 +67,7 @@ def test_commits_with_large_metadata_are_folded_before_they_fill_the_memory() ->
     assert found["inputs"] == {"CommitWindow": 1}
 
 
+@pytest.mark.soak  # (it decodes two million members: 40 s)
 def test_records_of_very_many_members_are_handed_over_one_by_one_and_larger_ones_refused() -> None:
     found = under_limit("members_in_the_log")
     assert found["inputs"] == {"MembershipRecord": 14, "UnreadableMembership": 1}
