@@ -169,8 +169,8 @@ def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, Partitio
             return _checked(assign(shown, None if racks is None else _ReadOnlyRacks(racks)), group)
         except KeyboardInterrupt:
             raise
-        # A strategy may call `sys.exit()`, or end in an event loop's CancelledError. Catching them hides nothing else:
-        # no process of ours raises an exception where it is told to stop (`streaming.lifecycle`).
+        # A strategy may call `sys.exit()`, or end in an event loop's CancelledError. Catching these hides no request to
+        # stop: our signal handlers set events and raise nothing (`streaming.lifecycle`).
         except BaseException as error:  # noqa: BLE001
             reason = f"custom strategy {name!r} raised {_said(error)}"
         raise CannotTell(reason[:_LONGEST_REASON])

@@ -42,7 +42,8 @@ _CATCH_UP_S = 120.0
 
 _LEAST_SPACE = 2 * 2**30
 
-# Of the journal's end at each look: more than the traffic writes between two looks. It is quiet after its line `quiet`.
+# Bytes read from the journal's end each time: more than the traffic writes in between. After the line `quiet` it writes
+# nothing.
 _NEWEST_BYTES = 64 * 1024
 
 

@@ -172,10 +172,7 @@ def _take_in(state: GroupState) -> None:
 def _judge_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge one round; the state must include exactly the log records below its position."""
     passed, rounds = _take_time(state, observation)
-    current = state.classic.current
-    if current is not None and current.decided_by < 0:
-        decided_by = min(current.record.record_time, state.clock.now)
-        state.classic.current = msgspec.structs.replace(current, decided_by=decided_by)
+    churn.note_round(state)
     _see_topics(state, observation, context.config)
     cost.close_cost(state, context.rows, observation)
     write_modern_members(state, context)

@@ -159,6 +159,14 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             return None
         return classic.current.record
 
+    @property
+    def members_known(self) -> bool:
+        """Whether the newest record of each member, target and assignment could be decoded.
+
+        If not, those before them say nothing about the present.
+        """
+        return self.classic.unreadable < 0 and not self.modern.unreadable
+
     def is_void(self) -> bool:
         """Whether a fresh state would give the same rows for all later events, so that this one can be dropped.
 
@@ -176,7 +184,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             return False
         if classic.current is not None and classic.tombstoned is None:
             return False
-        if classic.unreadable >= 0 or modern.unreadable:
+        if not self.members_known:
             return False
         return not any(w.commits or w.unreadable for ws in self.windows.values() for w in ws.values())
 

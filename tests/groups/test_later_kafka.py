@@ -125,6 +125,7 @@ def test_a_membership_that_cannot_be_read_leaves_no_verdict_and_no_finding_of_th
     reason = "the membership record at offset 50 cannot be read (see quarantine): what was decided since is not known"
     assert (health.verdict, health.verdict_reason) == ("unverified", reason)
     assert (health.drifted_count, health.imbalance, health.findings) == (0, None, ())
+    assert {row.member_id for row in life.rows.lag if row.round == 60} == {None}
     take(life, 70, membership(5, {"a": [0], "b": [1]}))
     assert (life.rows.group_health[-1].verdict, life.rows.drift[-1].verdict) == ("identical", "identical")
 
@@ -162,6 +163,9 @@ def test_targets_that_cannot_be_read_leave_no_verdict_no_finding_and_no_count_of
     churn = life.rows.rebalance_churn[-1]
     assert (churn.partitions_moved, churn.joined, churn.left) == (None, None, ())
     assert life.rows.drift[-1].verdict == "unverified"
+    # Nor is it told who has what: b has no row, and a's is that of the decision before.
+    assert {(row.member_id, row.decision) for row in life.rows.members} == {("a", 13)}
+    assert {row.member_id for row in life.rows.lag if row.round == 40} == {None}
     # A release that can read them again, or an older broker: one row is not enough.
     follow(life, 2_100, new[0])
     assert said(life) == ("unverified", REASON.format(33), [])
@@ -191,9 +195,55 @@ def test_what_cannot_be_read_of_a_group_does_not_depend_on_where_the_log_was_cut
     assert "cannot be read" not in (said(life)[1] or "")
 
 
+def test_a_current_assignment_that_cannot_be_read_hides_what_was_said_of_the_decision_before_it() -> None:
+    life = Life()
+    follow(life, 10, *modern_log.FIRST)
+    assert life.rows.group_health[-1].imbalance == 0
+    follow(life, 30, later(modern_log.owns("a", 1, 0)))
+    assert (said(life)[0], life.rows.group_health[-1].imbalance) == ("unverified", None)
+
+
+def test_a_static_member_that_returns_has_no_row_while_its_target_cannot_be_read() -> None:
+    life = Life()
+    follow(life, 10, *modern_log.FIRST)
+    before = len(life.rows.members)
+    log = [*modern_log.gone("a"), modern_log.metadata("a2", "i"), later(modern_log.target("a2", 0, 1, 2, 3))]
+    follow(life, 30, *log)
+    assert life.rows.members[before:] == []
+    follow(life, 50, modern_log.target("a2", 0, 1, 2, 3))
+    assert [(row.member_id, row.ended) for row in life.rows.members[before:]] == [("a", True), ("a2", False)]
+
+
+def test_rows_that_cannot_be_read_are_kept_by_name_up_to_a_limit_and_as_one_beyond() -> None:
+    life = Life()
+    follow(life, 10, *modern_log.FIRST, *(later(modern_log.target(f"m{number}", 0)) for number in range(1_500)))
+    assert life.state is not None
+    assert len(life.state.modern.unreadable) == 1_001
+    follow(life, 2_000, *(modern_log.target(f"m{number}", 0) for number in range(1_500)))
+    assert said(life)[0] == "unverified"
+
+
+def test_members_of_an_unreadable_generation_are_not_asked_for_commits() -> None:
+    life = Life()
+    take(life, 10, membership(1, {"a": [0, 1]}), end=10)
+    take(life, 30, membership(2, {"a": [0]}, later=True), end=50)
+    for at in (400, 800, 1_200):
+        take(life, at)
+    assert said(life)[2] == []
+
+
+def test_a_tombstone_ends_what_could_not_be_read_of_a_membership() -> None:
+    life = Life()
+    take(life, 10, membership(1, {"a": [0]}), commit(5))
+    take(life, 30, membership(2, {"a": [0]}, later=True))
+    assert said(life)[0] == "unverified"
+    take(life, 50, (group_key(GROUP), None))
+    assert "cannot be read" not in (said(life)[1] or "")
+
+
 def test_a_group_that_ends_takes_along_what_could_not_be_read_of_it() -> None:
     life = Life()
-    follow(life, 10, *modern_log.FIRST, later(modern_log.target("a", 0)))
+    follow(life, 10, *modern_log.FIRST, later(modern_log.target("somebody else", 0)))
     assert said(life)[0] == "unverified"
     end = [(modern_log.other_key(kind, GROUP), None) for kind in (6, 3)]
     follow(life, 30, *modern_log.gone("a"), *end, *modern_log.FIRST)

@@ -218,6 +218,14 @@ def _churn_row(
     )
 
 
+def note_round(state: GroupState) -> None:
+    """Note by when the newest decision was made, at the first round after it."""
+    current = state.classic.current
+    if current is not None and current.decided_by < 0:
+        decided_by = min(current.record.record_time, state.clock.now)
+        state.classic.current = msgspec.structs.replace(current, decided_by=decided_by)
+
+
 def end_membership(state: GroupState, tombstone: MembershipTombstone, context: Context) -> None:
     """Process a type-2 tombstone: the group was deleted, has expired, or continues under another protocol.
 

@@ -129,7 +129,7 @@ def _judge(
     if member is not None:
         return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
     counts = seen_counts(state, decision, config)
-    # (Not before the round before it, even if its coordinator's clock is behind.)
+    # (It was decided after the round before it, even if its coordinator's clock is behind.)
     settled = now - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     is_dated = not (record.seen and record.decided_after < 0)
@@ -271,7 +271,7 @@ def classic_membership(state: GroupState, observation: GroupObservation, verdict
         decided=record.record_time,
         members=len(record.members),
         assigned=sum(counts) if counts else 0,
-        balance=state.classic.balance if counts and state.classic.unreadable < 0 else (None, None),
+        balance=state.classic.balance if counts and state.members_known else (None, None),
     )
 
 

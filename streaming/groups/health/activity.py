@@ -64,7 +64,7 @@ def stuck_rebalance(
     """
     task = _REBALANCING.get(observation.state or "")
     # Without a generation nobody knows the timeouts.
-    if task is None or record is None or not record.members or state.classic.unreadable >= 0:
+    if task is None or record is None or not record.members:
         return
     limit, elapsed = rebalance_timeout(record), observation.elapsed_time
     # What counts is how long rounds have watched it: after an outage it may be another rebalance. So the beginnings of
@@ -124,8 +124,6 @@ def idle_modern_members(state: GroupState, observation: GroupObservation) -> Ite
     group = state.modern.group
     if group is None or group.decided is None or group.group_type != CONSUMER or not group.members:
         return
-    if state.modern.unreadable:
-        return
     if group.epoch > group.decided.epoch:
         return  # the next target is being made
     targets = newest_targets(group)
@@ -155,7 +153,7 @@ def note_commits(state: GroupState, observation: GroupObservation) -> None:
         return
     record = state.live_record()
     owners = owning_members(record) if record is not None else modern_owners(state)
-    if not owners:
+    if not owners or not state.members_known:
         state.uncommitted = None
         return
     if observation.held_since is not None:

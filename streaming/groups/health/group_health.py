@@ -6,7 +6,7 @@ decision, so a group can have both. Start times are round or record times, never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -238,8 +238,21 @@ def _findings_of(
     """
     now = state.clock.now
     found = list(_log_findings(observation))
+    if state.members_known:
+        found.extend(_findings_about_members(state, observation, config))
+    found.extend(never_committed(state, observation))
+    if (raging := storm(state.rebalances, now)) is not None:
+        found.append(raging)
+    found.extend(findings_of_offsets(state, now, lost))
+    return keep_since(state, found)
+
+
+def _findings_about_members(
+    state: GroupState, observation: GroupObservation, config: GroupConfig
+) -> Iterator[FindingAtRound]:
+    """The findings about members, and about what they were given."""
     record = state.live_record()
-    found.extend(stuck_rebalance(state, record, observation))
+    yield from stuck_rebalance(state, record, observation)
     judged = _membership_findings(state, record, observation, config) if record is not None else []
     lacking = left_out(state, observation, config)
     judged.extend(lacking)
@@ -249,14 +262,9 @@ def _findings_of(
     if observation.held_since is not None:
         # There may be records that nobody can read yet: what was found before them stays, and nothing new is found.
         judged = [one for one in judged if (one.kept_as or one.name) in state.findings]
-    found.extend(judged)
+    yield from judged
     if behind is not None:
-        found.append(behind)
-    found.extend(never_committed(state, observation))
-    if (raging := storm(state.rebalances, now)) is not None:
-        found.append(raging)
-    found.extend(findings_of_offsets(state, now, lost))
-    return keep_since(state, found)
+        yield behind
 
 
 def keep_since(state: GroupState, found: Iterable[FindingAtRound]) -> tuple[Finding, ...]:
@@ -297,7 +305,7 @@ def _membership_findings(
     now = state.clock.now
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
-    if subscribed is None or owners is None or state.classic.unreadable >= 0:
+    if subscribed is None or owners is None:
         return []
     found: list[FindingAtRound] = []
     current = state.classic.current

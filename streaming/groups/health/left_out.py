@@ -42,7 +42,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
     if group is None or group.group_type != CONSUMER or not group.members:
         return []
     # Where compaction may have removed the end of a member, a target must show first who is still there.
-    if not group.exact or state.modern.unreadable:
+    if not group.exact:
         return []
     # While the offsets log is blocked, nobody can tell whether there is a new target: what was found before stays as it
     # was (the caller leaves out what is new).

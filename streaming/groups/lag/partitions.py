@@ -40,7 +40,8 @@ OFFSETS_BLOCKED = "offsets_blocked"
 COMMIT_UNREADABLE = "commit_unreadable"
 """Why lag is unknown after a commit that cannot be decoded."""
 
-_UNREAD = (OFFSETS_BLOCKED, COMMIT_UNREADABLE)
+_NEWER_COMMITS = (OFFSETS_BLOCKED, COMMIT_UNREADABLE)
+"""Reasons that mean that the group may have committed since."""
 
 RANKS = {status: rank for rank, status in enumerate(STATUSES)}
 """Index of each status in `STATUSES`."""
@@ -190,15 +191,13 @@ def measure(
     if not 0 <= partition < topic.partitions:
         return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
     end, stable, start = offsets
-    reason = (
-        OFFSETS_BLOCKED
-        if held
-        else COMMIT_UNREADABLE
-        if state.unreadable
-        else None
-        if state.of_topic is None
-        else "topic_recreated"
-    )
+    reason = None
+    if held:
+        reason = OFFSETS_BLOCKED
+    elif state.unreadable:
+        reason = COMMIT_UNREADABLE
+    elif state.of_topic is not None:
+        reason = "topic_recreated"
     return Measured(
         state.committed,
         end[partition],
@@ -225,7 +224,7 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
     """
     # While commits cannot be read, a group may have committed past what it then lets be deleted: what counts as lost
     # stays as it was.
-    if measured.start is not None and measured.reason not in _UNREAD:
+    if measured.start is not None and measured.reason not in _NEWER_COMMITS:
         state.start = measured.start
     if measured.lag is None or measured.end is None or state.committed < 0:
         look_away(state.trend)

@@ -86,9 +86,9 @@ class _Round:
         self._passed, self._rounds = passed, rounds
         record = state.live_record()
         self._subscribed = subscribed_topics(record) if record is not None else modern_topics(state)
-        self._owners: Mapping[str, Mapping[int, Member | ModernMember]] = (
-            owning_members(record) if record is not None else modern_owners(state)
-        )
+        self._owners: Mapping[str, Mapping[int, Member | ModernMember]] = {}
+        if state.members_known:
+            self._owners = owning_members(record) if record is not None else modern_owners(state)
         self._held = observation.held_since is not None
         # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
         self._old = MOST if observation.idle else observation.elapsed_time - context.config.heartbeat_ms

@@ -39,10 +39,12 @@ def held_by_members(state: GroupState) -> list[Held] | None:
     """What each member of a group owns now, in the order of its record; a partition being revoked still has its owner.
 
     Returns:
-        None without members, if a member cannot be decoded, and for groups that do not assign partitions to one member
-        each.
+        None without members, if a member or a newer record cannot be decoded, and for groups that do not assign
+        partitions to one member each.
     """
     record, group = state.live_record(), state.modern.group
+    if not state.members_known:
+        return None
     if record is not None:
         if not is_consumer(record) or not record.members:
             return None
@@ -84,6 +86,8 @@ def weigh_again(state: GroupState, load: LoadState, observation: GroupObservatio
 def _stands_for(state: GroupState) -> tuple[int, int] | None:
     """Numbers that change whenever the assignment does; None without one."""
     record, group = state.live_record(), state.modern.group
+    if not state.members_known:
+        return None
     if record is not None:
         return record.record, len(record.members)
     if state.modern.key_type is None or group is None or not group.members:

@@ -66,7 +66,7 @@ _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
 
 _UNREADABLE_MAX = 1_000
-"""Rows of a group's table whose newest record cannot be decoded that are told apart."""
+"""Limit for the unreadable rows of a group's table that are kept by name."""
 
 
 def meet(state: GroupState, *, born: bool) -> None:
@@ -84,7 +84,7 @@ def meet(state: GroupState, *, born: bool) -> None:
 def pass_over(state: GroupState, item: UnreadableModern) -> None:
     """Note a record that cannot be decoded. Nothing is said of targets and owners while there is one."""
     unreadable = state.modern.unreadable
-    # (Beyond the limit one stands for all others: it stays until the group ends.)
+    # (Beyond the limit one entry stands for all others, and stays until the group ends.)
     unreadable.setdefault(row_of(item) if len(unreadable) < _UNREADABLE_MAX else "", item.record)
     state.modern.pauses = None
 
@@ -155,7 +155,8 @@ def _decide(
 ) -> None:
     before = state.modern.epoch
     if state.modern.unreadable:
-        decision = msgspec.structs.replace(decision, before=None, joined=None, left=None)
+        exact = decision.became_empty  # (tombstones can be read)
+        decision = msgspec.structs.replace(decision, exact=exact, before=None, joined=None, left=None)
         if state.modern.group is not None:
             state.modern.group.told = None  # nor is it known what the next one changes
     moved = moves_of_target(decision)
@@ -414,7 +415,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
 def reconciling(state: GroupState) -> FindingAtRound | None:
     """The finding `reconciling` if members of a consumer group have not reached its newest target; None otherwise."""
     group = state.modern.group
-    if group is None or group.decided is None or group.group_type != CONSUMER or state.modern.unreadable:
+    if group is None or group.decided is None or group.group_type != CONSUMER:
         return None
     late = behind(group)
     if not late:

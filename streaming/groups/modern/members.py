@@ -74,7 +74,7 @@ def write_modern_members(state: GroupState, context: Context) -> None:
         decision = told
         if not told.exact:
             now = as_it_is(state, told)
-            if now is None or told is not state.modern.unnamed[-1]:
+            if now is None or told is not state.modern.unnamed[-1] or not state.members_known:
                 continue  # the next decision shows the members
             decision = now
         known = names_at(state, decision)
@@ -89,7 +89,7 @@ def write_modern_members(state: GroupState, context: Context) -> None:
 
 def _write_returned(state: GroupState, context: Context) -> None:
     last, modern = state.modern.shown, state.modern.group
-    if last is None or modern is None or modern.epoch != last.epoch:
+    if last is None or modern is None or modern.epoch != last.epoch or not state.members_known:
         return  # the new epoch's decision will show the members
     now = modern.members
     come = {member.instance_id: member for member in now.values() if member.instance_id is not None}

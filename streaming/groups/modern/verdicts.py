@@ -182,7 +182,7 @@ def modern_membership(state: GroupState, observation: GroupObservation, verdict:
         decided=group.decided.record_time if group.decided is not None else None,
         members=len(group.members),
         assigned=len(owned),
-        balance=(None, None) if empty or modern.balance is None or modern.unreadable else modern.balance,
+        balance=(None, None) if empty or modern.balance is None or not state.members_known else modern.balance,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.groups.rows import HotPartition
+from streaming.records import UnreadableMembership
 from tests.groups.build import Life, make_member, make_record, make_topic
 from tests.groups.load.windows import EVERY, HEARTBEAT, after_a_window, record_of, round_at, see
 from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
@@ -110,4 +111,12 @@ def test_a_window_without_rates_does_not_repeat_the_imbalance_of_the_one_before(
     life = after_a_window(rates, {"x": (0, 1)}, {"x": (2, 3)})
     assert told(life)[0] == 18 / 10 - 1
     see(life, rates, 10 * HEARTBEAT, 10 * HEARTBEAT)
+    assert told(life) == (None, None, None, None)
+
+
+def test_after_a_membership_that_cannot_be_read_nobody_is_said_to_carry_anything() -> None:
+    life = after_a_window({"x": (3, 1)}, {"x": (0,)}, {"x": (1,)})
+    assert told(life)[0] is not None
+    life.take(UnreadableMembership(10 * HEARTBEAT + 10))
+    see(life, {"x": (3, 1)}, HEARTBEAT + EVERY, HEARTBEAT + 2 * EVERY)
     assert told(life) == (None, None, None, None)

@@ -75,6 +75,16 @@ def test_a_rate_is_that_of_the_window_and_changes_when_the_next_has_ended() -> N
     assert known[2 * HEARTBEAT] == 0
 
 
+def test_a_commit_that_cannot_be_read_leaves_no_rate_of_what_was_consumed_in_its_window() -> None:
+    life = Life()
+    for second in range(0, HEARTBEAT + 1, EVERY):
+        commit = make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND)
+        if second == HEARTBEAT // 2:
+            commit = msgspec.structs.replace(commit, commits=0, first_offset=-1, offset=-1, unreadable=True)
+        life.take(commit, round_at(second, make_topic("x", 1, end=5 * second)))
+    assert rates(life) == (5.0, None)
+
+
 @pytest.mark.parametrize(("seconds", "known"), [(60, (5.0, 3.0)), (61, (None, None))])
 def test_a_window_of_several_short_heartbeats_has_rates_up_to_a_minute(
     seconds: int, known: tuple[float | None, float | None]
