@@ -29,10 +29,6 @@ from streaming.times import RoundClock
 STATE_VERSION: Final = 5
 """Version of the state, for groups and for the reserved keys."""
 
-GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
-"""Key types of the metadata records of consumer, share and streams groups: such a record means that the group exists.
-The other types up to 24 belong to the same groups and follow it (`CoordinatorRecordType`, KIP-848, 932 and 1071)."""
-
 
 class UnknownStateVersion(EvenkeelError):
     """The state in the checkpoint was written by a later release."""

@@ -29,6 +29,16 @@ CONSUMER = "consumer"
 SHARE = "share"
 STREAMS = "streams"
 
+# Key types of consumer, share and streams groups (`CoordinatorRecordType`; KIP-848, 932 and 1071).
+GROUP_EPOCH_TYPES: Final = frozenset({3, 11, 17})
+TOPIC_TYPES: Final = frozenset({4, 9, 15})
+MEMBER_TYPES: Final = frozenset({5, 10, 19})
+TARGET_EPOCH_TYPES: Final = frozenset({6, 12, 20})
+TARGET_TYPES: Final = frozenset({7, 13, 21})
+CURRENT_TYPES: Final = frozenset({8, 14, 22})
+REGEX_TYPE: Final = 16
+TOPOLOGY_TYPE: Final = 23
+
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic id (in streams groups by subtopology), in record order: ((id, (partition, ...)), ...)."""
 
@@ -208,16 +218,15 @@ class Removed(_Record, frozen=True, array_like=True, tag="gr"):
 
 
 _KINDS: Final = {
-    **dict.fromkeys((3, 11, 17), GroupEpoch.__name__),
-    **dict.fromkeys((4, 9, 15), KnownTopics.__name__),
-    **dict.fromkeys((5, 10, 19), ModernMember.__name__),
-    **dict.fromkeys((6, 12, 20), TargetEpoch.__name__),
-    **dict.fromkeys((7, 13, 21), TargetAssignment.__name__),
-    **dict.fromkeys((8, 14, 22), CurrentAssignment.__name__),
-    16: ResolvedRegex.__name__,
-    23: StreamsTopology.__name__,
+    **dict.fromkeys(GROUP_EPOCH_TYPES, GroupEpoch.__name__),
+    **dict.fromkeys(TOPIC_TYPES, KnownTopics.__name__),
+    **dict.fromkeys(MEMBER_TYPES, ModernMember.__name__),
+    **dict.fromkeys(TARGET_EPOCH_TYPES, TargetEpoch.__name__),
+    **dict.fromkeys(TARGET_TYPES, TargetAssignment.__name__),
+    **dict.fromkeys(CURRENT_TYPES, CurrentAssignment.__name__),
+    REGEX_TYPE: ResolvedRegex.__name__,
+    TOPOLOGY_TYPE: StreamsTopology.__name__,
 }
-
 
 MODERN_TYPES: Final = frozenset(_KINDS)
 """Key types of records that set a row of a group's table."""

@@ -11,7 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups import Rows
-from streaming.groups.modern.consumer_group import Ended, ModernDecision, ModernGroup, state_of, take
+from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.group import Ended, ModernDecision, ModernGroup, state_of
 from streaming.offsets_log import (
     Compactor,
     OtherKey,

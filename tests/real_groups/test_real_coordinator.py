@@ -19,7 +19,8 @@ from kafka import KafkaConsumer, TopicPartition
 from assignors import from_topics, same
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
 from assignors.jsonl import write_server_line
-from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup, take
+from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.group import ModernDecision, ModernGroup
 from streaming.groups.modern.recompute import in_every_order
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
 

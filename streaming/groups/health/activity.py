@@ -1,4 +1,4 @@
-"""Findings about what members do not do: end their rebalance, own a partition, commit."""
+"""Findings about what members do not do: end their rebalance, reach their target, own a partition, commit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.health.state import Uncommitted
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
-from streaming.groups.modern.consumer_group import newest_targets, subscriptions_of
-from streaming.groups.modern.decisions import modern_owners
+from streaming.groups.modern.group import behind, newest_targets, subscriptions_of
+from streaming.groups.modern.owners import modern_owners
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation, MembershipRecord, TopicObservation
 
@@ -137,6 +137,18 @@ def idle_modern_members(state: GroupState, observation: GroupObservation) -> Ite
     sizes = {topic.topic: topic.partitions for topic in observation.topics}
     if (found := _idle(idle, topics_of, sizes, None, group.decided.record_time)) is not None:
         yield found
+
+
+def reconciling(state: GroupState) -> FindingAtRound | None:
+    """The finding `reconciling` if members of a consumer group have not reached its newest target; None otherwise."""
+    group = state.modern.group
+    if group is None or group.decided is None or group.group_type != CONSUMER:
+        return None
+    late = behind(group)
+    if not late:
+        return None
+    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
+    return FindingAtRound("reconciling", group.decided.record_time, detail)
 
 
 def note_commits(state: GroupState, observation: GroupObservation) -> None:

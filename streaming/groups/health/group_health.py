@@ -20,6 +20,7 @@ from streaming.groups.health.activity import (
     idle_modern_members,
     never_committed,
     rebalance_timeout,
+    reconciling,
     stuck_rebalance,
 )
 from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, some
@@ -31,7 +32,6 @@ from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.totals import Totals
 from streaming.groups.load.balance import weigh_again
 from streaming.groups.load.rows import end_member_load, write_member_load
-from streaming.groups.modern.decisions import reconciling
 from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import Finding, GroupHealthRow, partition_column
 from streaming.groups.state import GroupState

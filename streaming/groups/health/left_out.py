@@ -22,7 +22,7 @@ from typing import Final
 
 from streaming.groups.context import GroupConfig
 from streaming.groups.health.columns import FindingAtRound, finding_of
-from streaming.groups.modern.consumer_group import ModernGroup, newest_targets
+from streaming.groups.modern.group import ModernGroup, newest_targets
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation
 

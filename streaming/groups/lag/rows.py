@@ -15,7 +15,7 @@ from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.lag.totals import MOST, Totals
 from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
-from streaming.groups.modern.decisions import modern_owners, modern_topics
+from streaming.groups.modern.owners import modern_owners, modern_topics
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
 

@@ -15,8 +15,8 @@ from assignors import AssignorError, Group, Subscription, imbalance, load_imbala
 from streaming.groups.classic.membership import is_consumer
 from streaming.groups.load.rates import produced_of
 from streaming.groups.load.state import LoadState
-from streaming.groups.modern.consumer_group import subscribed
-from streaming.groups.modern.decisions import modern_owners
+from streaming.groups.modern.group import subscribed
+from streaming.groups.modern.owners import modern_owners
 from streaming.groups.rows import HotPartition
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, SHARE, GroupObservation, Member, ModernMember

@@ -19,7 +19,7 @@ from assignors import (
     moves,
     optimal_moves,
 )
-from streaming.groups.modern.consumer_group import ModernDecision
+from streaming.groups.modern.group import ModernDecision
 from streaming.records import CONSUMER, SHARE
 
 

@@ -35,7 +35,7 @@ from streaming.groups.causes import (
     of_topics,
     subscription_changes,
 )
-from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup
+from streaming.groups.modern.group import ModernDecision, ModernGroup
 from streaming.groups.rows import Cause
 from streaming.records import CONSUMER, STREAMS, IdPartitions, KnownTopics, ModernMember, ResolvedRegex
 

@@ -19,34 +19,26 @@ from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
 from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, NewestTimes, Stopped, arrived_before
-from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.health.storm import count_rebalance
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern.causes import Before, before_decision, modern_causes
-from streaming.groups.modern.consumer_group import (
-    Ended,
-    ModernDecision,
-    ModernGroup,
-    behind,
-    newest_targets,
-    subscriptions_of,
-    take,
-)
+from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.group import Ended, ModernDecision, ModernGroup, newest_targets
 from streaming.groups.modern.members import (
     close_modern_members,
     named,
     names_at,
-    read_by_tasks,
     topic_names,
     write_modern_members,
 )
 from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, id_partitions, shift
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
-from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
+from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
 from streaming.records import (
     CONSUMER,
+    GROUP_EPOCH_TYPES,
     SHARE,
     STREAMS,
     CurrentAssignment,
@@ -54,7 +46,6 @@ from streaming.records import (
     Member,
     MembershipRecord,
     ModernInput,
-    ModernMember,
     Removed,
     TargetEpoch,
     UnreadableModern,
@@ -371,7 +362,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     group = state.modern.group
     if group is None or group.group_type != CONSUMER or not group.told or state.modern.epoch is None:
         return None
-    if not isinstance(item, Removed) or item.key_type not in GROUP_METADATA_TYPES:
+    if not isinstance(item, Removed) or item.key_type not in GROUP_EPOCH_TYPES:
         return None
     names = topic_names(state)
     targets = newest_targets(group)
@@ -410,53 +401,3 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     )
     incarnation = state.modern.incarnation if state.modern.incarnation is not None else item.record
     return ClassicDecision(record, "rebalance", incarnation)
-
-
-def reconciling(state: GroupState) -> FindingAtRound | None:
-    """The finding `reconciling` if members of a consumer group have not reached its newest target; None otherwise."""
-    group = state.modern.group
-    if group is None or group.decided is None or group.group_type != CONSUMER:
-        return None
-    late = behind(group)
-    if not late:
-        return None
-    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
-    return FindingAtRound("reconciling", group.decided.record_time, detail)
-
-
-def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
-    """The current owner of each partition, by topic name; a partition being revoked still has its owner.
-
-    Empty for share groups, where a partition may have several members.
-    """
-    group = state.modern.group
-    if state.modern.key_type is None or group is None or group.group_type == SHARE:
-        return {}
-    names = topic_names(state)
-    owners: dict[str, dict[int, ModernMember]] = {}
-    for member_id, member in group.members.items():
-        current = group.currents.get(member_id)
-        owned = (*current.partitions, *current.revoking) if current is not None else ()
-        if group.group_type == STREAMS:
-            for read in read_by_tasks(state, group.topology, owned) or ():
-                owners.setdefault(read.topic, {}).update(dict.fromkeys(read.partitions, member))
-            continue
-        for topic_id, numbers in owned:
-            if topic_id in names:
-                of_topic = owners.setdefault(names[topic_id], {})
-                for number in numbers:
-                    of_topic.setdefault(number, member)
-    return owners
-
-
-def modern_topics(state: GroupState) -> frozenset[str] | None:
-    """Names of the topics with a subscriber in a consumer group; None if unknown."""
-    group = state.modern.group
-    if state.modern.key_type is None or group is None or group.group_type != CONSUMER or not group.members:
-        return None
-    topics: set[str] = set()
-    for of_some in set(subscriptions_of(group).values()):
-        if of_some is None:
-            return None
-        topics |= of_some
-    return frozenset(topics)

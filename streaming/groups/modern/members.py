@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.modern.consumer_group import ModernDecision, subscribing
+from streaming.groups.modern.group import ModernDecision, subscribing
 from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions

@@ -23,7 +23,7 @@ from assignors.brokers import (
 )
 from streaming.groups.budget import of_decision
 from streaming.groups.context import GroupConfig
-from streaming.groups.modern.consumer_group import ModernDecision
+from streaming.groups.modern.group import ModernDecision
 from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.verdicts import IDENTICAL, UNVERIFIED, ServerInputs, Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup
+from streaming.groups.modern.group import ModernDecision, ModernGroup
 from streaming.groups.modern.pauses import Pauses
 from streaming.groups.verdicts import StandingVerdict
 

@@ -25,7 +25,7 @@ from streaming.groups.budget import of_record
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.columns import Membership
 from streaming.groups.modern.balance import balance_of_target
-from streaming.groups.modern.consumer_group import ModernDecision, asked_assignors, state_of
+from streaming.groups.modern.group import ModernDecision, asked_assignors, state_of
 from streaming.groups.modern.members import as_it_is, names_at
 from streaming.groups.modern.recompute import asked_of, recompute_target
 from streaming.groups.rows import DriftedPartition, WhatIfRow

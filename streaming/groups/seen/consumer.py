@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from streaming.groups.modern.consumer_group import ModernGroup
+from streaming.groups.modern.group import ModernGroup
 from streaming.records import (
     CONSUMER,
     CurrentAssignment,

@@ -11,7 +11,7 @@ from streaming.groups.budget import of_decision
 from streaming.groups.context import GroupConfig
 from streaming.groups.load.rates import known_load
 from streaming.groups.modern.balance import before_target, group_of_target
-from streaming.groups.modern.consumer_group import ModernDecision
+from streaming.groups.modern.group import ModernDecision
 from streaming.groups.modern.members import names_at
 from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, orders_of
 from streaming.groups.rows import WhatIfRow

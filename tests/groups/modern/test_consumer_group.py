@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups.modern.consumer_group import (
+from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.group import (
     Ended,
     ModernDecision,
     ModernGroup,
@@ -18,7 +19,6 @@ from streaming.groups.modern.consumer_group import (
     behind,
     state_of,
     subscribed,
-    take,
 )
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern
 from streaming.records import (

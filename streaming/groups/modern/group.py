@@ -1,0 +1,244 @@
+"""A modern group as its records stand, one of its decisions, and what follows from either alone.
+
+`consumer_group.py` changes a group record by record, and says when it has decided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from streaming.records import (
+    SHARE,
+    STREAMS,
+    CurrentAssignment,
+    IdPartitions,
+    KnownTopics,
+    ModernMember,
+    ResolvedRegex,
+    StreamsTopology,
+    TargetAssignment,
+    TargetEpoch,
+)
+
+# `MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch.
+_STABLE = 0
+
+AWAY: Final = -2
+"""Epoch of a static member that is away and expected back (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
+
+
+class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """One modern group, according to the log. Changed in place by `take`; packed as it is.
+
+    Attributes:
+        group_type: "consumer", "share" or "streams".
+        epoch: Group epoch; -1 before the first.
+        decided: The newest target epoch record; None before the first.
+        members: Member metadata by member id, in the order in which they joined.
+        targets: Target assignment by member id.
+        currents: Current assignment by member id.
+        regexes: Resolved regular expressions by expression.
+        topics: Names and counts by topic id, if the log has them (up to Kafka 4.0); None otherwise.
+        topology: Topology of a streams group; None otherwise.
+        exact: No record that the log ever held is missing.
+        told: Instance id by member id at the newest decision; None before the first, or if that one was not exact.
+        before: For each member whose target has changed since the newest decision, the target at that decision; None
+            as a value if it had none.
+        metadata_hash: Hash of the subscribed topics' metadata (`GroupEpoch`); 0 when not recorded.
+        told_hash: The same at the newest decision.
+        asked: Server assignors that members requested at the newest decision.
+        was: Metadata at the newest decision, of its members that have subscribed to something else since, and of its
+            static members that are gone.
+        regexes_before: Topics of the regular expressions at the newest decision, where they have changed since; None as
+            a value for a new expression.
+        topics_before: `topics` at the newest decision, if they have changed since; None otherwise.
+        away: Times of the records by which static members went away for a while (epoch -2), ms, while they are away,
+            and until the next decision if they were removed then.
+    """
+
+    group_type: str
+    epoch: int = -1
+    decided: TargetEpoch | None = None
+    members: dict[str, ModernMember] = {}
+    targets: dict[str, TargetAssignment] = {}
+    currents: dict[str, CurrentAssignment] = {}
+    regexes: dict[str, ResolvedRegex] = {}
+    topics: KnownTopics | None = None
+    topology: StreamsTopology | None = None
+    exact: bool = False
+    told: dict[str, str | None] | None = None
+    before: dict[str, IdPartitions | None] = {}
+    metadata_hash: int = 0
+    told_hash: int = 0
+    asked: tuple[str, ...] = ()
+    was: dict[str, ModernMember] = {}
+    regexes_before: dict[str, tuple[str, ...] | None] = {}
+    topics_before: KnownTopics | None = None
+    away: dict[str, int] = {}
+
+
+class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One decision of the coordinator.
+
+    Attributes:
+        record: Log offset of its last record.
+        record_time: Timestamp of that record, ms.
+        log_partition: Partition of the offsets log.
+        group_type: "consumer", "share" or "streams".
+        epoch: Epoch of the target, or of the empty group.
+        group_epoch: Epoch of the group then; it is higher if members changed while the target was computed.
+        became_empty: The last member left; there is no new target.
+        exact: The members and targets are complete; see the module docstring.
+        members: Member metadata, in the order in which they joined.
+        subscriptions: By member id, the place of its subscribed topics in `topic_lists`; None if its regular expression
+            was not resolved. (The state of an older release has the topics themselves here.) See `topics_of`.
+        assignors: Server assignors that may have made the decision; () for the broker's default. See
+            `asked_assignors`.
+        targets: Target by member id, in the order of the members, each in the order of its record.
+        before: The previous decision's target by member id; None if unknown.
+        joined: Ids of the members that joined since the previous decision, except replacements; None if unknown.
+        left: Ids of the members that left since then, except replaced ones; None if unknown.
+        replaced: (previous id, new id) of static members that came back under a new id.
+        undescribed: Ids of members with a target but no metadata, or with metadata but no target.
+        topics: Names and counts by topic id, if the log has them; None otherwise.
+        incarnation: The group's incarnation; set by the core.
+        carried_over: The target is the assignment of the classic group that was upgraded
+            (`ConsumerGroup.fromClassicGroup`); no assignor made it.
+        topology: Topology of a streams group; None otherwise.
+        dropped: Too many later decisions came before a round could judge it; its content is not kept (`decisions.py`).
+        more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
+        unseen: Epochs between a decision that was only seen and the previous look, whose targets are not known.
+        topic_lists: The different lists of topic names that members subscribe to, each sorted, including the matches of
+            regular expressions at the time. A hundred members may share one of a thousand topics.
+    """
+
+    record: int
+    record_time: int
+    log_partition: int
+    group_type: str
+    epoch: int
+    group_epoch: int
+    became_empty: bool
+    exact: bool
+    members: tuple[ModernMember, ...]
+    subscriptions: dict[str, tuple[str, ...] | int | None]
+    assignors: tuple[str, ...]
+    targets: dict[str, IdPartitions]
+    before: dict[str, IdPartitions] | None
+    joined: tuple[str, ...] | None
+    left: tuple[str, ...] | None
+    replaced: tuple[tuple[str, str], ...]
+    undescribed: tuple[str, ...]
+    topics: KnownTopics | None = None
+    incarnation: int = -1
+    carried_over: bool = False
+    topology: StreamsTopology | None = None
+    dropped: bool = False
+    more: int = 0
+    unseen: int = 0
+    topic_lists: tuple[tuple[str, ...], ...] = ()
+
+    def topics_of(self, member_id: str) -> tuple[str, ...] | None:
+        """Topics that a member subscribes to, sorted; None if its regular expression was not resolved."""
+        place = self.subscriptions.get(member_id)
+        return self.topic_lists[place] if isinstance(place, int) else place
+
+    def different_subscriptions(self) -> Iterable[tuple[str, ...] | None]:
+        """What members subscribe to, each list once."""
+        return dict.fromkeys(map(self.topics_of, self.subscriptions))
+
+
+class Ended(msgspec.Struct, frozen=True, array_like=True):
+    """The end of a modern group: the tombstone of its group epoch."""
+
+    record: int
+    record_time: int
+    log_partition: int
+    group_type: str
+
+
+def state_of(group: ModernGroup) -> str:
+    """The group's state in Kafka's words, derived as the coordinator does (`maybeUpdateGroupState`).
+
+    Returns:
+        "Empty", "Assigning", "Reconciling" or "Stable"; for a share group "Empty" or "Stable". The state "NotReady" of
+        a streams group depends on topics that the log does not show; only rounds can report it.
+    """
+    if not group.members:
+        return "Empty"
+    if group.group_type == SHARE:
+        return "Stable"
+    if group.decided is None or group.epoch > group.decided.epoch:
+        return "Assigning"
+    return "Reconciling" if behind(group) else "Stable"
+
+
+def behind(group: ModernGroup) -> tuple[str, ...]:
+    """Ids of the members that have not reached the newest target, for no longer than since the time of `decided`."""
+    if group.decided is None:
+        return ()
+    found = []
+    for member_id in group.members:
+        current = group.currents.get(member_id)
+        if current is None or current.state != _STABLE or current.epoch != group.decided.epoch:
+            found.append(member_id)
+    return tuple(found)
+
+
+def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
+    """Targets by member id at the newest decision, without changes written since."""
+    targets = {name: target.partitions for name, target in group.targets.items() if name not in group.before}
+    return targets | {name: partitions for name, partitions in group.before.items() if partitions is not None}
+
+
+def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
+    """Names of the topics that a member subscribes to; None if its regular expression is not resolved yet.
+
+    Members of a streams group read the topics of its topology; None if that is unknown or uses a regular expression.
+    """
+    if group.group_type == STREAMS:
+        parts = group.topology.subtopologies if group.topology is not None else ()
+        if not parts or any(regexes for _, _, regexes, _ in parts):
+            return None
+        return frozenset(topic for _, topics, _, _ in parts for topic in topics)
+    if member.regex is None:
+        return frozenset(member.topics)
+    resolved = group.regexes.get(member.regex)
+    return None if resolved is None else frozenset(member.topics) | frozenset(resolved.topics)
+
+
+def subscriptions_of(group: ModernGroup) -> dict[str, frozenset[str] | None]:
+    """`subscribed` of every member, by id; members that ask for the same share one set."""
+    found: dict[tuple[tuple[str, ...], str | None], frozenset[str] | None] = {}
+    result = {}
+    for name, member in group.members.items():
+        asked = member.topics, member.regex
+        if asked not in found:
+            found[asked] = subscribed(group, member)
+        result[name] = found[asked]
+    return result
+
+
+def subscribing(decision: ModernDecision, group: ModernGroup) -> ModernDecision:
+    """The decision, with what the members of a group subscribe to now."""
+    places: dict[frozenset[str], int] = {}
+    subscriptions: dict[str, tuple[str, ...] | int | None] = {}
+    for name, topics in subscriptions_of(group).items():
+        subscriptions[name] = None if topics is None else places.setdefault(topics, len(places))
+    return msgspec.structs.replace(
+        decision, subscriptions=subscriptions, topic_lists=tuple([tuple(sorted(topics)) for topics in places])
+    )
+
+
+def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
+    """The server assignor that most members request; () if none requests one, which means the broker's default.
+
+    Several if they have equally many votes: the log does not record which one the coordinator took.
+    """
+    asked = Counter(member.assignor for member in group.members.values() if member.assignor is not None)
+    most = max(asked.values(), default=0)
+    return tuple(sorted(name for name, count in asked.items() if count == most))
