@@ -9,6 +9,8 @@ into the whole (`merge_windows`).
 window; thousands of them are then decoded and folded at once (`commit_fold.py`). Everything else takes the plain way:
 other types, tombstones, and the first record of a key after a membership record. `add_columns` also finds the slots of
 thousands of records at once; there only records that are not offset commits with a known key take the plain way.
+
+(Longer than other modules: both ways through one class, which share its slots, its groups and what it counts as held.)
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from streaming.offsets_log.codec.keys import (
     OffsetKey,
     OtherKey,
     UnknownKey,
-    decode_key,
     offset_commit_key,
     offset_commit_parts,
     partition_for,
@@ -40,6 +41,7 @@ from streaming.offsets_log.codec.record_types import LogRecord, Rejected, Unknow
 from streaming.offsets_log.codec.wire import Allowance
 from streaming.offsets_log.fold.commit_fold import CommitFold
 from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
+from streaming.offsets_log.fold.decoded_keys import DecodedKeys
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.offsets_log.leader_epochs import LeaderEpochs
 from streaming.records import (
@@ -60,11 +62,6 @@ from streaming.records import (
 # Offset commits that wait to be folded together: enough to spread NumPy's cost per call (below 2,000 it is noticeable),
 # few enough that their values (some MB) stay in the processor's cache.
 _FOLDED_AT_ONCE = 16_384
-
-# Limits, in keys and in bytes, of the decoded keys that lead to no window (dropped, junk, other types). Cleared when
-# full, so that a log of ever new keys cannot fill the memory.
-_KEYS_KEPT = 65_536
-_KEY_BYTES_KEPT = 16 * 1024 * 1024
 
 # Fewer records than this are faster one by one than as columns.
 _FEW_RECORDS = 150
@@ -117,7 +114,8 @@ class Compactor:
 
     Attributes:
         dropped: Number of records of groups and topics that are not watched. Every record is accounted for: records
-            added = commits, tombstones and records in the inputs of `groups`, and in `unreadable`, plus `dropped`.
+            added = commits, tombstones and records in the inputs of `groups` (without those that only stand for an
+            unreadable record), and in `unreadable`, plus `dropped`.
     """
 
     def __init__(
@@ -153,8 +151,7 @@ class Compactor:
         self._unreadable = UnreadableRecords(partition, windows)
         self._groups: dict[str, _Group | _Misplaced | None] = {}
         self._topics: dict[str, bool] = {}
-        self._keys: dict[bytes, Key] = {}
-        self._key_bytes = 0
+        self._decoded = DecodedKeys()
         self._fold = CommitFold(self._boundaries, self._decode_plain)
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
@@ -283,7 +280,7 @@ class Compactor:
             slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
             done = row + 1
             self._add_plain(LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row)))
-            if key is not None and self._is_dropped(self._decoded(key)):
+            if key is not None and self._is_dropped(self._decoded.of(key)):
                 self._commit_slots.drop(key)
                 self._kept_bytes += _NAME_BYTES + len(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
@@ -296,7 +293,7 @@ class Compactor:
 
     def _legacy_number(self, records: RecordColumns, row: int, key: bytes) -> int:
         """Number of the partition of a sound commit under the legacy key; `UNKNOWN` for any other record."""
-        decoded = self._decoded(key)
+        decoded = self._decoded.of(key)
         if not isinstance(decoded, OffsetKey):
             return UNKNOWN
         value = records.value(row)
@@ -332,7 +329,7 @@ class Compactor:
         return committed
 
     def _add_plain(self, record: LogRecord) -> None:
-        key = self._decoded(record.key)
+        key = self._decoded.of(record.key)
         if isinstance(key, Rejected):
             self._quarantine(record, key)
         elif isinstance(key, UnknownKey):
@@ -421,19 +418,6 @@ class Compactor:
             self._unreadable.reject(record, why.reason)
         else:
             self._unreadable.unknown(record, *unknown_type(record))
-
-    def _decoded(self, key: bytes | None) -> Key:
-        if key is None:
-            return decode_key(None)
-        decoded = self._keys.get(key)
-        if decoded is None:
-            decoded = decode_key(key)
-            if len(self._keys) >= _KEYS_KEPT or self._key_bytes >= _KEY_BYTES_KEPT:
-                self._keys.clear()
-                self._key_bytes = 0
-            self._keys[key] = decoded
-            self._key_bytes += len(key)
-        return decoded
 
     def _group(self, name: str) -> _Group | _Misplaced | None:
         """The group with this name; None when it is not watched."""

@@ -354,19 +354,6 @@ def test_what_is_held_grows_with_each_topic_of_a_long_name_and_once_per_name() -
     assert held(1_000, watches=True) - held(500, watches=True) >= 500 * (220 + 1_300)
 
 
-@pytest.mark.parametrize("limit", [("_KEYS_KEPT", 10), ("_KEY_BYTES_KEPT", 400)])
-def test_of_ever_new_keys_a_few_are_remembered_and_each_is_read_all_the_same(
-    limit: tuple[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compact_module, *limit)
-    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
-    for n in range(100):
-        # Keys of 40 bytes: a group each.
-        compactor.add(n, 1, group_key(f"{n:036}"), None)
-        assert len(compactor._keys) <= 10
-    assert [name for name, _ in compactor.groups()] == [f"{n:036}" for n in range(100)]
-
-
 def test_what_is_held_grows_with_each_partition_that_a_group_commits() -> None:
     def held(partitions: int) -> int:
         compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
