@@ -1,0 +1,155 @@
+"""Topics on which there is no verdict: what is cut, too much, static, or has no owners that could be wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from streaming.records import BROADCASTING, POP, PULL, HeldQueue, RequestMode
+from tests.groups.rocketmq.judged import group, verdicts
+from tests.groups.rocketmq.world import RETRY, TOPIC, A, B, C, Client, World
+
+
+def test_an_event_that_was_cut_gives_no_verdict() -> None:
+    world = group()
+    seen = world.observation
+    world.observation = lambda: msgspec.structs.replace(seen(), cut=("members", "queues"))  # type: ignore[method-assign]
+    assert verdicts(world, 9) == {
+        TOPIC: ("unverified", "the probe left out parts of the group: members, queues"),
+    }
+
+
+def test_sixty_four_views_are_computed_and_one_more_is_not() -> None:
+    for servers, verdict in ((64, "identical"), (65, "unverified")):
+        world = World()
+        world.routes = {f"n{number:02}": {TOPIC: {"broker-a": 4, "broker-b": 1 + number}} for number in range(servers)}
+        world.join(Client(A))
+        world.rebalance(server="n00")
+        [(found, reason)] = verdicts(world, 9).values()
+        # (A member holds what the poorest name server says; nobody has the other queues.)
+        assert found == ("drifted" if verdict == "identical" else verdict)
+        assert (reason == "more than 64 different views: not recomputed") == (verdict == "unverified")
+
+
+NOT_APPLICABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "broadcasting": ({"message_model": BROADCASTING}, "BROADCASTING: each member reads all queues"),
+    "pop": ({"consume_type": POP}, "POP: brokers hand out messages, and members share queues"),
+    "broker's": ({"client_rebalance": False}, "POP: brokers hand out messages, and members share queues"),
+    "by hand": (
+        {"consume_type": PULL, "queues": None},
+        "its members take queues by themselves (DefaultMQPullConsumer)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_APPLICABLE)
+def test_where_owners_cannot_be_wrong_nothing_is_judged(case: str) -> None:
+    more, reason = NOT_APPLICABLE[case]
+    world = group()
+    for client in world.clients.values():
+        client.more.update(more)
+    world.clients[A].held[TOPIC] = world.clients[B].held[TOPIC]
+    assert verdicts(world) == {TOPIC: ("not_applicable", reason)}
+    assert world.rows.what_if == []
+    world.round(9)
+    assert {one for one in world.findings if "held" in one} == set()
+
+
+def test_a_broker_that_gives_a_topic_out_by_pop_is_not_judged_on_this_topic() -> None:
+    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)))
+    world.routes["n1"]["payments"] = {"broker-a": 4}
+    world.rebalance()
+    world.broker_more["modes"] = (RequestMode("payments", "POP", 2), RequestMode(TOPIC, "PULL", 2))
+    assert {topic: verdict for topic, (verdict, _) in verdicts(world).items()} == {
+        TOPIC: "identical",
+        "payments": "not_applicable",
+    }
+
+
+def test_a_topic_of_which_one_member_holds_a_queue_by_pop_is_not_judged() -> None:
+    world = group()
+    world.clients[C].more["queues"] = (
+        HeldQueue(TOPIC, "broker-a", -1, pop=True),
+        HeldQueue("other", "broker-a", 0),
+    )
+    assert verdicts(world) == {TOPIC: ("not_applicable", NOT_APPLICABLE["pop"][1])}
+
+
+def test_retries_of_a_group_of_pop_are_judged() -> None:
+    world = group(*(Client(name, topics=(TOPIC, RETRY)) for name in (A, B)))
+    world.routes["n1"][RETRY] = {"broker-a": 1}
+    world.rebalance()
+    world.broker_more["consume_type"] = POP
+    assert {topic: verdict for topic, (verdict, _) in verdicts(world).items()} == {
+        TOPIC: "not_applicable",
+        RETRY: "identical",
+    }
+    assert world.health.verdict == "identical"
+
+
+def test_a_topic_that_nobody_subscribes_to_is_not_judged() -> None:
+    world = group()
+    world.routes["n1"]["payments"] = {"broker-a": 1}
+    assert verdicts(world)["payments"] == ("not_applicable", "no member subscribes to it")
+    assert world.health.verdict == "identical"
+
+
+def test_the_verdict_on_a_topic_that_the_group_has_left_ends_with_the_next_decision() -> None:
+    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)))
+    world.routes["n1"]["payments"] = {"broker-a": 2, "broker-b": 2}
+    world.rebalance()
+    world.clients[B].held["payments"] = set()
+    assert verdicts(world, 9)["payments"][0] == "drifted"
+
+    del world.routes["n1"]["payments"]
+    for client in world.clients.values():
+        client.topics = (TOPIC,)
+        client.held.pop("payments", None)
+    world.rebalance()
+
+    assert verdicts(world, 9) == {
+        TOPIC: ("identical", None),
+        "payments": ("not_applicable", "the group has left it"),
+    }
+    assert world.health.verdict == "identical"
+    # It is said once.
+    world.leave(C)
+    world.rebalance()
+    assert set(verdicts(world, 9)) == {TOPIC}
+
+
+def test_a_group_without_a_topic_has_nothing_to_judge() -> None:
+    world = group(Client(A, topics=()))
+    world.routes = {"n1": {}}
+    assert verdicts(world) == {None: ("not_applicable", "it has no topics that the filters let pass")}
+
+
+def test_dead_letters_have_no_owner() -> None:
+    world = group()
+    world.routes["n1"]["%DLQ%billing"] = {"broker-a": 1}
+    assert set(verdicts(world)) == {TOPIC}
+
+
+def test_a_static_topic_is_not_recomputed() -> None:
+    world = group()
+    seen = world.observation
+
+    def mapped() -> Any:
+        found = seen()
+        topics = tuple(
+            msgspec.structs.replace(
+                topic, routes=tuple(msgspec.structs.replace(route, mapped=True) for route in topic.routes)
+            )
+            for topic in found.topics
+        )
+        return msgspec.structs.replace(found, topics=topics)
+
+    world.observation = mapped  # type: ignore[method-assign]
+    world.clients[A].held[TOPIC] = set()
+    assert verdicts(world, 9) == {
+        TOPIC: ("unverified", "a static topic: its logical queues are not asked for"),
+    }
+    world.round(9)
+    assert {one for one in world.findings if "held" in one} == set()
