@@ -33,7 +33,7 @@ def named_places(seen: RocketMQObservation) -> set[str]:
 
 
 def unnamed_since(before: Mapping[str, int], unnamed: Iterable[str], elapsed: int) -> dict[str, int]:
-    """Since when nobody has named what this round does not name, elapsed time in ms, by name.
+    """Elapsed time, ms, at the first of the rounds in a row that have not named something, by its name.
 
     Args:
         before: The same at the round before.
