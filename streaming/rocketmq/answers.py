@@ -8,13 +8,17 @@ that says "nothing", but none at all. Maps whose keys are objects have them as J
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from streaming.rocketmq.bodies import as_json
 
 T = TypeVar("T")
+
+# The keys of real queues are below 400 characters (a topic has up to 127, a broker's name comes from a file of
+# settings). Clients write such keys too, and longer ones must not fill the memory.
+_LONGEST_CACHED: Final = 1_000
 
 
 class Unreadable(ValueError):
@@ -204,11 +208,17 @@ def read_body(kind: type[T], body: bytes | None) -> T:
         raise Unreadable(message) from None
 
 
-@lru_cache(maxsize=1 << 16)
 def queue_of(key: str) -> MessageQueue:
     """A message queue that was a key.
 
     Raises:
         Unreadable: It is none.
     """
+    return _cached_queue(key) if len(key) <= _LONGEST_CACHED else _queue(key)
+
+
+def _queue(key: str) -> MessageQueue:
     return read_body(MessageQueue, key.encode("utf-8", "surrogatepass"))
+
+
+_cached_queue = lru_cache(maxsize=1 << 16)(_queue)

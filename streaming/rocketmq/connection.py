@@ -137,6 +137,8 @@ class Connection:
                 return False
             if self._tls is not None:
                 self._selector.unregister(made)
+                # (It takes the descriptor over before it looks at the peer, which may have gone by now.)
+                self._socket = None
                 self._socket = made = self._tls.wrap_socket(
                     made, server_hostname=self._host, do_handshake_on_connect=False
                 )

@@ -123,7 +123,7 @@ def _given(header: str) -> bytes | None:
     kind = scheme.lower()
     if kind == "bearer":
         # (Starlette decodes headers as Latin-1.)
-        return b"bearer " + rest.strip().encode("latin-1")
+        return b"bearer " + rest.strip(" \t").encode("latin-1")
     if kind == "basic":
         try:
             return b"basic " + base64.b64decode(rest.strip(), validate=True)

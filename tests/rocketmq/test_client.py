@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -148,3 +153,16 @@ def test_a_request_is_signed_over_the_values_in_the_order_of_their_names() -> No
             "topic": "orders",
             "Signature": "BBUbcoJTJ63+dy3uK5qc4cMSSEU=",
         }
+
+
+class _PeerGone(ssl.SSLContext):
+    """As `SSLSocket` does where the peer resets the connection at this moment: the descriptor is its own by then."""
+
+    def wrap_socket(self, sock: socket.socket, *_: Any, **__: Any) -> ssl.SSLSocket:
+        sock.close()
+        raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+
+
+def test_a_server_that_resets_the_connection_before_tls_begins_is_a_reason_and_no_failure() -> None:
+    with FakeServer(_echo) as server, Client(_PeerGone(ssl.PROTOCOL_TLS_CLIENT)) as client:
+        assert _bodies(client.ask(_asked(server, "a", "b"), 10)) == ["connection reset by peer"] * 2

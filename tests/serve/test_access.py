@@ -73,6 +73,14 @@ def test_a_password_with_any_characters_lets_in() -> None:
     assert server.get().headers["www-authenticate"].startswith("Basic ")
 
 
+def test_a_token_with_any_characters_lets_in() -> None:
+    # (A header is bytes. The last one here is a blank in Latin-1, as which Starlette reads it.)
+    header = bearer("voilà".encode().decode("latin-1") + " ")
+    assert header["authorization"].endswith("\xa0 ")
+    assert Server(token="voilà").get(headers=header).status == 200
+    assert Server(token="voil").get(headers=header).status == 401
+
+
 @pytest.mark.parametrize("header", ["Basic", "Basic ===", "Bearer", "Bearer \xff\xfe", "Digest x", "x" * 10_000])
 def test_a_broken_login_is_a_wrong_one(header: str) -> None:
     assert Server(token="t", password="p").get(headers={"authorization": header}).status == 401

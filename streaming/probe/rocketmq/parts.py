@@ -297,15 +297,15 @@ def route_seen(name_server: str, answer: Answer, cut: set[str]) -> RouteSeen:
     total = 0
     for data in told.queueDatas:
         possible = 0 <= data.readQueueNums <= MOST_QUEUES and 0 <= data.writeQueueNums <= MOST_QUEUES
-        total += max(0, data.readQueueNums)
         if (
             not possible
             or not 0 < len(data.brokerName) <= LONGEST_NAME
             or not 0 <= data.perm <= _MAX_INT
-            or total > MOST_QUEUES_OF_TOPIC
+            or total + data.readQueueNums > MOST_QUEUES_OF_TOPIC
         ):
             cut.add("topics")
             continue
+        total += data.readQueueNums
         brokers[data.brokerName] = RouteBroker(
             data.brokerName, data.readQueueNums, data.writeQueueNums, data.perm, data.brokerName in masters
         )
