@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
 from itertools import pairwise
 from pathlib import Path
@@ -165,7 +166,7 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 addresses = _addresses(lake)
                 for address in addresses:
                     # (What is read for this board comes at each server's own time: it is compared at rest, below.)
-                    if address != "/evenkeel":
+                    if not address.startswith("/evenkeel"):
                         _same_page(ports, address)
                 probe.send_signal(signal.SIGTERM)
                 assert probe.wait(120) == 0
@@ -224,14 +225,19 @@ def _same_round(ports: tuple[int, int], path: str) -> tuple[Any, Any]:
 
 
 def _addresses(lake: Path) -> list[str]:
-    """An address of each board."""
+    """An address of each board, where it has charts with a fixed span: else these would end when each was drawn."""
     decision = LakeReader(lake).rows("SELECT min(decision) AS decision FROM rebalance_churn")[0]["decision"]
     shown = {"{group}": "orders", "{topic}": "orders", "{rule}": "alive", "{decision}": str(decision)}
-    return ["/" + "/".join(shown.get(part, part) for part in board.path) for board in BOARDS]
+    now = datetime.now(UTC)
+    span = f"?from={now - timedelta(hours=1):%Y-%m-%dT%H:%MZ}&to={now + timedelta(hours=1):%Y-%m-%dT%H:%MZ}"
+    return [
+        "/" + "/".join(shown.get(part, part) for part in board.path) + (span if "range" in board.parameters else "")
+        for board in BOARDS
+    ]
 
 
 def _same_page(ports: tuple[int, int], address: str) -> None:
-    """Wait until both servers make the same page of a board, byte by byte: at one round, and within one second."""
+    """Wait until both servers make the same page of a board, byte by byte: at one round, ages in the same words."""
 
     def page(port: int) -> bytes:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{address}", timeout=60) as answer:
