@@ -226,9 +226,11 @@ class _Topic:
             return "no name server tells its queues"
         if not self._lists:
             return "no broker of it tells the group's members"
-        unasked = sorted(self._views.routes[self._topic].keys() - self._views.lists.keys())
+        unasked = sorted(self._views.brokers_of[self._topic] - self._views.lists.keys())
         if unasked:
             return f"brokers did not tell their list of members: {some(unasked)}"
+        if not self._pairs:
+            return "none of its queues can be read"
         if len(self._pairs) > _MOST_VIEWS:
             return f"more than {_MOST_VIEWS} different views: not recomputed"
         if sum(len(queues) + len(clients) for queues, clients in self._pairs) > MOST_ENTRIES:

@@ -116,7 +116,7 @@ class Views:
         Those of the routes of its topics, and those that alone could tell of members; "missing" where no name server
         knows the broker any more.
         """
-        should = set(chain.from_iterable(self.routes.values()))
+        should = set(chain.from_iterable(self.brokers_of.values()))
         should |= {name for name, clients in self.listed.items() if not self._unseen_set.isdisjoint(clients)}
         answers = {broker.name: broker.answer for broker in reversed(self.observation.brokers)}
         return {name: answers.get(name, MISSING) for name in sorted(should - self.lists.keys())}
@@ -180,6 +180,17 @@ class Views:
         return found
 
     @cached_property
+    def brokers_of(self) -> dict[str, frozenset[str]]:
+        """Brokers of a topic's routes, by topic, also those without a queue that can be read.
+
+        A client takes the list of members from any of them (`MQClientInstance.findBrokerAddrByTopic`, 4.9.8 and 5.5.0).
+        """
+        return {
+            topic: frozenset(broker.name for route in seen.routes for broker in route.brokers)
+            for topic, seen in self.topics.items()
+        }
+
+    @cached_property
     def poorer(self) -> dict[str, tuple[str, ...]]:
         """Name servers that answer and know fewer queues of a topic than others do, by topic."""
         found = {}
@@ -199,7 +210,7 @@ class Views:
 
     def lists_of(self, topic: str) -> dict[str, tuple[str, ...]]:
         """The lists that clients of a topic can be given, by broker: those of its brokers that have any client."""
-        return {name: clients for name, clients in self.lists.items() if clients and name in self.routes[topic]}
+        return {name: clients for name, clients in self.lists.items() if clients and name in self.brokers_of[topic]}
 
     def held_by(self, client: str) -> dict[str, tuple[int, ...]] | None:
         """Queues that a client holds, by place, dropped ones left out; what it held when it last told; None if unknown.
@@ -343,11 +354,10 @@ class Views:
         subscribes to should have it. Where its subscriptions are not known, nobody can say; nor of a client that is on
         no list now, which may have left.
         """
-        brokers_of = {topic: self.routes[topic].keys() for topic in self.topics}
         found = {}
         for client in sorted(self._on_lists):
             topics = self.subscribed_by(client) or frozenset()
-            should = set(chain.from_iterable(brokers_of.get(topic, ()) for topic in topics))
+            should = set(chain.from_iterable(self.brokers_of.get(topic, ()) for topic in topics))
             lacking = tuple(sorted(name for name in should & self.lists.keys() if client not in self._sets[name]))
             if lacking:
                 found[client] = lacking

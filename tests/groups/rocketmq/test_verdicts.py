@@ -157,6 +157,30 @@ def test_members_that_each_follow_a_view_of_their_own_are_split_for_a_reason_tha
     assert later(lists, 9).reason == f"{split}brokers list different members"
 
 
+def test_a_member_may_have_its_list_from_a_broker_whose_queues_nobody_can_read() -> None:
+    # (Clients choose among all brokers of the route, `MQClientInstance.findBrokerAddrByTopic`.)
+    lists = group()
+    lists.routes["n1"][TOPIC] = {"broker-a": 4, "broker-b": 0}
+    lists.lists["broker-b"].remove(C)  # type: ignore[union-attr]
+    lists.rebalance(A, C, broker="broker-a")
+    lists.rebalance(B, broker="broker-b")
+    split = "each member follows a view of its own: "
+    assert later(lists, 9).reason == f"{split}brokers list different members"
+    assert "member_lists_differ" in lists.findings
+
+    unasked = group()
+    unasked.routes["n1"][TOPIC] = {"broker-a": 4, "broker-b": 0}
+    unasked.rebalance()
+    unasked.lists["broker-b"] = None
+    assert later(unasked, 9).reason == "brokers did not tell their list of members: broker-b"
+    assert "broker_not_answering" in unasked.findings
+
+    unreadable = group()
+    unreadable.routes["n1"][TOPIC] = {"broker-a": 0, "broker-b": 0}
+    unreadable.rebalance()
+    assert later(unreadable, 9).reason == "none of its queues can be read"
+
+
 def silent(world: World) -> None:
     world.clients[C].answer = "timeout"
 
