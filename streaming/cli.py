@@ -13,7 +13,7 @@ import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 from rich.console import Console
@@ -57,7 +57,7 @@ ClusterOption = Annotated[str | None, typer.Option("--cluster", help="Name of th
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"evenkeel {version('evenkeel')}")
+        _say(f"evenkeel {version('evenkeel')}")
         raise typer.Exit
 
 
@@ -208,18 +208,18 @@ def alert(
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
     if accepts:
-        typer.echo(accept(settings.lake, settings.cluster))
+        _say(accept(settings.lake, settings.cluster))
         return
     if shown is not None:
-        print_preview(settings, shown, group, typer.echo)
+        print_preview(settings, shown, group, _say)
         return
     if group is not None:
         message = f"{visible(group)} is no option of evenkeel alert: a group goes with --preview RULE."
         raise SetupError(message)
     if test:
-        raise typer.Exit(send_test(settings, typer.echo))
+        raise typer.Exit(send_test(settings, _say))
     if check:
-        check_settings(settings, typer.echo)
+        check_settings(settings, _say)
         return
     raise typer.Exit(run_alerter(settings))
 
@@ -243,7 +243,7 @@ def mute(
     from streaming.notes import mute as write  # noqa: PLC0415
 
     known = KnownNames([rule.name for rule in load_rules(settings.alerts.rules)], settings.owners)
-    typer.echo(write(settings.lake, settings.cluster, name, span, reason, known, kind))
+    _say(write(settings.lake, settings.cluster, name, span, reason, known, kind))
 
 
 @app.command()
@@ -256,7 +256,7 @@ def unmute(
     settings = _settings(None, lake, cluster)
     from streaming.notes import unmute as end  # noqa: PLC0415
 
-    typer.echo(end(settings.lake, settings.cluster, name))
+    _say(end(settings.lake, settings.cluster, name))
 
 
 @app.command()
@@ -287,7 +287,7 @@ def mark(
     settings = _settings(None, lake, cluster)
     from streaming.notes import mark as write  # noqa: PLC0415
 
-    typer.echo(write(settings.lake, settings.cluster, text, group, at))
+    _say(write(settings.lake, settings.cluster, text, group, at))
 
 
 @app.command()
@@ -333,7 +333,7 @@ def tables(
 
     if ddl is None:
         list_tables(settings.lake, _console(), as_json=as_json)
-    elif left_out := print_ddl(settings.lake, ddl, schema, typer.echo):
+    elif left_out := print_ddl(settings.lake, ddl, schema, _say):
         where = printable(settings.lake)
         typer.echo(f"Left out, not in {where} or of an older release there: {', '.join(left_out)}.", err=True)
 
@@ -444,7 +444,7 @@ def export(
 
     board = made(tool, source, catalog, schema, load_settings().alerts.rules)
     if output is None:
-        typer.echo(board, nl=False)
+        _say(board, end="")
         return
     try:
         output.write_text(board, encoding="utf-8")
@@ -517,6 +517,15 @@ def _tell(error: EvenkeelError) -> None:
     sys.stderr.write("\n".join(map(printable, str(error).split("\n"))) + "\n")
 
 
+def _say(text: str, end: str = "\n") -> None:
+    """Print a text as it is. Where its reader has gone, the command goes on: its exit code says what came of it."""
+    try:
+        _output().write(text + end)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        read_by_nobody()
+
+
 class _Console(Console):
     """A console whose command goes on when the reader of its output has gone: its exit code says what came of it."""
 
@@ -527,11 +536,15 @@ class _Console(Console):
 
 
 def _console() -> Console:
-    # (A terminal whose encoding lacks "…" shows it escaped instead of failing.)
+    # Without a terminal rich would wrap every table at 80 columns, even in a log file.
+    return _Console() if _output().isatty() else _Console(width=160)
+
+
+def _output() -> TextIO:
+    """Standard output; a terminal whose encoding lacks "…" shows it escaped instead of failing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Without a terminal rich would wrap every table at 80 columns, even in a log file.
-    return _Console() if sys.stdout.isatty() else _Console(width=160)
+    return sys.stdout
 
 
 def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rocketmq: str | None = None) -> Settings:

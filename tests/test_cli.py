@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from streaming.tables import LakeReader, table_named
+from tests.empty_lake import empty_lake
+
 pytestmark = pytest.mark.turn(6)
 
 _ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
@@ -131,6 +134,27 @@ def test_a_tool_whose_reader_has_gone_is_done(tool: str, tmp_path: Path) -> None
     with _nobody_reads() as output:
         done = _evenkeel(tool, given="{}\n" * 3, cwd=tmp_path, stdout=output)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "command", [["--version"], ["export", "grafana"], ["alert", "--check"]], ids=lambda command: command[0]
+)
+def test_a_text_whose_reader_has_gone_is_no_failure(command: list[str], tmp_path: Path) -> None:
+    with _nobody_reads() as output:
+        done = _evenkeel(*command, cwd=tmp_path, stdout=output)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_done_is_said_whatever_letters_the_terminal_lacks_and_whether_anybody_reads_it(tmp_path: Path) -> None:
+    lake = empty_lake(tmp_path / "lake", [table_named("marks"), table_named("rounds")])
+    command = ("mark", "деплой", "--lake", lake.root, "--cluster", "c")
+    done = _evenkeel(*command, cwd=tmp_path, PYTHONIOENCODING="latin-1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(": \\u0434\\u0435\\u043f\\u043b\\u043e\\u0439\n")
+    with _nobody_reads() as output:
+        done = _evenkeel(*command, cwd=tmp_path, stdout=output)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert LakeReader(lake.root).rows("SELECT text FROM marks") == [{"text": "деплой"}] * 2
 
 
 def test_a_command_whose_reader_has_gone_does_what_is_left_and_its_exit_code_says_what_came_of_it(
