@@ -80,6 +80,8 @@ class Result(Step):
 
     def _text(self, partition: PartitionId | None) -> str:
         del partition
+        if not self.sizes:
+            return "The group has no members, so nothing is assigned."
         listed = sorted(self.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
         shown = ", ".join(f"{name(member)} {size:,}" for member, size in listed[:MOST_LINES])
         left = len(listed) - MOST_LINES

@@ -210,6 +210,7 @@ TOLD: dict[str, tuple[Step, str]] = {
         ("The members are taken in this order: a (static members by group.instance.id first, then the others by member "
         f"id). b, c are left out: {ONLY_RUN}"),
     ),
+    "nobody in the end": (Result({}, 0), "The group has no members, so nothing is assigned."),
     "one partition in the end": (Result({"a": 0, "b": 1}, 1), "In the end 1 partition is assigned: b 1, a 0."),
     "sizes in the end, the largest first": (
         Result({"b": 1, "c": 1_200, "a": 1}, 1_202), "In the end 1,202 partitions are assigned: c 1,200, a 1, b 1."
