@@ -89,7 +89,7 @@ ROOMS = {
     "streaming.maintain": room(
         "deltalake duckdb msgspec py4j pyarrow pyspark rich",
         "streaming.advice streaming.config streaming.exceptions streaming.history streaming.process streaming.spark "
-        "streaming.stores streaming.tables streaming.times",
+        "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.catalog": room(
         "deltalake pyarrow rich", "streaming.exceptions streaming.stores streaming.tables streaming.terminal"

@@ -30,6 +30,8 @@ class Outlook:
         vacuumed_files: Files that vacuum would delete.
         vacuumed_size: Their bytes.
         checkpoint: A checkpoint of the log would be written.
+        refused: Columns that this release does not know, where rows would have to be written again: then the run fails
+            for this table, and does nothing of all this.
     """
 
     table: str
@@ -48,6 +50,7 @@ class Outlook:
     vacuumed_files: int
     vacuumed_size: int
     checkpoint: bool
+    refused: tuple[str, ...] = ()
 
 
 def outlook_of(opened: MaintainedTable, today: date, now: int, keep_days: int, limits: Limits) -> Outlook:
@@ -75,4 +78,5 @@ def outlook_of(opened: MaintainedTable, today: date, now: int, keep_days: int, l
         vacuumed_files=vacuumed_files,
         vacuumed_size=vacuumed_size,
         checkpoint=wants_checkpoint(opened.log()),
+        refused=opened.unknown() if pieces else (),
     )

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
+from rich.text import Text
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
@@ -20,6 +21,7 @@ from streaming.maintain.outlook import Outlook
 from streaming.maintain.settings import limits_of, maintainer_of
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
+from streaming.terminal import visible
 
 
 def maintain(
@@ -77,7 +79,7 @@ def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console, check
     done = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        size = sum(o.compacted_size + o.sorted_size + o.expired_size for o in outlook)
+        size = sum(o.compacted_size + o.sorted_size + o.expired_size for o in outlook if not o.refused)
         task = progress.add_task("looking at the tables", total=size or None)
         for piece in maintainer.work():
             check()
@@ -166,17 +168,19 @@ def _show(found: list[Outlook], console: Console) -> None:
             decimal(one.size),
             f"{one.rows:,}",
             f"{one.keep_days} d",
-            "; ".join(_would(one)) or "nothing",
+            Text("; ".join(_would(one)) or "nothing"),
         )
     console.print(grid, highlight=False)
 
 
 def _would(one: Outlook) -> list[str]:
+    if one.refused:
+        return [f"not maintained: this release does not know its columns {', '.join(map(visible, one.refused))}"]
     parts = []
     if one.expired_days:
         days = "day" if one.expired_days == 1 else "days"
         parts.append(
-            f"delete {one.expired_rows:,} rows of {one.expired_days} {days} ({decimal(one.expired_size)}), except for "
+            f"delete {_rows(one.expired_rows)} of {one.expired_days} {days} ({decimal(one.expired_size)}), except for "
             "the present"
         )
     if one.compactions:
@@ -192,6 +196,10 @@ def _would(one: Outlook) -> list[str]:
 
 def _files(number: int) -> str:
     return f"{number:,} file" if number == 1 else f"{number:,} files"
+
+
+def _rows(number: int) -> str:
+    return f"{number:,} row" if number == 1 else f"{number:,} rows"
 
 
 def _no_lake(lake: str) -> SetupError:

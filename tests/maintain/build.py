@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
 
 from streaming.maintain import Done, Maintainer
 from streaming.maintain.table.plan import Limits
@@ -30,6 +31,12 @@ SMALL = Limits(min_files=3, quiet_ms=-DAY_MS)
 
 def new_lake(root: Path) -> DeltaLake:
     return empty_lake(root / "lake", ALL_TABLES)
+
+
+def add_column(lake: DeltaLake, table: str, field: pa.Field) -> None:
+    """What a newer release does at its start, or a user who wants a column of their own."""
+    opened = DeltaTable(lake.path(table))
+    opened.alter.add_columns(list(Schema.from_arrow(pa.schema([field])).fields))
 
 
 def row(table: str, day: int, number: int, **values: Any) -> list[Any]:

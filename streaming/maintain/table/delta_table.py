@@ -88,16 +88,20 @@ class MaintainedTable:
         """
         return list(self._actions()[2])
 
+    def unknown(self) -> tuple[str, ...]:
+        """Columns that this release does not know, by name: while there are any, no row is written again."""
+        self._actions()
+        return self._unknown
+
     def refuse_unknown(self) -> None:
         """Refuse to write rows again where some of their columns would be lost.
 
         Raises:
             MaintenanceError: The table has columns that this release does not know.
         """
-        self._actions()
-        if self._unknown:
+        if unknown := self.unknown():
             message = (
-                f"The table {self.uri} has columns that this release does not know ({', '.join(self._unknown)}), and "
+                f"The table {self.uri} has columns that this release does not know ({', '.join(unknown)}), and "
                 "would lose them: maintain it with the release that wrote it, and keep columns of your own elsewhere."
             )
             raise MaintenanceError(message)

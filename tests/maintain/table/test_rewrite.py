@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from streaming.maintain import MaintenanceError
 from streaming.maintain.engines.files_engine import FilesEngine
@@ -34,6 +34,7 @@ from streaming.times import DAY_MS
 from tests.maintain.build import (
     TODAY,
     Writer,
+    add_column,
     files_of,
     maintain,
     row,
@@ -114,12 +115,6 @@ def test_files_of_an_older_release_without_a_column_are_joined_with_newer_ones(t
     assert files_of(lake)["lag"] == 1
     found = LakeReader(lake.root).rows("SELECT client_host FROM lag ORDER BY round")
     assert [f["client_host"] for f in found] == [None, None, None, "/h"]
-
-
-def add_column(lake: DeltaLake, table: str, field: pa.Field) -> None:
-    """What a newer release does at its start, or a user who wants a column of their own."""
-    opened = DeltaTable(lake.path(table))
-    opened.alter.add_columns(list(Schema.from_arrow(pa.schema([field])).fields))
 
 
 def append_newer(lake: DeltaLake, table: str, day: int, number: int) -> None:
