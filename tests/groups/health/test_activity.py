@@ -224,6 +224,12 @@ def test_members_that_own_partitions_where_records_arrive_and_commit_nothing_are
     assert found(life) == []
 
 
+def test_a_commit_of_offset_0_is_a_commit() -> None:
+    life = consuming((10, 100), (300, 150))
+    life.take(make_commit(400, 0, topic="x"), make_observation(2_000, make_topic("x", 2, end=200)))
+    assert "never_committed" not in [name for name, _ in found(life)]
+
+
 def test_a_group_where_nothing_arrives_has_nothing_to_commit() -> None:
     assert found(consuming((10, 100), (300, 100), (2_000, 100))) == []
 

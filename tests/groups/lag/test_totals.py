@@ -48,6 +48,10 @@ def test_one_partition_that_is_behind_since_before_the_rounds_leaves_the_upper_b
     life.take(make_commit(5, 100, topic="x"), make_commit(6, 90, topic="x", partition=1))
     life.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(150, 100))))
     assert health(life) == (9.5, None, "before_rounds", ("x", 1))
+    other = Life()
+    other.take(make_commit(5, 90, topic="x"), make_commit(6, 100, topic="x", partition=1))
+    other.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(100, 150))))
+    assert health(other) == (9.5, None, "before_rounds", ("x", 0))
 
 
 def test_a_group_whose_lag_is_not_known_is_neither_behind_nor_caught_up() -> None:

@@ -58,6 +58,7 @@ def test_members_are_told_at_the_next_round_with_the_names_of_their_topics() -> 
     assert (row.member_id, row.decision, row.generation, row.ended) == ("a", 13, 1, False)
     assert (row.group_instance_id, row.client_id, row.subscription) == ("i", "client", ("orders",))
     assert (row.partition_count, row.partitions) == (4, (TopicAssignment("orders", (0, 1, 2, 3)),))
+    assert (row.leader, row.session_timeout_ms) == (False, None)
     assert row.undecodable is None
     rows = life.take(*read([*gone("a"), epoch(2)], 15), observation(19)).members
     assert [(row.member_id, row.ended, row.decision) for row in rows] == [("a", True, 18)]
