@@ -67,6 +67,38 @@ def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str
     assert (created.kind, created.members, created.partitions) == ("created", 3, 10)
 
 
+def test_a_broker_whose_queues_nobody_can_read_lists_the_members_of_java_and_ours_like_any_other(
+    rocketmq: EmbeddedRocketMQ, unique: str
+) -> None:
+    first, dealt = rocketmq.addresses[:1], {"a0": [_C1], "a1": [_C1], "a2": [_C2], "a3": [_C3]}
+    with rocketmq.commands() as commands:
+        commands.create_topic(unique, 4, ["broker-a"])
+        broker_b = commands.brokers()["broker-b"]
+        commands.configure_topic(broker_b, unique, 4, 4, perm=2)
+        commands.register(broker_b)
+
+    def is_dealt(seen: GroupParts) -> bool:
+        perms = [broker.perm for one in seen.topics if one.topic == unique for broker in one.routes[0].brokers]
+        clients = {broker.name: broker.clients for broker in seen.brokers}
+        retries = holders(seen, f"%RETRY%{unique}")
+        return (
+            perms == [6, 2]
+            and clients == dict.fromkeys(("broker-a", "broker-b"), (_C1, _C2, _C3))
+            and holders(seen, unique) == dealt
+            and [len(of) for of in retries.values()] == [1, 1]
+        )
+
+    java = [("AVG", "10.0.0.2", "2"), ("AVG", "10.0.0.3", "3")]
+    with (
+        JavaMembers(first, unique, [unique], java),
+        recipes.steady(first, unique, [unique], count=1),
+        Followed(first, unique) as group,
+    ):
+        group.round(group.look_until(is_dealt), _LASTING)
+    assert group.said == set()
+    assert group.verdict(unique).verdict == "identical"
+
+
 def test_a_members_with_different_strategies(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     split = {"a0": [_C1], "a1": [_C1], "a2": [_C1, _C3], "a3": [_C2], "b0": [_C2], "b1": [_C2, _C3]}

@@ -291,9 +291,13 @@ class RocketMQMember:
                     route = read_text(answer.body)
                     addresses = {data["brokerName"]: data["brokerAddrs"] for data in route["brokerDatas"]}
                     self._routes[topic] = {
-                        data["brokerName"]: (addresses[data["brokerName"]]["0"], data["readQueueNums"])
+                        # (One without a queue that can be read has the list of members as well.)
+                        data["brokerName"]: (
+                            addresses[data["brokerName"]]["0"],
+                            data["readQueueNums"] if data["perm"] & 4 else 0,
+                        )
                         for data in route["queueDatas"]
-                        if data["perm"] & 4 and "0" in addresses.get(data["brokerName"], {})
+                        if "0" in addresses.get(data["brokerName"], {})
                     }
                 break
 
