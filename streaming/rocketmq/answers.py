@@ -16,9 +16,9 @@ from streaming.rocketmq.bodies import as_json
 
 T = TypeVar("T")
 
-# The keys of real queues are below 400 characters (a topic has up to 127, a broker's name comes from a file of
-# settings). Clients write such keys too, and longer ones must not fill the memory.
-_LONGEST_CACHED: Final = 1_000
+# A key has the names of a topic (up to 255 characters, of a small alphabet) and of a broker. Clients write such keys,
+# too: longer ones, and those with other letters, may be made up to fill the memory, so they are read each time.
+_LONGEST_CACHED: Final = 600
 
 
 class Unreadable(ValueError):
@@ -214,7 +214,7 @@ def queue_of(key: str) -> MessageQueue:
     Raises:
         Unreadable: It is none.
     """
-    return _cached_queue(key) if len(key) <= _LONGEST_CACHED else _queue(key)
+    return _cached_queue(key) if len(key) <= _LONGEST_CACHED and key.isascii() else _queue(key)
 
 
 def _queue(key: str) -> MessageQueue:

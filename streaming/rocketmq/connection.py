@@ -137,7 +137,7 @@ class Connection:
                 return False
             if self._tls is not None:
                 self._selector.unregister(made)
-                # (It takes the descriptor over before it looks at the peer, which may have gone by now.)
+                # (`wrap_socket` takes over the descriptor, and then fails if the peer has gone meanwhile.)
                 self._socket = None
                 self._socket = made = self._tls.wrap_socket(
                     made, server_hostname=self._host, do_handshake_on_connect=False
