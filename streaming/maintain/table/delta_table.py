@@ -89,7 +89,11 @@ class MaintainedTable:
         return list(self._actions()[2])
 
     def unknown(self) -> tuple[str, ...]:
-        """Columns that this release does not know, by name: while there are any, no row is written again."""
+        """Columns that this release does not know, by name: while there are any, no row is written again.
+
+        Raises:
+            LakeUnreadableError: As `files`.
+        """
         self._actions()
         return self._unknown
 
