@@ -66,9 +66,7 @@ class _Dealing:
         self._counts = {topic: group.counts[topic.text] for topic in self.subscribers}
         in_order = sorted(range(len(self._members)), key=lambda number: utf16(self.member_ids[number]))
         # Members are compared by size, then by id.
-        self._rank = [0] * len(in_order)
-        for rank, number in enumerate(in_order):
-            self._rank[number] = rank
+        self._rank = {number: rank for rank, number in enumerate(in_order)}
         self._sizes = [0] * len(self._members)
         self._most = [sum(self._counts[topic] for topic in topics) for topics in self._wanted]
         self._has: list[dict[Uuid, set[int]]] = [{} for _ in self._members]

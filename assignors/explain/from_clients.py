@@ -168,7 +168,7 @@ class _Sticky:
         believers: dict[PartitionId, str] = {}
         for member, owned in zip(self._ids, self._owned, strict=True):
             believers.update(dict.fromkeys(owned, member))
-        highest = max([self._indexed.remembered, *generations.values()], default=-1)
+        highest = max([self._indexed.remembered, *generations.values()])
         times: dict[PartitionId, int] = {}
         for mine in claimed:
             for partition_id in set(mine):

@@ -16,6 +16,10 @@ from assignors.strategy import KAFKA_PYTHON, Library, PartitionRacks, Strategy, 
 # A cooperative rebalance gives up partitions in one generation and hands them over in the next; a third is not needed.
 _MOST_GENERATIONS = 3
 
+# The generation in which members say that they got their partitions. Any serves: it is the same for all of them, and
+# the leader, whose last decision it is, remembers none above it.
+_GENERATION = 1
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -135,9 +139,9 @@ def _owned(group: Group) -> Assignment:
 def _informed(group: Group, name: str, current: Assignment, library: Library | None) -> Group:
     """The group with members that state their partitions for a sticky strategy, if none does already."""
     if name == "sticky" and not any(_told_sticky(member, library) for member in group.members):
-        return _telling(group, name, current, 1, library)
+        return _telling(group, name, current, library)
     if name == "cooperative-sticky" and not any(member.owned for member in group.members):
-        return _telling(group, name, current, 1, library)
+        return _telling(group, name, current, library)
     return group
 
 
@@ -151,7 +155,7 @@ def _is_kafka_python(library: Library | None) -> bool:
     return library is not None and library.name == KAFKA_PYTHON
 
 
-def _telling(group: Group, name: str, current: Assignment, generation: int, library: Library | None) -> Group:
+def _telling(group: Group, name: str, current: Assignment, library: Library | None) -> Group:
     """The group with members that state these partitions in one generation; a member with none states nothing."""
     write = write_kafka_python if _is_kafka_python(library) else write_sticky
 
@@ -162,10 +166,10 @@ def _telling(group: Group, name: str, current: Assignment, generation: int, libr
         if not had:
             return replace(member, owned=(), generation=None, user_data=None)
         # `sticky` uses only its user data; `cooperative-sticky` keeps only the generation there.
-        told = write(had, generation) if name == "sticky" else generation.to_bytes(4, "big")
-        return replace(member, owned=had, generation=generation, user_data=told)
+        told = write(had, _GENERATION) if name == "sticky" else _GENERATION.to_bytes(4, "big")
+        return replace(member, owned=had, generation=_GENERATION, user_data=told)
 
-    return replace(group, members=tuple(map(of, group.members)))
+    return replace(group, members=tuple(map(of, group.members)), remembered_generation=_GENERATION)
 
 
 def _settled(
@@ -179,7 +183,7 @@ def _settled(
     assignment = assign(strategy, group, library, partition_racks)
     generations = 1
     while name == "cooperative-sticky" and generations < _MOST_GENERATIONS:
-        following = _telling(group, name, assignment, generations + 1, library)
+        following = _telling(group, name, assignment, library)
         again = assign(strategy, following, library, partition_racks)
         if same(again, assignment):
             break

@@ -107,11 +107,25 @@ def test_uniform_with_different_subscriptions_deals_to_the_least_loaded() -> Non
     }
 
 
+def test_a_topic_is_balanced_again_after_a_later_one_has_changed_the_members() -> None:
+    # t, dealt first, leaves b with one more than a; then u-0 goes from a to c, and b has two more. (As the real class.)
+    members = {"a": ("t u", {U: (0,)}), "b": "t u", "c": "u"}
+    assert assigned("server-uniform", group(members, t=4, u=1)) == {"a": {T: [2, 3]}, "b": {T: [0, 1]}, "c": {U: [0]}}
+
+
 def test_a_subscribed_name_without_a_topic_makes_subscriptions_different_and_nothing_else() -> None:
     odd = group({"a": "t nowhere", "b": "t"}, t=2)
 
     assert not odd.homogeneous
     assert assigned("server-uniform", odd) == {"a": {T: [0]}, "b": {T: [1]}}
+
+
+def test_a_member_that_had_just_its_share_keeps_it_also_where_its_partitions_crowd_a_bucket() -> None:
+    # Each of 16 members gets nine. Those of m0 are in one of the 16 places of their set, whose order does not matter
+    # as none is taken away. (As the real class.)
+    had = tuple(range(0, 144, 16))
+    members = {f"m{number}": ("t", {T: had} if number == 0 else {}) for number in range(16)}
+    assert assigned("server-uniform", group(members, t=144))["m0"] == {T: [0, 16, 32, 48, 64, 80, 96, 112, 128]}
 
 
 def test_members_without_topics_get_nothing() -> None:

@@ -14,7 +14,7 @@ from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.explain import WrongStepError, explain_line, from_clients, verify
 from assignors.explain.nearest import candidates
 from assignors.explain.rules import rule_of_client, rule_of_server
-from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Moved, NotBelieved, Step, Undone
+from assignors.explain.steps import DealtInTurn, Generations, GivenUp, Kept, Moved, NotBelieved, Step, Undone
 from assignors.jsonl import write_client_line
 from tests.assignors.clients.sticky.members import claiming, cooperative, owning, read_by_kafka_python
 
@@ -72,6 +72,11 @@ def test_a_claim_of_a_topic_that_is_gone_does_not_count_and_one_beyond_the_topic
     told = explained("sticky", (claiming("a", "t", t=(0, 7), gone=(0,)), claiming("b", "t")), t=2)
     assert kinds(told.steps, NotBelieved) == [NotBelieved("a", (("gone", 0),), "gone", mine=3)]
     assert kinds(told.steps, GivenUp) == [GivenUp("a", (("t", 7),), "share")]
+
+
+def test_a_member_that_keeps_all_it_had_keeps_it_in_the_order_of_its_claims() -> None:
+    told = explained("sticky", (claiming("a", "t u", u=(0,), t=(0,)),), t=1, u=1)
+    assert kinds(told.steps, Kept) == [Kept("a", (("u", 0), ("t", 0)), 2)]
 
 
 @pytest.mark.parametrize(("rack", "other", "why"), [("r", "s", "rack"), ("far", "r", "share")])

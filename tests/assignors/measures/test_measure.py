@@ -145,6 +145,10 @@ class TestLeastMoves:
 
         assert optimal_moves(before, alike(2, 2)) == 0
 
+    def test_partitions_beyond_the_count_are_no_moves(self) -> None:
+        # t has 0 and 1.
+        assert optimal_moves({"m0": {"t": (0, 2)}}, alike(2, 2)) == 0
+
     def test_different_subscriptions_are_balanced_as_far_as_they_allow(self) -> None:
         group = Group((Subscription("a", ("t",)), Subscription("b", ("t", "u"))), {"t": 4, "u": 4})
         before: Assignment = {"a": {"t": (0,)}, "b": {"t": (1, 2, 3), "u": (0, 1, 2, 3)}}

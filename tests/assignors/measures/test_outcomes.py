@@ -21,6 +21,7 @@ from assignors import (
 )
 from assignors.jsonl import what_if_line
 from assignors.measures import Outcome
+from tests.assignors.clients.sticky.members import cooperative, newcomer
 
 
 def group(*members: str, **counts: int) -> Group:
@@ -83,6 +84,24 @@ def test_a_cooperative_handover_is_followed_to_its_end() -> None:
     assert told(JOINED, "cooperative-sticky", HAD).generations == 2
     assert told(group("a", "b", t=6), "cooperative-sticky", HAD).generations == 1
     assert told(JOINED, "sticky", HAD).generations == 1
+
+
+@pytest.mark.parametrize("library", ["java:3.0", "java:3.4"])
+def test_what_members_got_in_a_first_generation_counts_in_the_next_whatever_the_leader_remembers(library: str) -> None:
+    # The leader has decided generation 7, in which b had all four; it keeps two, and a gets the others when b has given
+    # them up.
+    b = cooperative("b", "t", owned={"t": (0, 1, 2, 3)}, generation=7)
+    outcome = told(Group((newcomer("a", "t"), b), {"t": 4}, 7), "cooperative-sticky", {}, library=library)
+
+    assert same(outcome.assignment, {"a": {"t": (2, 3)}, "b": {"t": (0, 1)}})
+    assert outcome.generations == 2
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_a_leader_that_remembers_a_generation_believes_what_members_have_now(strategy: str) -> None:
+    remembering = replace(JOINED, remembered_generation=7)
+
+    assert told(remembering, strategy, HAD, library="java:3.0").partitions_moved == 2
 
 
 def test_what_members_say_themselves_counts_before_what_they_have() -> None:

@@ -222,6 +222,13 @@ def test_a_difference_of_one_is_balanced_also_with_a_partition_that_does_not_exi
     assert same(result, {"a": {"x": (0, 1)}, "b": {"x": (2,)}})
 
 
+def test_members_are_balanced_also_where_one_keeps_a_partition_that_does_not_exist() -> None:
+    # b has three with x-0 and y-2, which its topic no longer has, and a one: y-1 moves.
+    members = claiming("a", "y"), claiming("b", "x y", y=(1, 2))
+    result = assign("sticky", Group(members, {"x": 1, "y": 2}), "4.3.1")
+    assert same(result, {"a": {"y": (0, 1)}, "b": {"x": (0,), "y": (2,)}})
+
+
 def test_java_2_4_moves_first_what_had_another_owner_before() -> None:
     members = claiming("a", "x", 3, x=(0, 1)), claiming("b", "x", 1, x=(1,))
     assert same(assign("sticky", Group(members, {"x": 2}), "2.4.1"), {"a": {"x": (0,)}, "b": {"x": (1,)}})

@@ -66,6 +66,13 @@ def test_librdkafka_before_2_6_1_never_ends_where_its_check_for_balance_returns_
     }  # fmt: skip
 
 
+def test_librdkafka_before_2_6_1_ends_its_check_for_balance_behind_the_last_member() -> None:
+    # By its source: after a, which could have two partitions, it goes on with the fourth member, and there are three.
+    members = owning("a", "u", u=(0,)), owning("b", "u", u=(1,)), owning("c", "t u", t=(0, 1, 2))
+    result = assign("cooperative-sticky", Group(members, {"t": 3, "u": 2}), "librdkafka:2.6.0")
+    assert same(result, {"a": {"u": (0,)}, "b": {"u": (1,)}, "c": {"t": (0, 1, 2)}})
+
+
 def test_librdkafka_before_2_6_1_looks_at_the_member_after_one_that_has_all_it_could_have() -> None:
     # a could not have more than x-0. So the next one, b, is compared with c: y-3 moves, and c gives it up first. (2.6.0
     # by its source.)
@@ -73,6 +80,13 @@ def test_librdkafka_before_2_6_1_looks_at_the_member_after_one_that_has_all_it_c
     for release in ("2.6.0", "2.6.1"):
         result = assign("cooperative-sticky", Group(members, {"x": 1, "y": 8}), f"librdkafka:{release}")
         assert same(result, {"a": {"x": (0,)}, "b": {"y": (0, 1, 2)}, "c": {"y": (4, 5, 6, 7)}})
+
+
+def test_what_librdkafka_deals_to_a_subscription_by_pattern_is_not_told() -> None:
+    # (The pattern is matched by rules of its own.)
+    for release in ("2.6.0", "2.16"):
+        with pytest.raises(CannotTell, match="pattern"):
+            assign("cooperative-sticky", Group((Subscription("a", ("^t.*", "t")),), {"t": 2}), f"librdkafka:{release}")
 
 
 def test_where_librdkafka_confuses_the_owners_of_a_partition_its_decision_is_not_told() -> None:
