@@ -312,11 +312,13 @@ class CommitSlots:
             self._met[committed.key] = committed.number
         return committed.number
 
-    def drop(self, key: bytes) -> None:
-        """Remember a key whose records are all dropped."""
-        if self._dropped < _DROPPED_KEPT:
-            self._dropped += key not in self._met
-            self._met[key] = DROPPED
+    def drop(self, key: bytes) -> bool:
+        """Remember a key whose records are all dropped; False if it is known already, or cannot be remembered."""
+        if self._dropped >= _DROPPED_KEPT or len(key) > _WIDTHS[-1] or key in self._met:
+            return False
+        self._dropped += 1
+        self._met[key] = DROPPED
+        return True
 
     def assign(self, numbers: Ints) -> Ints:
         """The open slots of partitions by number, opened where there is none; negative for `DROPPED`."""

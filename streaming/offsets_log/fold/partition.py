@@ -280,8 +280,7 @@ class Compactor:
             slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
             done = row + 1
             self._add_plain(LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row)))
-            if key is not None and self._is_dropped(self._decoded.of(key)):
-                self._commit_slots.drop(key)
+            if key is not None and self._is_dropped(self._decoded.of(key)) and self._commit_slots.drop(key):
                 self._kept_bytes += _NAME_BYTES + len(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
         with_slot = slots >= 0

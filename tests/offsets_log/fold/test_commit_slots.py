@@ -110,7 +110,8 @@ def test_a_key_that_the_table_cannot_hold_is_given_to_it_once(monkeypatch: pytes
 def test_keys_whose_records_are_dropped_are_remembered_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_slots, "_DROPPED_KEPT", 3)
     slots = CommitSlots()
-    for key in (b"a", b"b", b"a", b"c", b"d", b"e"):
-        slots.drop(key)
+    # (One of 257 bytes is longer than the table holds.)
+    remembered = [slots.drop(key) for key in (b"a", b"b", b"a", bytes(257), b"c", b"d", b"e")]
+    assert remembered == [True, True, False, False, True, False, False]
     records = columns([Record(number, 0, key, b"v") for number, key in enumerate((b"a", b"b", b"c", b"d", b"e"))])
     assert slots.find(records).tolist() == [DROPPED, DROPPED, DROPPED, UNKNOWN, UNKNOWN]

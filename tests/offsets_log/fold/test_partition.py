@@ -253,6 +253,18 @@ def test_an_unknown_key_type_is_counted_even_without_a_value() -> None:
     assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
 
 
+@pytest.mark.parametrize(
+    ("value", "named"), [(None, "type 24"), (b"\x00", "type 24"), (b"\x00\x07", "type 24, value version 7,")]
+)
+def test_the_reason_of_an_unknown_record_names_its_type_and_the_version_of_its_value_if_it_has_one(
+    value: bytes | None, named: str
+) -> None:
+    _, unreadable, _ = compacted(numbered([(b"\x00\x18", value)]))
+    assert [item.sample.reason for item in unreadable if isinstance(item, CountedRecords)] == [
+        f"{named} is not known to this release; a newer broker may have written it"
+    ]
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_many_unknown_kinds_in_a_day_the_first_thirty_two_keep_the_bytes_of_their_first_record(order: int) -> None:
     keys = [(1_000 + number).to_bytes(2, "big") for number in range(100)]
@@ -261,15 +273,14 @@ def test_of_many_unknown_kinds_in_a_day_the_first_thirty_two_keep_the_bytes_of_t
     assert found == [*keys[::order][:32], *[None] * 68]
 
 
-def test_large_junk_is_cut_and_told_by_its_digest() -> None:
-    key, value = b"\x00\x01" + bytes(100_000), bytes(70_000)
+@pytest.mark.parametrize(("keys", "values"), [(100_000, 70_000), (65_537, 5), (5, 65_537)])
+def test_large_junk_is_cut_and_told_by_its_digest(keys: int, values: int) -> None:
+    key, value = b"\x00\x01" + bytes(keys - 2), bytes(values)
     _, unreadable, _ = compacted(numbered([(key, value)]))
     (record,) = unreadable
     assert isinstance(record, QuarantinedRecord)
-    assert record.key is not None
-    assert record.value is not None
-    assert (len(record.key), len(record.value)) == (65_536, 65_536)
-    assert (record.key_size, record.value_size) == (100_002, 70_000)
+    assert (record.key, record.value) == (key[:65_536], value[:65_536])
+    assert (record.key_size, record.value_size) == (keys, values)
     assert record.sha256 == hashlib.sha256(key + value).hexdigest()
 
 
@@ -288,14 +299,15 @@ def test_a_null_key_is_quarantined() -> None:
     assert (record.key, record.value, record.key_type) == (None, None, None)
 
 
-def test_memory_grows_with_keys_and_not_with_records(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("value", [offset_value(3, 1), None])
+def test_memory_grows_with_keys_and_not_with_records(value: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact_module, "_FOLDED_AT_ONCE", 100)
     monkeypatch.setattr(commit_fold, "_LEAST_MERGED", 1_000)
     keys = [offset_key("g", "t", partition) for partition in range(60)]
     compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
     held = []
     for offset in range(50_000):
-        compactor.add(offset, offset, keys[offset % 60], offset_value(3, offset))
+        compactor.add(offset, offset, keys[offset % 60], value)
         held.append(compactor._fold._rows + len(compactor._slots))
     assert max(held) <= 1_000 + 2 * 100
     assert counted(dict(compactor.groups()), []) == 50_000
@@ -320,14 +332,40 @@ def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[in
     assert found == ([(101, 49, 149), (150, 550, 699), (700, 300, 999)] if boundaries else [(101, 899, 999)])
 
 
+def test_a_commit_that_is_decoded_after_a_flood_of_junk_is_kept_at_its_place_among_the_first() -> None:
+    # (It waits to be decoded while the 201 other records are cut to the first 101 of them.)
+    flood = numbered([(COMMIT_KEY, b"\x00\x03") if n == 100 else (None, None) for n in range(202)], start=0)
+    _, unreadable, _ = compacted(flood)
+    assert [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)] == list(range(101))
+
+
+def test_a_commit_that_waits_to_be_decoded_is_found_unreadable_before_the_groups_are_asked_for() -> None:
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    compactor.add(7, 1, COMMIT_KEY, b"\x00\x03")
+    (record,) = compactor.unreadable()
+    assert isinstance(record, QuarantinedRecord)
+    assert record.offset == 7
+
+
 def test_what_is_held_of_junk_and_of_names_is_told() -> None:
     compactor = Compactor(0, 1, (), lambda name: not name.startswith("no"), lambda _: True)
     for n in range(500):
         compactor.add(n, 1, offset_key(f"{'no' if n % 2 else ''}{n}" + "x" * 10_000, "t", 0), offset_value(3, 1))
     assert compactor.held > 500 * 10_000
-    before = compactor.held
-    compactor.add(500, 1, b"\x00", bytes(1_000_000))
-    assert before + 65_536 < compactor.held < before + 70_000
+    for offset, (key, value) in enumerate(((b"\x00", bytes(1_000_000)), (bytes(1_000_000), b"")), 500):
+        before = compactor.held
+        compactor.add(offset, 1, key, value)
+        assert before + 65_536 < compactor.held < before + 70_000
+
+
+@pytest.mark.parametrize("name", ["no", "no" + "x" * 300])
+def test_names_of_groups_that_are_not_watched_are_held_once_however_many_records_they_have(name: str) -> None:
+    records = columns(numbered([(offset_key(name, "t", 0), offset_value(3, 1))] * 1_000, start=0))
+    once, often = (Compactor(0, 1, (), lambda name: not name.startswith("no"), lambda _: True) for _ in range(2))
+    once.add_columns(records.part(0, 500))
+    often.add_columns(records)
+    assert often.held == once.held
+    assert often.dropped == 1_000
 
 
 def test_commits_that_wait_to_be_folded_are_held_as_well() -> None:
