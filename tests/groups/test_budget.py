@@ -10,13 +10,14 @@ from random import Random
 
 import pytest
 
-from assignors import Group, Subscription, TooMuchWork, assign, at_most
+from assignors import Group, Subscription, TooMuchWork, assign, at_most, imbalance_optimal
 from assignors.clients.sticky import write_sticky
 from assignors.work import spend
 from streaming.groups import GroupConfig, budget
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.records import GroupInput, Member, MembershipRecord
 from tests.groups.build import (
+    GROUP,
     Life,
     counted,
     even,
@@ -26,8 +27,10 @@ from tests.groups.build import (
     make_topic,
     rows_in_batches,
 )
-from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, read
+from tests.groups.coordinator import TOPIC
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, TOPIC_ID, epoch, observation, read, stands, target
 from tests.groups.verdicts import seen_for_long, verdict_of
+from tests.offsets_log.written import member_metadata, other_key, target_assignment
 
 pytestmark = pytest.mark.turn(6)
 
@@ -381,6 +384,23 @@ class TestGroupsThatTheBrokerAssigns:
         life.take(*read(self.LOG), observation(30))
         assert [row.verdict for row in life.rows.drift] == ["unverified", "identical"]
         assert life.rows.group_health[-1].verdict == "identical"
+
+    @pytest.mark.parametrize(("more", "known"), [(0, True), (-1, False)])
+    def test_the_balance_of_a_round_has_the_whole_budget_of_one_record(
+        self, more: int, known: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topics = {"a": ("orders",), "b": ("orders", "bills")}
+        members = tuple(Subscription(name, subscribed) for name, subscribed in topics.items())
+        with at_most(PLENTY) as work:
+            imbalance_optimal(Group(members, {"orders": 4, "bills": 2}))
+        monkeypatch.setattr(budget, "RECORD", work.spent + more)
+        log = [(other_key(5, GROUP, name), member_metadata(of)) for name, of in topics.items()]
+        both = target_assignment({TOPIC: (3,), bytes(range(16, 32)): (0, 1)})
+        log += [epoch(1), target("a", 0, 1, 2), (other_key(7, GROUP, "b"), both), stands(1)]
+        bills = make_topic("bills", 2, topic_id="EBESExQVFhcYGRobHB0eHw")
+        life = Life()
+        life.take(*read(log), make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), bills, state=None))
+        assert (life.rows.group_health[-1].imbalance_optimal is not None) == known
 
     def test_what_a_budget_leaves_out_is_the_same_at_every_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "ROUND", 8)

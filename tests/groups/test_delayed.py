@@ -6,8 +6,9 @@ import pytest
 
 from streaming.groups.delayed import WAITING_MAX
 from streaming.records import GroupInput
-from tests.groups.build import Life, even, make_commit, make_member, make_observation, make_record, make_topic
-from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, owns, read
+from tests.groups.build import GROUP, Life, even, make_commit, make_member, make_observation, make_record, make_topic
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, gone, observation, owns, read
+from tests.offsets_log.written import other_key
 
 Told = tuple[int, int | None, int | None, str | None]
 
@@ -126,6 +127,17 @@ def test_where_the_broker_assigns_the_round_after_the_last_taking_over_tells() -
     life.take(*read([owns("b", 2, 2, 3)], 37), observation(38))
     # Two partitions, 100 - 60 each.
     assert told(life, 26) == [(1, None, None, "handover_pending"), (2, None, None, "no_round"), (3, 0, 80, None)]
+
+
+def test_what_a_group_that_has_ended_delayed_is_told_by_the_next_round() -> None:
+    life = Life()
+    # (Its only round is the first of all.)
+    commits = [make_commit(16 + partition, 60, partition=partition) for partition in range(4)]
+    life.take(*read(FIRST), *commits, observation(21, elapsed=0))
+    life.take(*read(SECOND_MEMBER, 22), *read([owns("a", 2, 0, 1)], 30), *read([owns("b", 2, 2, 3)], 37))
+    life.take(*read([*gone("a", "b"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)], 40))
+    life.take(observation(60, elapsed=10_000))
+    assert told(life, 26)[-1] == (3, 0, 80, None)
 
 
 def test_a_stop_in_which_nothing_arrived_delayed_nothing() -> None:

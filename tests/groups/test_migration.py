@@ -70,6 +70,13 @@ def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> N
     assert start.incarnation == migration.incarnation == joined.incarnation == 5
 
 
+def test_what_the_first_target_takes_from_an_owner_of_the_classic_group_has_moved() -> None:
+    # b had 2 and 3.
+    taken = [target("a", 0, 1, 2) if record == target("a", 0, 1) else record for record in CARRIED]
+    taken = [target("b", 3) if record == target("b", 2, 3) else record for record in taken]
+    assert churn(*before(), *read(taken))[-1].partitions_moved == 1
+
+
 def test_moves_of_an_upgrade_are_null_where_no_round_has_named_the_topic() -> None:
     _, migration = churn(make_record(5, even("orders", 4, "a", "b"), generation=3), make_tombstone(9), *read(CARRIED))
     assert (migration.kind, migration.partitions_moved, migration.joined) == ("migration", None, ())

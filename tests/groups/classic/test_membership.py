@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.groups.classic.membership import _cached_subscription, subscription_of
+from streaming.groups.classic.membership import _cached_subscription, leader_counts, subscription_of
 from tests.groups.build import (
     Life,
     even,
@@ -31,9 +31,11 @@ def test_every_member_of_a_decision_has_a_row() -> None:
 def test_a_member_has_its_timeouts_and_none_that_its_record_does_not_tell() -> None:
     life = Life()
     told = make_member("a", ("x",), {"x": (0,)}, session_timeout=10_000, rebalance_timeout=60_000)
-    life.take(make_record(5, (told, make_member("b", ("x",), {}, session_timeout=9_000, rebalance_timeout=-1))))
+    untold = make_member("b", ("x",), {}, session_timeout=9_000, rebalance_timeout=-1)
+    none = make_member("c", ("x",), {}, session_timeout=0, rebalance_timeout=0)
+    life.take(make_record(5, (told, untold, none)))
     found = [(row.member_id, row.session_timeout_ms, row.rebalance_timeout_ms) for row in life.rows.members]
-    assert found == [("a", 10_000, 60_000), ("b", 9_000, None)]
+    assert found == [("a", 10_000, 60_000), ("b", 9_000, None), ("c", 0, 0)]
 
 
 def test_a_member_that_is_not_in_the_next_decision_is_closed_by_it() -> None:
@@ -76,6 +78,11 @@ def test_what_cannot_be_decoded_of_a_member_is_null() -> None:
     (row,) = life.rows.members
     assert (row.subscription, row.partition_count, row.partitions) == (None, None, None)
     assert row.undecodable == "subscription: cut"
+
+
+def test_a_topic_of_which_nothing_is_assigned_may_have_no_partition() -> None:
+    record = make_record(5, (make_member("a", ("x", "y"), {"x": (0, 3), "not subscribed": ()}),))
+    assert leader_counts(record) == {"x": 4, "y": 0, "not subscribed": 0}
 
 
 def test_members_with_large_subscriptions_are_not_kept_for_the_life_of_the_process() -> None:

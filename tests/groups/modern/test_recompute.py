@@ -37,6 +37,12 @@ def test_members_that_share_buckets_are_tried_in_sixteen_orders_at_most() -> Non
     assert len(orders) == len(set(orders)) == 16
 
 
+@pytest.mark.parametrize(("partitions", "orders"), [(312, 16), (1_250, 4), (2_500, 2), (2_501, 1)])
+def test_the_more_partitions_the_fewer_orders_are_tried(partitions: int, orders: int) -> None:
+    members = tuple(ServerMember(f"{name}{number}", ("x",), ()) for number in range(5) for name in ("Aa", "BB"))
+    assert len(list(in_every_order(ServerGroup(members, {"x": ServerTopic(X, partitions)})))) == orders
+
+
 @pytest.mark.parametrize(("log_partition", "listed"), [(-1, False), (0, True), (7, True)])
 def test_only_the_log_lists_targets_in_the_order_of_their_records(log_partition: int, listed: bool) -> None:
     decision = SimpleNamespace(log_partition=log_partition)

@@ -239,6 +239,18 @@ def test_a_group_whose_state_was_lost_goes_on_with_the_incarnation_that_the_tabl
     assert created_at(500, known).incarnation == incarnation
 
 
+def test_a_group_that_the_very_first_round_shows_keeps_this_round_as_its_incarnation() -> None:
+    world = World()
+    world.number = -10
+    world.join(Client(A))
+    world.rebalance()
+    world.round(2)
+    world.join(Client(B))
+    world.rebalance()
+    world.round(2)
+    assert [(row.decision, row.incarnation) for row in world.rows.rebalance_churn] == [(0, 0), (20, 0)]
+
+
 def test_a_strategy_is_that_of_most_members_and_the_first_by_name_where_as_many_run_two() -> None:
     for others, strategy in (((CIRCLE, CIRCLE), "AVG_BY_CIRCLE"), ((CIRCLE,), "AVG"), ((None, None), "AVG")):
         world = World()

@@ -222,6 +222,23 @@ def test_a_split_brain_names_the_queues_and_the_views_behind_it() -> None:
     assert world.findings["split_brain"].since == world.findings["member_lists_differ"].since
 
 
+def test_a_split_brain_of_long_names_has_a_detail_of_a_thousand_characters() -> None:
+    world = World()
+    topics = [letter * 200 for letter in "wxyz"]
+    world.routes["n1"] = {topic: {"broker-b": 4} for topic in topics}
+    world.routes["n2"] = {topics[0]: {"broker-b": 4}}
+    world.join(*(Client(name, topics=topics) for name in (A, B, C)))
+    world.rebalance()
+    world.round(2)
+    cut_off(world)
+    for topic in topics:
+        world.clients[A].held[topic] |= world.clients[C].held[topic]
+    world.round(7)
+    detail = text(world, "split_brain")
+    assert detail.startswith(f"{topics[0]}@broker-b 3 is held twice, {topics[1]}@broker-b 3 is held twice, ")
+    assert len(detail) == 1_000
+
+
 def test_of_queues_that_nobody_holds_those_with_the_most_unread_messages_come_first() -> None:
     world = three()
     for queue, committed in ((0, 0), (1, 3), (2, 7), (3, -1)):
@@ -356,6 +373,19 @@ def test_every_topic_that_is_subscribed_differently_is_told_of() -> None:
         f"members of one group must subscribe alike: a-topic (1 of 3, not {B}, {C}), "
         "orders by different filters (*, TagA)"
     )
+
+
+def test_two_members_that_subscribe_differently_are_told_of_and_one_alone_is_not() -> None:
+    world = World()
+    world.join(Client(A), Client(B, topics=(TOPIC, "payments")))
+    world.rebalance()
+    world.round(2)
+    assert text(world, "subscriptions_differ") == (
+        f"members of one group must subscribe alike: payments (1 of 2, not {A})"
+    )
+    world.leave(A)
+    world.round()
+    assert "subscriptions_differ" not in world.findings
 
 
 def test_a_client_id_that_is_listed_twice_is_told_of_where_brokers_do_not_tell_connections() -> None:

@@ -46,8 +46,8 @@ def route(server: str, *brokers: RouteBroker, answer: str = OK) -> RouteSeen:
 
 def test_queues_are_those_that_can_be_read_and_the_most_that_any_name_server_tells() -> None:
     found = routed(
-        # Permissions: 4 read, 2 write.
-        route("n1", RouteBroker("a", 2, 2, 6), RouteBroker("b", 3, 3, 4), RouteBroker("c", 3, 3, 2)),
+        # Permissions: 4 read, 2 write, 1 inherit.
+        route("n1", *(RouteBroker(*of) for of in (("a", 2, 2, 6), ("b", 3, 3, 4), ("c", 3, 3, 2), ("e", 3, 3, 3)))),
         route("n2", RouteBroker("a", 4, 4, 6), RouteBroker("b", 1, 8, 6), RouteBroker("d", 0, 4, 6)),
     )
     assert found.routes == {TOPIC: {"a": 4, "b": 3}}

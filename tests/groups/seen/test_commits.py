@@ -40,6 +40,15 @@ def test_offsets_missing_from_all_of_them_are_gone_and_equal_ones_are_no_news() 
     assert [(row.round, row.partition, row.ended) for row in life.rows.lag][2:] == [(5, 1, True)]
 
 
+def test_offset_zero_is_an_offset() -> None:
+    life = Life()
+    life.take(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 0), (1, 0))})))
+    life.take(make_look(3, X, state="Empty", commits=SeenCommits(False, {"x": ((0, -1),)})))
+    life.take(make_look(5, X, state="Empty", commits=SeenCommits(True, {})))
+    rows = [(r.round, r.partition, r.committed_offset, r.lag, r.offset_deleted) for r in life.rows.lag]
+    assert rows == [(1, 0, 0, 100, False), (1, 1, 0, 100, False), (3, 0, None, None, True), (5, 1, None, None, True)]
+
+
 def test_the_offset_of_a_new_topic_of_the_name_is_no_step_back() -> None:
     first, second = make_topic("x", 1, end=100, topic_id=TOPIC_ID), make_topic("x", 1, end=9, topic_id=OTHER_ID)
     life = Life()

@@ -84,6 +84,17 @@ def test_the_earliest_time_of_a_decision_is_unknown_if_the_clock_was_ahead_at_th
     assert made == [None, START + 3_610 * SECOND, None, START + 30 * SECOND, START + 40 * SECOND]
 
 
+def test_a_decision_s_earliest_time_is_not_after_its_own_where_the_clock_went_back_during_the_round() -> None:
+    life = Life()
+    life.take(make_look(10, X, classic=classic(*even("x", 2, "a"))))
+    later = {"time": START + 9_800, "closed": START + 10_300, "elapsed": 20 * SECOND}
+    life.take(make_look(20, X, classic=classic(*even("x", 2, "a", "b")), **later))
+    assert last(life).decided_time_min == START + 10 * SECOND
+    assert life.state is not None
+    assert life.state.classic.current is not None
+    assert life.state.classic.current.earliest == START + 9_800
+
+
 def test_the_order_of_members_alone_is_no_decision() -> None:
     a, b = even("x", 2, "a", "b")
     life = two_looks(classic(a, b), classic(b, a))

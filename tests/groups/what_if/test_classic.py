@@ -219,6 +219,14 @@ def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
     assert life.state.classic.current.before is None
 
 
+@pytest.mark.parametrize(("size", "kept"), [(12, True), (11, False)])
+def test_a_decision_that_is_too_large_does_not_make_the_state_keep_what_members_had(size: int, kept: bool) -> None:
+    life = Life(GroupConfig("test", what_if_max_size=size))
+    life.take(make_record(5, even("t", 6, "a")), make_record(6, even("t", 6, "a", "b"), generation=2))
+    assert life.state is not None
+    assert (life.state.classic.waiting[-1].before is not None) == kept
+
+
 def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
     life = Life()
     life.take(make_record(5, ()), make_observation(10))
