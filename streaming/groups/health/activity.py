@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from streaming.groups.classic.membership import counts_of, owning_members
-from streaming.groups.health.columns import FindingAtRound, some
+from streaming.groups.health.columns import FindingAtRound, counted, some
 from streaming.groups.health.state import Uncommitted
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
@@ -211,7 +211,7 @@ def _idle(
     partitions = sum(sizes[topic] or 0 for topic in reach)
     sharing = sum(not reach.isdisjoint(topics) for topics in topics_of.values())
     few = partitions < sharing
-    of = f"{partitions} {'partition' if partitions == 1 else 'partitions'} for {sharing} members"
+    of = f"{counted(partitions, 'partition')} for {counted(sharing, 'member')}"
     verb = "is" if partitions == 1 else "are"
     why = f"there {verb} {of}" if few else f"{strategy or 'the broker'} assigns {of} so"
     return FindingAtRound(

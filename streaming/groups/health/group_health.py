@@ -23,7 +23,7 @@ from streaming.groups.health.activity import (
     reconciling,
     stuck_rebalance,
 )
-from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, some
+from streaming.groups.health.columns import FindingAtRound, Membership, counted, finding_of, some
 from streaming.groups.health.left_out import left_out
 from streaming.groups.health.storm import storm
 from streaming.groups.lag import oldest_unread
@@ -114,8 +114,8 @@ def _membership(state: GroupState, observation: GroupObservation) -> Membership:
     if state.seen is not None and state.seen.untold:
         untold = state.seen.untold
         reason = f"its membership is too large to be asked for in rounds: {untold:,} members"
-        word, verdict = observation.state or "Unknown", StandingVerdict(UNVERIFIED, reason, 0)
-        return Membership(word, verdict, protocol_type=observation.protocol_type, members=untold)
+        verdict = StandingVerdict(UNVERIFIED, reason, 0)
+        return Membership("Unknown", verdict, protocol_type=observation.protocol_type, members=untold)
     lives_modern = state.modern.key_type is not None
     # The broker may report that a group was upgraded before the log has been read that far.
     if lives_modern or observation.group_type in _MODERN:
@@ -342,13 +342,13 @@ def _membership_findings(
             known = range(min(known_to_leader, seen.partitions))
             holes = sum(1 for p in known if p not in of_topic and p not in moving)
             if holes:
-                orphaned.append((decided, f"{topic[:200]} ({holes} partitions)"))
+                orphaned.append((decided, f"{topic[:200]} ({counted(holes, 'partition')})"))
     if stale:
         found.append(finding_of("stale_metadata", "new partitions that the leader has not seen", stale))
 
     count = sum(map(len, partitions_pending_handover.values()))
     if count and state.classic.transfer is not None:
-        detail = f"{count} partitions given up by one member and not yet given to the next"
+        detail = f"{counted(count, 'partition')} given up by one member and not yet given to the next"
         given_up = min(state.classic.transfer.time, decided)
         if not may_worsen or now - given_up <= rebalance_timeout(record):
             found.append(FindingAtRound("partitions_pending_handover", given_up, detail))

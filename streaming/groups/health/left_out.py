@@ -21,7 +21,7 @@ from collections.abc import Set
 from typing import Final
 
 from streaming.groups.context import GroupConfig
-from streaming.groups.health.columns import FindingAtRound, finding_of
+from streaming.groups.health.columns import FindingAtRound, counted, finding_of
 from streaming.groups.modern.group import ModernGroup, newest_targets
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation
@@ -88,7 +88,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
             settled = may_worsen and is_current and now - group.decided.record_time > _rebalance_timeout(group)
             if settled or late:
                 since_then = group.decided.record_time if is_current else since
-                orphaned.append((since_then, f"{topic[:200]} ({known - owned} partitions)"))
+                orphaned.append((since_then, f"{topic[:200]} ({counted(known - owned, 'partition')})"))
         if known < count and late:
             orphaned.append((since, f"{topic[:200]} ({known} to {count} partitions)"))
         elif known < count and is_current and kept_as in state.findings:

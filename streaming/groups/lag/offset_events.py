@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from streaming.groups.health.columns import FindingAtRound, some
+from streaming.groups.health.columns import FindingAtRound, counted, some
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.rows import LagRow
@@ -118,7 +118,9 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
         detail = some([_lost(name, of) for name, of in sorted(lost.items())])
         found.append(FindingAtRound(_DATA_LOST, time, f"deleted before the group committed past it: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
-        detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
+        detail = some(
+            [f"{name[:200]} ({counted(count, 'partition')})" for name, count in sorted(known.deleted.items())]
+        )
         found.append(
             FindingAtRound(_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}")
         )
@@ -142,9 +144,9 @@ def _recreated(name: str, topic: TopicState, left_behind: dict[int, int]) -> str
     said = []
     count = topic.counts[-1].count
     if 0 < count < topic.count_before:
-        said.append(f"{count} partitions instead of {topic.count_before}")
+        said.append(f"{counted(count, 'partition')} instead of {topic.count_before}")
     if left_behind:
-        said.append(f"{_partitions(len(left_behind))} with offsets of the previous topic")
+        said.append(f"{counted(len(left_behind), 'partition')} with offsets of the previous topic")
     return f"{name[:200]} ({', '.join(said)})" if said else name[:200]
 
 
@@ -160,10 +162,6 @@ def _lost(name: str, partitions: Mapping[int, int]) -> str:
         [(partition, count)] = partitions.items()
         return f"{name[:200]} {partition} ({count:,} offsets)"
     return f"{name[:200]} ({sum(partitions.values()):,} offsets on {len(partitions)} partitions)"
-
-
-def _partitions(count: int) -> str:
-    return "1 partition" if count == 1 else f"{count} partitions"
 
 
 def _forget(known: dict[str, dict[int, int]], topic: str, partition: int) -> None:

@@ -122,9 +122,8 @@ def rested_until(observation: GroupObservation, now: RoundTimes, before: RoundTi
         before: Times of the newest round before it that were certain.
     """
     since, until = observation.rested_since, observation.rested_until
-    if now.opened < 0 or not 0 <= since <= before.opened <= until <= observation.time:
-        return -1
-    return until
+    # (Without a rest both are -1, as is the time of a round that is not certain.)
+    return until if since <= before.opened <= until <= now.opened else -1
 
 
 def see(

@@ -178,8 +178,12 @@ class _Round:
                 self._totals.lose(topic, partition, lag.lost_below(known.committed, known.start))
             lag.sample(known, measured, self._passed, self._rounds)
             status = lag.lag_status(known, measured)
-            caught_up = measured.lag == 0 and not known.marks
-            unread = oldest_unread.NOTHING if caught_up else self._unread(known, measured, partition, seen)
+            if measured.lag != 0:
+                unread = self._unread(known, measured, partition, seen)
+            else:
+                unread = oldest_unread.NOTHING
+                if known.marks:
+                    known.marks, known.fresh = [], 0
             if ours:
                 self._totals.add(measured, status, name + partition if measured.lag is not None else 0)
                 self._totals.is_cut |= measured.start is not None and -1 < known.committed < measured.start
@@ -200,7 +204,7 @@ class _Round:
     def _unread(
         self, known: PartitionState, measured: lag.Measured, partition: int, topic: TopicObservation | None
     ) -> Unread:
-        """Follow the oldest unread record of a partition; called for nearly every one, so it takes short cuts."""
+        """Follow the oldest unread record of a partition whose lag is not 0; it takes short cuts, as there are many."""
         end, row, start = measured.end, known.row, measured.start
         if end is None:
             # What the rounds before have seen stays true.
@@ -214,7 +218,7 @@ class _Round:
             first = start
         if first >= end:
             known.marks, known.fresh = [], 0
-            return oldest_unread.UNKNOWN if measured.lag is None else oldest_unread.NOTHING
+            return oldest_unread.UNKNOWN
         seen = row[1] if row is not None else None
         if seen is not None and seen <= first and (not known.marks or known.marks[-3] <= seen):
             # All that the round before could have read has been read: the usual case.

@@ -166,7 +166,7 @@ def void_topic(load: LoadState | None, topic: str) -> None:
 def void_window(load: LoadState | None) -> None:
     """Give the present window no rates at all."""
     if load is not None:
-        load.starts, load.behind = {}, False
+        load.starts = {}
 
 
 def is_doubtful(known: PartitionState, end: int | None) -> tuple[bool, bool]:

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
-from streaming.groups.health.columns import FindingAtRound, some
+from streaming.groups.health.columns import FindingAtRound, counted, some
 from streaming.groups.rocketmq.decisions import SILENT
 from streaming.groups.rocketmq.owners import HELD_BY_NOBODY, OWNERS_MS, QueueOwners, split_brain
 from streaming.groups.rocketmq.places import is_retry
@@ -215,7 +215,7 @@ def _silent(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
         lasted = max(lasted, longest)
         if longest >= SILENT_MS:
             held = sum(map(len, (views.held[member.client_id] or {}).values()))
-            texts.append(f"{member.client_id[:200]} ({held} queues)")
+            texts.append(f"{member.client_id[:200]} ({counted(held, 'queue')})")
     if lasted >= 0:
         detail = f"members that brokers list do not answer; nobody else takes their queues: {some(texts)}"
         yield found_after(NOT_ANSWERING, lasted, SILENT_MS, detail, now)

@@ -17,6 +17,7 @@ from tests.groups.build import (
     make_record,
     make_tombstone,
     make_topic,
+    packed,
 )
 from tests.groups.health.findings import detail, found
 from tests.groups.modern_log import FIRST, epoch, metadata, observation, owns, read, stands, target
@@ -232,6 +233,14 @@ def test_a_commit_of_offset_0_is_a_commit() -> None:
 
 def test_a_group_where_nothing_arrives_has_nothing_to_commit() -> None:
     assert found(consuming((10, 100), (300, 100), (2_000, 100))) == []
+
+
+def test_a_transaction_that_stays_open_is_nothing_that_arrives() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")))
+    for at in (10, 300, 2_000):
+        life.take(make_observation(at, make_topic("x", 2, end=150, last_stable_offsets=packed([100, 100]))))
+    assert found(life) == []
 
 
 def test_a_single_offset_that_arrives_may_be_a_transaction_marker() -> None:

@@ -180,7 +180,7 @@ def test_holes_that_stay_longer_than_the_rebalance_timeout_are_unassigned() -> N
     members = (make_member("a", ("x",), {"x": (0, 2)}), make_member("b", ("x",), {}))
     life.take(make_record(5, members, generation=8, protocol="house-blend"), make_observation(306, make_topic("x", 3)))
     assert found(life) == [("unassigned", 5)]
-    assert detail(life) == "partitions without an owner: x (1 partitions)"
+    assert detail(life) == "partitions without an owner: x (1 partition)"
 
 
 def test_holes_under_an_eager_strategy_are_unassigned_at_once() -> None:

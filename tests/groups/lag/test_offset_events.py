@@ -155,6 +155,14 @@ def test_a_partition_count_that_shrank_is_named() -> None:
     )
 
 
+def test_a_topic_that_comes_back_with_a_single_partition_says_so() -> None:
+    life = lived(
+        (commit(5, 90, "first"), make_observation(10, topic("first", 4))),
+        (commit(15, 3, "second"), make_observation(20, topic("second", 1, end=40))),
+    )
+    assert said(life) == {"topic_recreated": "deleted and created again: x (1 partition instead of 4)"}
+
+
 def test_a_count_that_shrank_tells_of_brokers_without_ids() -> None:
     life = lived(
         (commit(5, 90, None), make_observation(10, topic(None, 4))),

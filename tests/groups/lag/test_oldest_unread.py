@@ -15,6 +15,7 @@ from tests.groups.build import (
     packed,
 )
 from tests.groups.lag.backlog import HOUR, behind, caught_up, health, see, told
+from tests.groups.rocketmq.world import A, Client, World
 
 
 def test_a_record_came_after_the_last_round_without_it_opened_and_before_the_first_round_with_it_closed() -> None:
@@ -31,6 +32,20 @@ def test_a_group_that_was_behind_and_has_read_everything_has_nothing_unread() ->
     for second in (60, 70):
         see(life, second, 250)
         assert told(life) == (None, None, "nothing_unread")
+    assert life.state is not None
+    assert life.state.partitions["x"][0].marks == []
+
+
+def test_an_empty_queue_without_a_commit_has_nothing_unread_also_right_after_a_round_that_did_not_show_it() -> None:
+    world = World()
+    world.join(Client(A))
+    world.rebalance()
+    world.round(2)
+    listed, world.lists["broker-a"] = world.lists["broker-a"], None
+    world.round()
+    world.lists["broker-a"] = listed
+    told_of_it = [(row.lag, row.oldest_unread_reason) for row in world.round().lag if row.broker == "broker-a"]
+    assert told_of_it == [(0, "nothing_unread")] * 4
 
 
 def test_the_bounds_stay_while_nothing_is_read_and_no_row_is_written_while_nothing_moves() -> None:
@@ -231,11 +246,12 @@ def test_a_round_that_does_not_tell_when_it_closed_gives_no_upper_bound() -> Non
     assert [row.round for row in life.rows.lag] == [10, 30]
 
 
-def test_an_idle_group_that_moves_is_bounded_by_the_last_round_that_skipped_it() -> None:
+@pytest.mark.parametrize("since", [10, 30])
+def test_an_idle_group_that_moves_is_bounded_by_the_last_round_that_skipped_it(since: int) -> None:
     life = caught_up()
     see(life, 30, 100, idle=True)
     # The rounds up to 580 looked as the one at 30 did, and did not report it.
-    see(life, 590, 150, rested_since=START + 10 * SECOND, rested_until=START + 580 * SECOND)
+    see(life, 590, 150, rested_since=START + since * SECOND, rested_until=START + 580 * SECOND)
     assert told(life) == (580.0, 590.5, None)
 
 

@@ -49,6 +49,15 @@ def test_without_a_rhythm_a_group_that_commits_regularly_is_taken_for_a_nightly_
     assert longest_wait(rhythm) == DAY * 24 // 10
 
 
+def test_a_group_commits_regularly_once_five_rounds_have_shown_a_commit() -> None:
+    partition = Partition()
+    for offset in (0, 100, 200, 300):  # a backlog, so no pause is counted
+        partition.commits(offset, 1_000)
+        assert longest_wait(partition.rhythm) is None
+    partition.commits(400, 1_000)
+    assert longest_wait(partition.rhythm) == DAY * 24 // 10
+
+
 def test_pauses_alike_keep_three_entries() -> None:
     assert lengths(lived(10, 9, 10, 8, 10, 9, 8)) == [10, 9, 8]
 
@@ -67,6 +76,10 @@ def test_a_pause_is_forgotten_after_ten_times_its_length() -> None:
 def test_a_short_pause_is_remembered_for_a_day() -> None:
     assert lengths(lived(2, 1, 1, 22)) == [2, 1, 1, 22]
     assert lengths(lived(2, 1, 1, 23)) == [1, 1, 23]
+
+
+def test_a_long_pause_is_remembered_when_a_later_short_one_is_forgotten() -> None:
+    assert lengths(lived(10, 2, 1, 1, 23)) == [10, 1, 1, 23]
 
 
 ROUND = 10_000

@@ -54,6 +54,16 @@ def test_one_partition_that_is_behind_since_before_the_rounds_leaves_the_upper_b
     assert health(other) == (9.5, None, "before_rounds", ("x", 0))
 
 
+def test_a_group_whose_upper_bound_is_open_gets_no_row_because_another_partition_reads_on() -> None:
+    life = Life()
+    life.take(make_commit(5, 90, topic="x"))  # before the rounds, and nothing since
+    for second in range(10, 300, 10):
+        life.take(make_commit(second - 1, 10 * second, topic="x", partition=1))
+        life.take(make_observation(second, make_topic("x", 2, end=(100, 10 * second + 15))))
+    assert health(life)[1:] == (None, "before_rounds", ("x", 0))
+    assert [row.round for row in life.rows.group_health] == [10]
+
+
 def test_a_group_whose_lag_is_not_known_is_neither_behind_nor_caught_up() -> None:
     life = caught_up()
     see(life, 30, 150, held_since=START)

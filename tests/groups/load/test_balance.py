@@ -38,17 +38,23 @@ def test_partitions_that_carry_about_the_same_are_not_hot_in_turns() -> None:
     assert told(after_a_window({"x": [120, 80]}, {"x": (0,)}, {"x": (1,)}))[3] == [(0, 120.0)]
 
 
+def test_a_partition_with_a_tenth_more_than_a_fair_share_is_not_hot() -> None:
+    assert told(after_a_window({"x": [33, 27]}, {"x": (0,)}, {"x": (1,)}))[3] == []
+    assert told(after_a_window({"x": [34, 26]}, {"x": (0,)}, {"x": (1,)}))[3] == [(0, 34.0)]
+
+
+@pytest.mark.parametrize("count", [24, 100])
+def test_busy_partitions_that_few_members_share_are_not_hot(count: int) -> None:
+    rates = [100 + at for at in range(12)] + [0] * (count - 12)
+    life = after_a_window({"x": rates}, *[{"x": tuple(range(p, count, 6))} for p in range(6)])
+    assert told(life)[3] == []
+
+
 def test_ten_hot_partitions_are_named_the_hottest_first() -> None:
-    rates = [100 + at for at in range(12)] + [0] * 88
-    life = after_a_window({"x": rates}, *[{"x": tuple(range(p, 100, 6))} for p in range(6)])
-    assert told(life)[3] == []
-    life = after_a_window({"x": rates[:12] + [0] * 12}, *[{"x": tuple(range(p, 24, 6))} for p in range(6)])
-    assert told(life)[3] == []
-    many = Life()
-    members = [make_member(f"m{p:02}", ("x",), {"x": (p,)}) for p in range(50)]
-    many.take(make_record(1, members))
-    see(many, {"x": [100 + p if p < 12 else 1 for p in range(50)]}, 0, HEARTBEAT)
-    assert told(many)[3] == [(p, 100.0 + p) for p in range(11, 1, -1)]
+    life = Life()
+    life.take(make_record(1, [make_member(f"m{p:02}", ("x",), {"x": (p,)}) for p in range(15)]))
+    see(life, {"x": [100 + p if p < 12 else 1 for p in range(15)]}, 0, HEARTBEAT)
+    assert told(life)[3] == [(p, 100.0 + p) for p in range(11, 1, -1)]
 
 
 def test_one_member_is_perfectly_even_and_no_member_is_nothing() -> None:

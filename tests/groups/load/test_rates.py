@@ -12,6 +12,7 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.load.rates import is_doubtful
 from streaming.groups.rows import GroupHealthRow, LagRow
+from streaming.records import Compacted
 from tests.groups.build import (
     MINUTE,
     SECOND,
@@ -233,6 +234,14 @@ def test_a_window_in_which_the_group_was_not_seen_for_an_hour_has_no_rates() -> 
     assert rates(life) == (None, None)
     lived(4_560, lambda s: 5 * s, lambda s: 3 * s, life=life, since=4_020)
     assert rates(life) == (5.0, 3.0)
+
+
+def test_a_window_of_which_a_part_was_compacted_has_no_rates() -> None:
+    life = lived(300, lambda s: 100_000 + 5 * s, lambda s: 40 * s)
+    life.take(Compacted(3_010, 3_500))
+    lived(HEARTBEAT, lambda s: 100_000 + 5 * s, lambda s: 40 * s, life=life, since=360)
+    assert rates(life) == (None, None)
+    assert (health(life).consumed_per_second, health(life).consumed_per_second_behind) == (None, None)
 
 
 def test_an_idle_group_has_rates_of_nothing_at_the_rounds_that_show_it() -> None:
