@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from streaming.plurals import counted
 from streaming.terminal import age
 
 __all__ = [
@@ -105,11 +106,6 @@ class Clock:
 def number(value: float | None) -> str:
     """A count: "12,400"; a dash for None."""
     return DASH if value is None else f"{value:,.0f}"
-
-
-def counted(value: int, word: str) -> str:
-    """A count with its noun: "1 partition", "12,400 partitions"."""
-    return f"{value:,} {word}{'' if value == 1 else 's'}"
 
 
 def ratio(value: float | None) -> str:

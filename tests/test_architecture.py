@@ -46,6 +46,7 @@ ROOMS = {
     "streaming.exceptions": room(),
     "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
+    "streaming.plurals": room(),
     "streaming.terminal": room(),
     "streaming.stores": room(),
     "streaming.places": room(),
@@ -65,7 +66,9 @@ ROOMS = {
     "streaming.events": room("msgspec", "streaming.records streaming.terminal"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
-    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
+    "streaming.groups": room(
+        "msgspec numpy", "assignors streaming.exceptions streaming.plurals streaming.records streaming.times"
+    ),
     "streaming.burrow": room("msgspec"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
     "streaming.tables": room(
@@ -78,9 +81,11 @@ ROOMS = {
         "streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
-    "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
+    "streaming.advice": room(
+        "duckdb pyarrow rich", "streaming.exceptions streaming.plurals streaming.tables streaming.terminal"
+    ),
     "streaming.explain": room(
-        "rich", "assignors streaming.exceptions streaming.groups streaming.tables streaming.terminal"
+        "rich", "assignors streaming.exceptions streaming.groups streaming.plurals streaming.tables streaming.terminal"
     ),
     "streaming.spark": room(
         "pyspark",
@@ -88,8 +93,8 @@ ROOMS = {
     ),
     "streaming.maintain": room(
         "deltalake duckdb msgspec py4j pyarrow pyspark rich",
-        "streaming.advice streaming.config streaming.exceptions streaming.history streaming.process streaming.spark "
-        "streaming.stores streaming.tables streaming.terminal streaming.times",
+        "streaming.advice streaming.config streaming.exceptions streaming.history streaming.plurals "
+        "streaming.process streaming.spark streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.catalog": room(
         "deltalake pyarrow rich", "streaming.exceptions streaming.stores streaming.tables streaming.terminal"
@@ -109,18 +114,18 @@ ROOMS = {
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow requests",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.notes streaming.process streaming.records "
-        "streaming.stores streaming.tables streaming.terminal streaming.times",
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.notes streaming.plurals "
+        "streaming.process streaming.records streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.backtest": room(
         "deltalake duckdb pyarrow rich yaml",
-        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal",
+        "streaming.alerts streaming.config streaming.exceptions streaming.plurals streaming.tables streaming.terminal",
     ),
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
-        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes streaming.tables "
-        "streaming.terminal",
+        "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes "
+        "streaming.plurals streaming.tables streaming.terminal",
         "dashboards.export",
     ),
     "streaming.serve": room(
@@ -136,13 +141,13 @@ ROOMS = {
     ),
     "streaming.up": room(
         "deltalake duckdb rich",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process "
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.plurals streaming.probe streaming.process "
         "streaming.stores streaming.tables streaming.terminal",
     ),
     "streaming.doctor": room(
         "pydantic rich",
-        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.probe "
-        "streaming.process streaming.stores streaming.tables streaming.terminal",
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.plurals "
+        "streaming.probe streaming.process streaming.stores streaming.tables streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from streaming.advice.due import PERIOD
 from streaming.exceptions import SetupError
+from streaming.plurals import counted
 from streaming.tables import LakeReader
 from streaming.terminal import printable, visible
 
@@ -88,19 +89,16 @@ def _show(row: Mapping[str, Any], console: Console, *, with_cluster: bool) -> No
         highlight=False,
         markup=False,
     )
-    saved = (
-        [] if row["saved"] is None else [("saves", f"{row['saved']:,g} {row['unit']} in {_days(row['period_days'])}")]
-    )
+    days = counted(row["period_days"], "day")
+    saved = [] if row["saved"] is None else [("saves", f"{row['saved']:,g} {row['unit']} in {days}")]
     for name, text in (("do", row["advice"]), ("why", row["evidence"]), ("cost", row["cost"]), *saved):
         console.print(f"  {name:<6}{printable(text)}", highlight=False, markup=False, soft_wrap=True)
     console.print()
 
 
 def _note(row: Mapping[str, Any]) -> str:
-    said = (
-        f"{visible(row['cluster'])}: {row['groups']:,} groups looked at over {_days(row['period_days'])}, "
-        f"{row['first_day']} to {row['day']}."
-    )
+    groups, days = counted(row["groups"], "group"), counted(row["period_days"], "day")
+    said = f"{visible(row['cluster'])}: {groups} looked at over {days}, {row['first_day']} to {row['day']}."
     if row["period_days"] < PERIOD:
         said += (
             f" The rules look at {PERIOD} days, and figures begin on {row['first_day']}: what needs more events or "
@@ -129,10 +127,6 @@ def _clusters_of(reader: LakeReader, group: str, cluster: str | None) -> set[str
         "FROM group_health_current) WHERE group_id = $group AND ($cluster IS NULL OR cluster = $cluster)"
     )
     return {row["cluster"] for row in reader.rows(sql, {"group": group, "cluster": cluster})}
-
-
-def _days(count: int) -> str:
-    return f"{count} {'day' if count == 1 else 'days'}"
 
 
 def _iso(value: object) -> str:

@@ -18,6 +18,7 @@ from streaming.backtest.replay import Occurrence, Replay, replay
 from streaming.backtest.suggest import suggest
 from streaming.config import Settings, rules_file
 from streaming.exceptions import SetupError
+from streaming.plurals import counted
 from streaming.tables import LakeReader
 from streaming.terminal import printable, visible
 
@@ -140,7 +141,7 @@ def _show(done: Mapping[str, Replay], console: Console, group: str | None, files
     assert newest.first is not None  # noqa: S101 - the caller has seen a round
     assert newest.last is not None  # noqa: S101
     console.print(
-        f"{newest.rounds:,} rounds, {_moment(newest.first)} to {_moment(newest.last)} UTC; "
+        f"{counted(newest.rounds, 'round')}, {_moment(newest.first)} to {_moment(newest.last)} UTC; "
         + ", ".join(f"{which}: {file}" for which, file in files.items()),
         highlight=False,
         markup=False,

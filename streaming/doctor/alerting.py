@@ -8,6 +8,7 @@ from streaming.alerts import check_settings, load_rules, open_targets
 from streaming.config import Settings
 from streaming.doctor.line import Line
 from streaming.exceptions import SetupError
+from streaming.plurals import counted
 
 
 def look_at_alerts(settings: Settings) -> Iterator[Line]:
@@ -20,7 +21,7 @@ def look_at_alerts(settings: Settings) -> Iterator[Line]:
         yield Line("alerts", "rules and targets", "wrong", str(error))
         return
     if rules:
-        text = f"{len(rules)} rule{'' if len(rules) == 1 else 's'}: {', '.join(rule.name for rule in rules)}"
+        text = f"{counted(len(rules), 'rule')}: {', '.join(rule.name for rule in rules)}"
         yield Line("alerts", "rules", "ok", text)
     else:
         text = "there are none, so nothing is ever alerted: write one (docs/alerts.md)."

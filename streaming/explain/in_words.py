@@ -16,6 +16,7 @@ from assignors.explain import Candidate, Explanation, PartitionId, candidates, e
 from assignors.jsonl import BadLine
 from streaming.explain.partition import NoSuchPartitionError, is_meant, is_on
 from streaming.groups import unpack_inputs
+from streaming.plurals import counted
 from streaming.terminal import printable, visible
 
 # Units of work (`assignors.work`) for one explanation and for one search of the nearest candidate: one to three seconds
@@ -165,7 +166,7 @@ def _verdict(row: Mapping[str, Any]) -> str:
     if verdict == "identical":
         return f"The verdict is identical: recomputed as {library}, the assignment is what its strategy gives."
     if verdict == "drifted":
-        partitions = f"{row['drifted_count']:,} partition{'' if row['drifted_count'] == 1 else 's'}"
+        partitions = counted(row["drifted_count"], "partition")
         return f"The verdict is drifted, in {partitions}: {row['reason']}."
     word = str(verdict).replace("_", " ")
     return f"The verdict is {word}: {row['reason']}." if row["reason"] else f"The verdict is {word}."
@@ -251,7 +252,7 @@ def _nearest(nearest: Candidate, tried: int, strategy: str) -> str:
             "another strategy than the group's" if nearest.strategy != strategy else "a library that did not lead it"
         )
         return f"{what} gives exactly this assignment: {other}. ({tried} pairs of strategy and library compared.)"
-    partitions = f"{apart:,} partition{'' if apart == 1 else 's'}"
+    partitions = counted(apart, "partition")
     compared = f"Compared with what {tried} pairs of strategy and library would give"
     return f"{compared}, {what} is nearest: it differs in {partitions}."
 

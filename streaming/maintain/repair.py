@@ -13,6 +13,7 @@ from rich.console import Console
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
+from streaming.plurals import counted
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES, TABLES, LostFile, note_lost
 
@@ -48,7 +49,7 @@ def _repaired(lake: str, table: str, console: Console, *, dry_run: bool) -> int:
     files = [_lost(action) for action in pa.table(opened.get_add_actions(flatten=True)).to_pylist()]
     gone = [file for file in files if file.path in paths]
     for file in gone:
-        rows = "unknown rows" if file.rows is None else f"{file.rows:,} rows"
+        rows = "unknown rows" if file.rows is None else counted(file.rows, "row")
         rounds = "" if file.first_round is None else f" of rounds {file.first_round} to {file.last_round}"
         console.print(f"{table}: {file.path} is gone, {rows}{rounds}", highlight=False, soft_wrap=True)
     if not dry_run:

@@ -19,6 +19,7 @@ from streaming.maintain.engines.engine import Engine
 from streaming.maintain.maintainer import Maintainer
 from streaming.maintain.outlook import Outlook
 from streaming.maintain.settings import limits_of, maintainer_of
+from streaming.plurals import counted
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
 from streaming.terminal import visible
@@ -108,24 +109,24 @@ def line_of(done: Done) -> str:
     match done.what:
         case "compaction":
             sizes = f"{decimal(done.size)} to {decimal(done.size_after)}"
-            told = f"{_files(done.files)} of {done.day} joined into one, {sizes}"
+            told = f"{counted(done.files, 'file')} of {done.day} joined into one, {sizes}"
         case "sorting":
-            told = f"{done.rows:,} rows of {done.day} sorted by group"
+            told = f"{counted(done.rows, 'row')} of {done.day} sorted by group"
             if done.files:
-                told += f", in place of {_files(done.files)} that had all groups"
+                told += f", in place of {counted(done.files, 'file')} that had all groups"
         case "retention":
             gone = done.rows - done.rows_after
-            told = f"{gone:,} rows of {done.day} deleted, {done.rows_after:,} stay"
+            told = f"{counted(gone, 'row')} of {done.day} deleted, {done.rows_after:,} stay"
         case "history":
             span = f"{done.day}" if done.hour is None else f"{done.hour:%Y-%m-%d %H:00}"
-            told = f"{span} rolled up, {done.rows_after:,} rows from {done.rows:,}"
+            told = f"{span} rolled up, {counted(done.rows_after, 'row')} from {done.rows:,}"
         case "advice":
-            written = f"{done.rows_after:,} rows written" if done.rows_after else "some of its groups"
+            written = f"{counted(done.rows_after, 'row')} written" if done.rows_after else "some of its groups"
             told = f"{done.day} looked at for advice, {written}"
         case "vacuum":
-            told = f"{_files(done.files)} deleted that no reader needs any more, {decimal(done.size)}"
+            told = f"{counted(done.files, 'file')} deleted that no reader needs any more, {decimal(done.size)}"
         case _:
-            told = f"checkpoint of the log after {done.files:,} commits"
+            told = f"checkpoint of the log after {counted(done.files, 'commit')}"
     return f"{done.table:<18} {told} ({done.seconds:.1f} s)"
 
 
@@ -134,15 +135,15 @@ def _summary(done: list[Done]) -> str:
         return "Nothing to do."
     parts = []
     if joined := [d for d in done if d.what == "compaction"]:
-        parts.append(f"{_files(sum(d.files for d in joined))} joined into {len(joined):,}")
+        parts.append(f"{counted(sum(d.files for d in joined), 'file')} joined into {len(joined):,}")
     if sorted_ := sum(d.rows for d in done if d.what == "sorting"):
-        parts.append(f"{sorted_:,} rows sorted by group")
+        parts.append(f"{counted(sorted_, 'row')} sorted by group")
     if rolled := [d for d in done if d.what == "history" and d.hour is not None]:
-        parts.append(f"{len(rolled):,} {'hour' if len(rolled) == 1 else 'hours'} rolled up")
+        parts.append(f"{counted(len(rolled), 'hour')} rolled up")
     if advised := sum(d.what == "advice" and d.rows_after > 0 for d in done):
-        parts.append(f"{advised:,} {'day' if advised == 1 else 'days'} looked at for advice")
+        parts.append(f"{counted(advised, 'day')} looked at for advice")
     if expired := [d for d in done if d.what == "retention"]:
-        parts.append(f"{sum(d.rows - d.rows_after for d in expired):,} rows past their retention deleted")
+        parts.append(f"{counted(sum(d.rows - d.rows_after for d in expired), 'row')} past their retention deleted")
     if vacuumed := [d for d in done if d.what == "vacuum"]:
         parts.append(f"{decimal(sum(d.size for d in vacuumed))} of disk freed")
     if not parts:
@@ -178,28 +179,21 @@ def _would(one: Outlook) -> list[str]:
         return [f"not maintained: this release does not know its columns {', '.join(map(visible, one.refused))}"]
     parts = []
     if one.expired_days:
-        days = "day" if one.expired_days == 1 else "days"
         parts.append(
-            f"delete {_rows(one.expired_rows)} of {one.expired_days} {days} ({decimal(one.expired_size)}), except for "
-            "the present"
+            f"delete {counted(one.expired_rows, 'row')} of {counted(one.expired_days, 'day')} "
+            f"({decimal(one.expired_size)}), except for the present"
         )
     if one.compactions:
-        parts.append(f"join {_files(one.compacted_files)} ({decimal(one.compacted_size)}) into {one.compactions:,}")
+        parts.append(
+            f"join {counted(one.compacted_files, 'file')} ({decimal(one.compacted_size)}) into {one.compactions:,}"
+        )
     if one.sorted_files:
-        parts.append(f"sort the rows of {_files(one.sorted_files)} by group ({decimal(one.sorted_size)})")
+        parts.append(f"sort the rows of {counted(one.sorted_files, 'file')} by group ({decimal(one.sorted_size)})")
     if one.vacuumed_files:
-        parts.append(f"vacuum {_files(one.vacuumed_files)} ({decimal(one.vacuumed_size)})")
+        parts.append(f"vacuum {counted(one.vacuumed_files, 'file')} ({decimal(one.vacuumed_size)})")
     if one.checkpoint:
         parts.append("checkpoint the log")
     return parts
-
-
-def _files(number: int) -> str:
-    return f"{number:,} file" if number == 1 else f"{number:,} files"
-
-
-def _rows(number: int) -> str:
-    return f"{number:,} row" if number == 1 else f"{number:,} rows"
 
 
 def _no_lake(lake: str) -> SetupError:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.config import Thresholds
+from streaming.plurals import counted
 from streaming.tables import TABLES, LakeReader, TableCache, Wanted, reach_of_living
 from streaming.terminal import age, printable
 
@@ -145,7 +146,7 @@ def render(
     total = newest["groups"]
     at = newest["newest"]
     ago = "of unknown age" if at is None else f"{age(datetime.now(UTC) - at)} ago"
-    head = Text(f"newest round {ago}, {total} groups", style="bold")
+    head = Text(f"newest round {ago}, {counted(total, 'group')}", style="bold")
     quiet_s = quiet.saw(newest["round"]) if quiet is not None else 0.0
     if quiet_s > bounds.silent_after_s(newest["interval_ms"]):
         head.append(f"\nno new round for {quiet_s:.0f} s: check that probe and job are running", style="bold red")

@@ -53,7 +53,7 @@ def test_a_repair_takes_the_file_out_and_notes_what_it_was(
     assert told == of_dry_run
     assert told.startswith("lag: ")
     assert gone.name in told
-    assert told.endswith("is gone, 1 rows of rounds 11 to 11")
+    assert told.endswith("is gone, 1 row of rounds 11 to 11")
     assert then.startswith("Run evenkeel run --rebuild-state to write the rows again")
     (noted,) = noted_lost(lake.root, "lag")
     assert (noted.first_round, noted.last_round, noted.first_group, noted.last_group) == (11, 11, "g", "g")

@@ -309,7 +309,7 @@ def test_groups_and_decisions_are_those_of_the_view_s_own_cluster(tmp_path: Path
     lake.write("ours", 5, group_health=[health | {"verdict": "identical"}],
                rebalance_churn=[decided | {"kind": "rebalance"}])  # fmt: skip
     drawn = lake.drawn(10)
-    assert ", 1 groups" in drawn
+    assert ", 1 group\n" in drawn
     assert drawn.count("orders") == 2  # in the table of groups, and in that of decisions
     assert ("identical" in drawn, "drifted" in drawn) == (True, False)
     assert ("rebalance" in drawn, "created" in drawn) == (True, False)

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from streaming.config import Owner, owner_of
 from streaming.notes import Mark
+from streaming.plurals import counted
 from streaming.terminal import age, visible
 
 # What the page shows around the moment of an alert: what led to it, and what came of it at first.
@@ -203,9 +204,8 @@ def _happened(about: DescribedAlert) -> Iterator[str]:
     if len(found.brokers) > _MOST_BROKERS:
         yield f"{len(found.brokers) - _MOST_BROKERS} more went down in the half hour before"
     if found.coordinators:
-        groups = "1 group" if found.coordinators == 1 else f"{found.coordinators:,} groups"
         why = "" if found.brokers else ": a broker restarted or went away"
-        yield f"the coordinator of {groups} moved in the half hour before{why}"
+        yield f"the coordinator of {counted(found.coordinators, 'group')} moved in the half hour before{why}"
     for mark in found.marks[-_MOST_MARKS:]:
         yield f"mark {_apart(mark.time, now)}: {visible(mark.text)} ({visible(mark.made_by, 60)})"
 

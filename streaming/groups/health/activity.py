@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from streaming.groups.classic.membership import counts_of, owning_members
-from streaming.groups.health.columns import FindingAtRound, counted, some
+from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.health.state import Uncommitted
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
 from streaming.groups.modern.group import behind, newest_targets, subscriptions_of
 from streaming.groups.modern.owners import modern_owners
 from streaming.groups.state import GroupState
+from streaming.plurals import counted
 from streaming.records import CONSUMER, GroupObservation, MembershipRecord, TopicObservation
 
 _REBALANCING = {"PreparingRebalance": "join again", "CompletingRebalance": "get their assignments from the leader"}

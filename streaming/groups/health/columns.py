@@ -40,11 +40,6 @@ def some(texts: Sequence[str]) -> str:
     return ", ".join(text[:_LONGEST] for text in texts[:_NAMED]) + more
 
 
-def counted(count: int, noun: str) -> str:
-    """A number with its noun: "1 partition", "3 partitions"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> FindingAtRound:
     """One finding about several places, each with the time since which it holds there."""
     return FindingAtRound(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")

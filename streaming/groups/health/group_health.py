@@ -23,7 +23,7 @@ from streaming.groups.health.activity import (
     reconciling,
     stuck_rebalance,
 )
-from streaming.groups.health.columns import FindingAtRound, Membership, counted, finding_of, some
+from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, some
 from streaming.groups.health.left_out import left_out
 from streaming.groups.health.storm import storm
 from streaming.groups.lag import oldest_unread
@@ -36,6 +36,7 @@ from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import Finding, GroupHealthRow, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
+from streaming.plurals import counted
 from streaming.records import GroupObservation, MembershipRecord, TopicObservation
 from streaming.times import day_of
 

@@ -21,9 +21,10 @@ from collections.abc import Set
 from typing import Final
 
 from streaming.groups.context import GroupConfig
-from streaming.groups.health.columns import FindingAtRound, counted, finding_of
+from streaming.groups.health.columns import FindingAtRound, finding_of
 from streaming.groups.modern.group import ModernGroup, newest_targets
 from streaming.groups.state import GroupState
+from streaming.plurals import counted
 from streaming.records import CONSUMER, GroupObservation
 
 _FOLLOWED: Final = 100

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from streaming.groups.health.columns import FindingAtRound, counted, some
+from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.rows import LagRow
 from streaming.groups.state import GroupState, TopicState
+from streaming.plurals import counted
 from streaming.records import TopicObservation
 
 RECREATED = "topic_recreated"

@@ -11,6 +11,7 @@ from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.verdicts import SETTLED_MS
 from streaming.groups.rocketmq.views import Views, queues_of
 from streaming.groups.rocketmq.watch import Watch, found_after
+from streaming.plurals import counted
 from streaming.records import OK, QueuesSeen
 
 SPLIT_BRAIN: Final = "split_brain"
@@ -104,7 +105,7 @@ class QueueOwners:
         behind = [of for of in queues if unread[of]]
         parts = [f"{len(behind)} with {lag:,} unread messages" if behind else "none with unread messages"]
         if never:
-            parts.append(f"{never} never consumed")
+            parts.append(f"{never:,} never consumed")
         first = [_text(*of) for of in sorted(queues, key=lambda of: (-unread[of], of))]
         which = "" if are_all else "of these "
         return f"{_count(len(queues), are_all)} by no member ({which}{', '.join(parts)}): {some(first)}"
@@ -154,5 +155,4 @@ def _text(topic: str, queue: Queue) -> str:
 
 
 def _count(number: int, are_all: bool) -> str:
-    least = "" if are_all else "at least "
-    return f"{least}1 queue held" if number == 1 else f"{least}{number} queues held"
+    return f"{'' if are_all else 'at least '}{counted(number, 'queue')} held"

@@ -61,7 +61,7 @@ def test_of_thousands_of_queues_that_nobody_holds_a_thousand_are_watched() -> No
     world.routes["n1"][TOPIC] = {"broker-a": 1_001}
     world.join(Client(A))
     world.round(17)
-    begin = "at least 1000 queues held by no member (of these none with unread messages, "
+    begin = "at least 1,000 queues held by no member (of these none with unread messages, "
     assert text(world, "held_by_nobody").startswith(begin)
     assert world.state is not None
     assert world.state.rocketmq is not None
@@ -74,6 +74,6 @@ def test_thousands_of_queues_of_one_finding_do_not_hide_another_one() -> None:
     every = {("broker-a", number) for number in range(1_100)}
     world.join(*(Client(name, held={TOPIC: set(every)}, orderly=True, unlocked=every) for name in (A, B)))
     world.round(17)
-    assert text(world, "doubly_held").startswith("at least 1000 queues held by two or more members, ")
+    assert text(world, "doubly_held").startswith("at least 1,000 queues held by two or more members, ")
     assert text(world, "held_by_nobody").startswith("100 queues held by no member (none with unread messages, ")
     assert text(world, "orderly_not_locked").endswith(f"orders@broker-a 2 ({A}) and 997 more, at least")
