@@ -18,7 +18,7 @@ from coverage import Coverage
 
 from tests.mutants.mutations import Mutation
 
-__all__ = ["Executions", "module_name", "record"]
+__all__ = ["Executions", "merged", "module_name", "record"]
 
 # Who executed a line, where it was no test: the import of the core.
 _IMPORT: Final = "import"
@@ -87,6 +87,23 @@ def record(files: Sequence[Path], checkout: Path, arguments: Sequence[str]) -> E
     lines = {str(file.relative_to(checkout)): data.contexts_by_lineno(str(file)) for file in files}
     failed = recorder.failed or ([] if code == pytest.ExitCode.OK else [str(code)])
     return Executions(lines, recorder.seconds, recorder.processor_seconds, sorted(sys.modules), failed)
+
+
+def merged(parts: Sequence[Executions]) -> Executions:
+    """What several runs of different tests executed together."""
+    lines: dict[str, dict[int, list[str]]] = {}
+    for part in parts:
+        for path, by_line in part.lines.items():
+            of_file = lines.setdefault(path, {})
+            for line, by_whom in by_line.items():
+                of_file.setdefault(line, []).extend(by_whom)
+    return Executions(
+        lines,
+        {test: seconds for part in parts for test, seconds in part.seconds.items()},
+        {test: seconds for part in parts for test, seconds in part.processor_seconds.items()},
+        sorted({module for part in parts for module in part.modules}),
+        [test for part in parts for test in part.failed],
+    )
 
 
 def module_name(path: Path) -> str:

@@ -36,7 +36,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.mutants.executions import Executions, module_name, record
+from tests.mutants.executions import Executions, merged, module_name, record
 from tests.mutants.mutations import Mutation, mutated, mutations_of
 
 __all__ = ["ROOMS", "Equivalent", "Mutant", "Result", "equivalent", "run", "sample"]
@@ -185,7 +185,7 @@ def run(mutants: Sequence[Mutant], workers: int, patience_s: float) -> Iterator[
             yield Result(mutant, reason=reason)
         else:
             to_test.append(mutant)
-    executions = _recorded()
+    executions = _recorded(workers)
     if executions.failed:
         message = f"The tests fail without any change ({', '.join(executions.failed)}): mend them first."
         raise RuntimeError(message)
@@ -233,8 +233,8 @@ def _files() -> list[Path]:
     return sorted(path for room in rooms for path in ([room] if room.is_file() else room.rglob("*.py")))
 
 
-def _recorded() -> Executions:
-    """Run the tests in a process of its own, so that this one does not import the core."""
+def _recorded(workers: int) -> Executions:
+    """Run the tests in processes of their own, so that this one does not import the core."""
     os.environ.update(_FAST)
     # Random input is the same each time. What fails need not be made small, as a person would want it. (And no test is
     # too slow here: recording takes its time, and a timeout would end this process without a word.)
@@ -246,18 +246,29 @@ def _recorded() -> Executions:
         phases=(Phase.explicit, Phase.generate),
         suppress_health_check=list(HealthCheck),
     )
-    process, pipe = _forked(
-        lambda say: say(pickle.dumps(record(_files(), _CHECKOUT, [*_PYTEST, "--timeout=0", *_TESTS])))
-    )
-    said = _read(pipe)
-    _, status = os.waitpid(process, 0)
-    if not said.startswith(b"\x80"):
-        # (Without a word: something killed it, the kernel for its memory or a test for its end.)
-        why = said.decode("utf-8", "replace") or f"it ended with {os.waitstatus_to_exitcode(status)}"
-        message = f"The run that records which test executes which line failed: {why}"
-        raise RuntimeError(message)
-    recorded: Executions = pickle.loads(said)
-    return recorded
+    shares = [share for worker in range(workers) if (share := _test_files()[worker::workers])]
+    forks = [_forked(partial(_record, share)) for share in shares]
+    parts: list[Executions] = []
+    for process, pipe in forks:
+        said = _read(pipe)
+        _, status = os.waitpid(process, 0)
+        if not said.startswith(b"\x80"):
+            # (Without a word: something killed it, the kernel for its memory or a test for its end.)
+            why = said.decode("utf-8", "replace") or f"it ended with {os.waitstatus_to_exitcode(status)}"
+            message = f"The run that records which test executes which line failed: {why}"
+            raise RuntimeError(message)
+        parts.append(pickle.loads(said))
+    return merged(parts)
+
+
+def _test_files() -> list[str]:
+    listed = [_CHECKOUT / tests for tests in _TESTS]
+    files = [path for tests in listed for path in ([tests] if tests.is_file() else tests.rglob("test_*.py"))]
+    return sorted(str(path.relative_to(_CHECKOUT)) for path in files)
+
+
+def _record(tests: Sequence[str], say: Callable[[bytes], object]) -> None:
+    say(pickle.dumps(record(_files(), _CHECKOUT, [*_PYTEST, "--timeout=0", *tests])))
 
 
 def _forked(work: Callable[[Callable[[bytes], object]], object]) -> tuple[int, int]:

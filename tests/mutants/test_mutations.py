@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from tests.mutants import run
-from tests.mutants.executions import Executions
+from tests.mutants.executions import Executions, merged
 from tests.mutants.mutations import mutated, mutations_of
 from tests.mutants.run import Equivalent, equivalent, sample
 
@@ -98,34 +98,32 @@ def test_a_sample_stays_what_it_was_where_other_code_changes(monkeypatch: pytest
 def test_a_mutant_gets_the_tests_that_execute_its_line_the_cheapest_first() -> None:
     source = "LEAST = 2\n\ndef pick(a):\n    if a > LEAST:\n        return a + 1\n    return 0\n"
     of_constant, of_head, of_sum, of_one, of_zero = mutations_of(source)
-    executions = Executions(
-        lines={
-            "pick.py": {
-                1: ["import"],
-                3: ["import"],
-                4: ["test_pick.py::test_more", "test_pick.py::test_less"],
-                5: ["test_pick.py::test_more"],
-                6: ["test_pick.py::test_less"],
-            },
-            "other.py": {2: ["test_other.py"]},
-            "third.py": {2: ["test_third.py::test_third"]},
-        },
-        seconds=dict.fromkeys(("test_pick.py::test_more", "test_pick.py::test_less"), 1.0)
-        | dict.fromkeys(("test_other.py::test_with_a_fixture", "test_third.py::test_third"), 3.0),
-        processor_seconds={
-            "test_pick.py::test_more": 2.0,
-            "test_pick.py::test_less": 1.0,
-            "test_other.py::test_with_a_fixture": 0.5,
-            "test_third.py::test_third": 0.1,
-        },
-        modules=[],
+    imported = {1: ["import"], 3: ["import"]}
+    more, less = "test_pick.py::test_more", "test_pick.py::test_less"
+    with_fixture, third = "test_other.py::test_with_a_fixture", "test_third.py::test_third"
+    # (Two processes have recorded them.)
+    executions = merged(
+        [
+            Executions(
+                lines={"pick.py": imported | {4: [more], 5: [more]}, "other.py": {2: ["test_other.py"]}},
+                seconds={more: 1.0, with_fixture: 3.0},
+                processor_seconds={more: 2.0, with_fixture: 0.5},
+                modules=[],
+            ),
+            Executions(
+                lines={"pick.py": imported | {4: [less], 6: [less]}, "third.py": {2: [third]}},
+                seconds={less: 1.0, third: 3.0},
+                processor_seconds={less: 1.0, third: 0.1},
+                modules=[],
+            ),
+        ]
     )
     texts = {"pick.py": source, "other.py": "from pick import LEAST\n", "third.py": "AT_LEAST = 3\n"}
-    both = ["test_pick.py::test_less", "test_pick.py::test_more"]
+    both = [less, more]
     assert executions.tests_of("pick.py", of_head, texts) == both
     assert executions.tests_of("pick.py", of_sum, texts) == executions.tests_of("pick.py", of_one, texts) == both[1:]
     assert executions.tests_of("pick.py", of_zero, texts) == both[:1]
-    assert executions.tests_of("pick.py", of_constant, texts) == ["test_other.py::test_with_a_fixture", *both]
+    assert executions.tests_of("pick.py", of_constant, texts) == [with_fixture, *both]
 
 
 def test_what_is_listed_without_effect_is_a_change_of_the_code_as_it_is() -> None:
