@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from streaming.groups.causes import moved_by_brokers, newest_epoch
-from streaming.groups.classic.membership import Owners
+from streaming.groups.classic.membership import Owners, subscribed_topics
 from streaming.groups.classic.state import OpenCost
 from streaming.groups.delayed import (
     HANDOVER_PENDING,
@@ -95,7 +95,8 @@ def open_cost(
 
     Eager members give up all partitions before they join, so nobody owns anything at least from the end of the join
     phase (`currentStateTimestamp`) to the leader's sync. Cooperative members keep their partitions, so only those that
-    change hands count. For an unknown strategy the lower bound counts only those too, and there is no upper bound.
+    change hands count. For an unknown strategy the lower bound counts only those too, and there is no upper bound. Nor
+    is there one where eager members gave up a partition that nobody got, although somebody subscribes to its topic.
 
     What arrived meanwhile waits for the next round (`GroupState.stopped`); until then the row says why it is not known.
     None of this is known for a decision that was only seen.
@@ -113,9 +114,10 @@ def open_cost(
         if (first := was.get(topic, {}).get(partition)) is not None and (eager or first != owner)
     ]
     is_known = eager or protocols <= _COOPERATIVE
+    left_out = eager and _leaves_out(was, after, record)
     if not affected:
-        if row.partitions_pending_handover or (was and not is_known):
-            reason = HANDOVER_PENDING if row.partitions_pending_handover else STRATEGY_UNKNOWN
+        if row.partitions_pending_handover or left_out or (was and not is_known):
+            reason = HANDOVER_PENDING if row.partitions_pending_handover or left_out else STRATEGY_UNKNOWN
             return msgspec.structs.replace(row, records_delayed_reason=reason), None
         row = msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
         if was and protocols <= _COOPERATIVE:
@@ -123,13 +125,15 @@ def open_cost(
                 row, unassigned_partition_seconds_min=0.0, unassigned_partition_seconds_max=0.0
             )
         return row, None
-    stops = _stops(state, affected, record) if is_known else None
-    reason = STRATEGY_UNKNOWN if not is_known else NO_COMMIT if stops is None else NO_ROUND
+    stops = _stops(state, affected, record) if is_known and not left_out else None
+    reason = (
+        HANDOVER_PENDING if left_out else STRATEGY_UNKNOWN if not is_known else NO_COMMIT if stops is None else NO_ROUND
+    )
     row = msgspec.structs.replace(row, records_delayed_reason=reason)
     if record.state_time >= 0:
         gone = min(MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
         row = msgspec.structs.replace(row, unassigned_partition_seconds_min=round(gone / 1000, 3))
-    if not is_known:
+    if not is_known or left_out:
         return row, None
     if stops is not None:
         await_round(state, Stopped(row, stops))
@@ -140,6 +144,16 @@ def open_cost(
             return row, None  # without an earlier commit there is no upper bound
         waiting.setdefault(topic, {})[partition] = known.commit_time
     return row, OpenCost(row, waiting)
+
+
+def _leaves_out(was: Owners, after: Owners, record: MembershipRecord) -> bool:
+    """Whether a partition that had an owner has none now, in a topic that a member may subscribe to."""
+    subscribed = subscribed_topics(record)
+    return any(
+        not partitions.keys() <= after.get(topic, {}).keys()
+        for topic, partitions in was.items()
+        if subscribed is None or topic in subscribed
+    )
 
 
 def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:

@@ -6,6 +6,7 @@ Members of eager strategies give up everything before they join.
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from streaming.records import GroupInput
 from tests.groups.build import (
@@ -21,6 +22,7 @@ from tests.groups.build import (
     make_observation,
     make_record,
     make_tombstone,
+    make_topic,
 )
 
 
@@ -112,6 +114,23 @@ def test_a_cooperative_rebalance_costs_only_what_moved() -> None:
 def test_a_cooperative_rebalance_that_moves_nothing_costs_nothing() -> None:
     rows = churn_of(make_cooperative(5, 1, a=(0, 1)), make_cooperative(9, 2, a=(0, 1), b=()))
     assert (rows[1].unassigned_partition_seconds_min, rows[1].unassigned_partition_seconds_max) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("got", [(), (0,)])
+def test_partitions_that_eager_members_give_up_and_nobody_gets_have_no_upper_bounds(got: tuple[int, ...]) -> None:
+    members = [make_member("a", ("x",), {"x": got} if got else {}), make_member("b", ("x",))]
+    inputs = [first_owner(), *committed(8), make_observation(10, make_topic("x", 2, end=500))]
+    inputs += [make_record(20, members, generation=2), *committed(23)]
+    row = churn_of(*inputs, make_observation(30, make_topic("x", 2, end=600)))[-1]
+    assert (row.decision, row.records_delayed_reason) == (20, "handover_pending")
+    assert (row.unassigned_partition_seconds_max, row.records_delayed_min, row.records_delayed_max) == (None,) * 3
+
+
+def test_partitions_of_a_topic_that_nobody_subscribes_to_any_more_do_not_leave_bounds_open() -> None:
+    before = make_record(5, [make_member("a", ("x", "y"), {"x": (0, 1), "y": (0,)})])
+    after = make_record(20, even("x", 2, "a", "b"), generation=2)
+    row = churn_of(before, *committed(8), make_observation(10, make_topic("x", 2, end=500)), after)[-1]
+    assert row.records_delayed_reason == "no_round"
 
 
 def test_an_unknown_strategy_has_no_upper_bound() -> None:
