@@ -92,7 +92,7 @@ class Numbered:
 
     Attributes:
         group: Members with their topics, and the number of queues of each topic.
-        order: By topic, its queues in the order of their numbers: those of its routes, then others that are held.
+        order: By topic, the queues of its routes in the order of their numbers. Others that are held come after them.
     """
 
     def __init__(self, members: Sequence[Member], routes: Mapping[str, Mapping[str, int]], *before: Owned) -> None:
@@ -120,10 +120,7 @@ class Numbered:
 
     def _number(self, topic: str, queue: Queue) -> int:
         numbers = self._numbers.setdefault(topic, {})
-        if queue not in numbers:
-            numbers[queue] = len(numbers)
-            self.order.setdefault(topic, []).append(queue)
-        return numbers[queue]
+        return numbers.setdefault(queue, len(numbers))
 
     def numbered(self, held: Owned) -> Assignment:
         """Queues by place as partition numbers by topic."""

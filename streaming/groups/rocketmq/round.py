@@ -76,9 +76,7 @@ def close_rocketmq_group(state: GroupState, seen: RocketMQObservation, context: 
             if known.row is not None or known.commits:
                 end_partition(state, known, observation, context, place, number, subscribed=True)
     context.rows.lag[begin:] = [as_queue(row) for row in context.rows.lag[begin:]]
-    health = len(context.rows.group_health)
-    end_health(state, observation, context)
-    _name_places(context, health)
+    end_health(state, observation, context)  # (it names no place)
 
 
 def _listed(mine: RocketMQState, seen: RocketMQObservation) -> dict[str, tuple[str, ...]]:

@@ -151,9 +151,5 @@ def _load(state: GroupState, numbered: Numbered, routes: Mapping[str, Mapping[st
     if isinstance(found, str):
         return named(found)
     return {
-        topic: [
-            found[place][number] if (place := place_of(topic, broker)) in found and number < len(found[place]) else 0
-            for broker, number in numbered.order[topic]
-        ]
-        for topic in routes
+        topic: [found[place_of(topic, broker)][number] for broker, number in numbered.order[topic]] for topic in routes
     }

@@ -404,6 +404,15 @@ def test_of_three_connections_two_that_last_are_two_clients() -> None:
     assert "duplicate_client_id" in world.findings
 
 
+def test_two_clients_of_one_id_on_one_broker_are_told_of_while_they_connect_to_another() -> None:
+    world = three()
+    start_twice(world)
+    assert shown_after(world, "duplicate_client_id", 150) == 150
+    world.lists["broker-a"].append(C)  # type: ignore[union-attr]
+    world.round()
+    assert text(world, "duplicate_client_id").endswith(f"{C} (10.0.0.3:1, 10.0.0.3:2) on broker-a, broker-b")
+
+
 def test_the_largest_topic_of_idle_members_is_one_of_their_own_and_none_of_retries() -> None:
     world = World()
     world.routes["n1"] |= {"%RETRY%billing": {"broker-a": 9}, "a-topic": {"broker-a": 1}}

@@ -66,6 +66,21 @@ def test_a_strategy_that_runs_and_is_not_among_the_six_is_told_of_as_well() -> N
     assert rows["AVG"].partitions_moved == 2
 
 
+def test_queues_that_a_topic_no_longer_has_are_dealt_to_nobody() -> None:
+    world = World()
+    world.routes["n1"][TOPIC] = {"broker-a": 4, "broker-b": 3}
+    world.join(Client(A), Client(B))
+    world.settle()
+    # A had a0 to a3, and B b0 to b2. Of the five that are left, AVG gives A a0, a1 and b0, AVG_BY_CIRCLE a0, b0 and b2.
+    world.routes["n1"][TOPIC] = {"broker-a": 2, "broker-b": 3}
+    world.rebalance()
+    world.round(9)
+    rows = told(world)
+    for name, moved in (("AVG", 1), ("AVG_BY_CIRCLE", 3)):
+        assert rows[name].partitions_moved == moved
+        assert rows[name].imbalance == pytest.approx(3 / 2.5 - 1)
+
+
 def test_a_list_of_config_gives_each_member_all_that_it_has_of_the_topic() -> None:
     listed = queue_list([(TOPIC, "broker-a", 0), ("payments", "broker-a", 1)])
     world = group(GroupConfig("test", allocation=lambda _: Allocation(message_queue_list=listed)))
