@@ -191,6 +191,13 @@ def test_a_jump_that_the_next_round_takes_back_was_none() -> None:
     ]
 
 
+def test_nothing_of_a_jump_that_was_none_is_kept() -> None:
+    known = RoundClock()
+    for time, elapsed in ((1_000, 0), (90_000, 30), (1_030, 30)):
+        read_clock(known, time, elapsed)
+    assert known == RoundClock(ahead=1_000, sure=True, other=None, told=-1, now=1_030)
+
+
 def test_a_minute_beside_the_steady_time_is_no_jump() -> None:
     assert read((1_000, 0), (1_010, 10), (1_080, 20)) == [(1_000, None), (1_010, None), (1_080, None)]
     assert read((1_000, 0), (1_010, 10), (1_081, 20)) == [(1_000, None), (1_010, None), (1_010, None)]

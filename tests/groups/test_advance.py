@@ -145,6 +145,14 @@ def test_a_gone_group_that_nobody_knew_gets_no_rows() -> None:
     assert (life.state, bool(life.rows)) == (None, False)
 
 
+def test_a_decision_of_a_group_that_ends_after_the_very_first_round_gets_its_verdict_at_the_second() -> None:
+    topic = make_topic("x", 2)
+    life = lived(make_record(5, even("x", 2, "a")), make_observation(10, topic, elapsed=0))
+    life.take(make_record(13, even("x", 2, "a", "b"), generation=2), make_tombstone(15))
+    life.take(make_observation(20, topic, elapsed=10_000))
+    assert [(row.decision, row.verdict) for row in life.rows.drift] == [(5, "identical"), (13, "identical")]
+
+
 def test_tombstones_that_trail_behind_leave_no_state_and_no_rows() -> None:
     life = lived(make_record(5, even("x", 2, "a")), make_commit(6, 10, topic="x"), make_observation(10, gone="deleted"))
     rows = life.take(

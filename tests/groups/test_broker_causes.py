@@ -98,6 +98,11 @@ def test_a_round_that_looked_before_the_move_is_not_the_last_word(epoch: int) ->
     assert told(life)[-1] == ("broker_down", "2", "1")
 
 
+def test_the_first_round_that_knows_the_new_coordinator_is_the_last_word() -> None:
+    first, second = decisions()
+    assert told(lived(first, seen(6), second, seen(901, epoch=8), seen(902, DOWN, epoch=8))) == MOVED
+
+
 def test_a_coordinator_that_did_not_move_has_no_such_cause() -> None:
     first, second = decisions(7, 7)
     assert told(lived(first, seen(6), second, seen(901, DOWN))) == MOVED[:1]

@@ -6,7 +6,17 @@ import pytest
 
 from streaming.groups.delayed import WAITING_MAX
 from streaming.records import GroupInput
-from tests.groups.build import GROUP, Life, even, make_commit, make_member, make_observation, make_record, make_topic
+from tests.groups.build import (
+    GROUP,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+)
 from tests.groups.modern_log import FIRST, SECOND_MEMBER, gone, observation, owns, read
 from tests.offsets_log.written import other_key
 
@@ -95,6 +105,18 @@ def test_what_the_newest_round_showed_a_minute_before_the_last_commit_had_arrive
     life.take(*commits, two_owners(405), make_observation(410, make_topic("x", 2, end=150)))
     # The round at 10 showed 100 of each.
     assert told(life, 405)[-1] == (2, 0, 2 * (150 - 100), None)
+
+
+@pytest.mark.parametrize(("early", "had_arrived"), [(0, 100), (1, 20)])
+def test_a_round_that_closed_exactly_a_minute_before_the_last_commit_counts_and_a_later_one_does_not(
+    early: int, had_arrived: int
+) -> None:
+    life = begun(committed=10)
+    # The round at 10 closed half a second later, and showed 100 of each.
+    at = START + 70_500 - early
+    commits = [make_commit(71 + p, 20, topic="x", partition=p, time=at) for p in (0, 1)]
+    life.take(*commits, two_owners(75), make_observation(80, make_topic("x", 2, end=150)))
+    assert told(life, 75)[-1] == (2, 0, 2 * (150 - had_arrived), None)
 
 
 def test_what_came_between_two_rounds_inside_a_long_stop_was_certainly_delayed() -> None:

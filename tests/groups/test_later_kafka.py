@@ -130,6 +130,14 @@ def test_a_membership_that_cannot_be_read_leaves_no_verdict_and_no_finding_of_th
     assert (life.rows.group_health[-1].verdict, life.rows.drift[-1].verdict) == ("identical", "identical")
 
 
+def test_a_group_whose_membership_cannot_be_read_from_the_first_record_of_the_log_on_is_not_forgotten() -> None:
+    life = Life()
+    life.take(*read(0, [membership(1, {"a": [0]}, later=True)]))
+    take(life, 20)
+    reason = "the membership record at offset 0 cannot be read (see quarantine): what was decided since is not known"
+    assert said(life)[:2] == ("unverified", reason)
+
+
 def later(record: Written) -> Written:
     """The record with the next version of its value; Kafka 4 writes version 0."""
     key, value = record

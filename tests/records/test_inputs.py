@@ -75,6 +75,12 @@ def test_merging_is_associative(offsets: list[int | None], data: st.DataObject) 
     assert windows == [whole]
 
 
+def test_a_membership_that_was_only_seen_was_decided_after_the_last_round_that_did_not_show_it() -> None:
+    # (-1: none had looked before.)
+    seen = [make_record(5, time=9_000, seen=True, decided_after=after) for after in (-1, 0, 7_000)]
+    assert [record.earliest for record in seen] == [9_000, 0, 7_000]
+
+
 def test_inputs_are_ordered_by_the_log_and_an_observation_comes_before_the_record_at_its_position() -> None:
     record, commit, tombstone, other = make_record(12), make_commit(10, 1), make_tombstone(14), epoch_at(11)
     early, late = make_observation(12, round=3), make_observation(12, round=4)

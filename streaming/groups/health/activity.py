@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from streaming.groups.classic.membership import counts_of, owning_members
+from streaming.groups.classic.membership import owning_members
 from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.health.state import Uncommitted
 from streaming.groups.lag.partitions import offsets_of
@@ -100,16 +100,13 @@ def idle_members(
     """Members of a classic group that own nothing, and whether there are too few partitions or the strategy is why.
 
     Args:
-        record: The group's membership, of which nothing is pending.
+        record: The group's membership, which can be decoded as a whole and of which nothing is pending.
         shown: The round's topics.
         decided: When the group decided, ms.
     """
-    counts = counts_of(record)
-    if not counts or any(member.topics is None for member in record.members):
-        return
     topics_of = {member.member_id: frozenset(member.topics or ()) for member in record.members}
     # (A pattern that matches nothing asks for nothing.)
-    idle = [m.member_id for m, owned in zip(record.members, counts, strict=True) if not owned and m.topics]
+    idle = [m.member_id for m in record.members if m.topics and not any(owned for _, owned in m.assigned or ())]
     sizes = {name: topic.partitions for name, topic in shown.items()}
     if (found := _idle(idle, topics_of, sizes, record.protocol, decided)) is not None:
         yield found
@@ -191,7 +188,7 @@ def never_committed(state: GroupState, observation: GroupObservation) -> Iterato
     noted = state.uncommitted
     if noted is None or (observation.held_since is not None and "never_committed" not in state.findings):
         return  # (the latter: a commit may be there by now that nobody can read)
-    if noted.arrived > MARKER and observation.elapsed_time - noted.elapsed >= _COMMIT_BY_MS:
+    if observation.elapsed_time - noted.elapsed >= _COMMIT_BY_MS:
         where = "in the log" if observation.seen is None else "known to its coordinator"
         detail = f"records arrive in the group's partitions, and no committed offset of it is {where}"
         yield FindingAtRound("never_committed", noted.since, detail)

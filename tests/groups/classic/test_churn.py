@@ -285,6 +285,15 @@ def test_what_is_kept_of_them_stays_small() -> None:
     assert size < 200_000
 
 
+def test_the_verdict_on_a_dropped_decision_names_200_characters_of_its_strategy() -> None:
+    life = Life()
+    for generation in range(1, 66):
+        name = "n" * 500 if generation == 1 else "range"
+        life.take(make_record(generation, even("x", 4, "a", "b"), generation=generation, protocol=name))
+    [dropped, *_] = life.take(make_observation(100, make_topic("x", 4))).drift
+    assert (dropped.generation, dropped.strategy) == (1, "n" * 200)
+
+
 def test_another_assignment_under_the_same_generation_is_judged_like_any_other() -> None:
     life = Life()
     life.take(make_record(5, even("x", 4, "a", "b"), generation=5), make_observation(10, make_topic("x", 4)))

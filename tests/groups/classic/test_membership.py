@@ -62,6 +62,12 @@ def test_a_tombstone_closes_the_members() -> None:
     assert members_of(life) == [("a", 5, False, 2), ("a", 12, True, 0)]
 
 
+def test_members_that_a_tombstone_has_closed_are_not_closed_again_by_the_next_group_of_the_name() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a")), make_tombstone(12), make_record(15, even("x", 2, "b")))
+    assert members_of(life) == [("a", 5, False, 2), ("a", 12, True, 0), ("b", 15, False, 2)]
+
+
 def test_a_group_that_is_not_listed_any_more_closes_its_members() -> None:
     life = Life()
     life.take(

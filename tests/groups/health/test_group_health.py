@@ -41,6 +41,15 @@ def test_new_partitions_are_stale_metadata_since_the_round_that_showed_them() ->
     assert detail(life) == "new partitions that the leader has not seen: x (2 to 4 partitions)"
 
 
+def test_the_grace_begins_when_a_topic_first_grows_and_not_anew_when_it_grows_again() -> None:
+    life = grown()
+    life.take(make_observation(50 + GRACE - 1, make_topic("x", 6)))
+    assert found(life) == [("stale_metadata", 50)]
+    life.take(make_observation(50 + GRACE, make_topic("x", 6)))
+    assert found(life) == [("unassigned", 50)]
+    assert detail(life) == "partitions without an owner: x (2 to 6 partitions)"
+
+
 def test_stale_metadata_is_gone_when_the_leader_sees_the_partitions() -> None:
     life = grown()
     life.take(make_record(80, even("x", 4, "a", "b"), generation=2), make_observation(90, make_topic("x", 4)))

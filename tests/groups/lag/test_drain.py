@@ -107,6 +107,17 @@ def test_a_lag_that_shrinks_because_records_are_deleted_does_not_drain() -> None
     assert set(found) == {None}
 
 
+def test_records_that_were_deleted_unread_are_not_in_the_pace_of_a_group_that_goes_on_behind_them() -> None:
+    life, found = Life(), []
+    for second in range(10, 200, 10):
+        # At 70 the first 100,000 are deleted, and from 80 on it is behind them, where it stands still.
+        life.take(make_commit(second, 100_000 if second >= 80 else 0, topic="x"))
+        start = packed([100_000 if second >= 70 else 0])
+        life.take(make_observation(second + 1, make_topic("x", 1, end=200_000, log_start_offsets=start)))
+        found.append(life.rows.group_health[-1].drain_seconds)
+    assert set(found) == {None}
+
+
 def test_sums_of_as_many_other_partitions_are_not_compared() -> None:
     life = Life()
     life.take(make_commit(1, 0, topic="x"), make_commit(2, 94_000, topic="y"))

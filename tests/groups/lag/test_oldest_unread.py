@@ -36,6 +36,16 @@ def test_a_group_that_was_behind_and_has_read_everything_has_nothing_unread() ->
     assert life.state.partitions["x"][0].marks == []
 
 
+def test_rounds_from_before_a_topic_was_not_shown_for_long_say_nothing_about_the_one_that_comes_back() -> None:
+    # (It may have been deleted and created again by brokers that do not tell ids.)
+    life = caught_up()
+    see(life, 30, 150)
+    for second in range(60, 1_300, 60):
+        life.take(make_observation(second))
+    see(life, 1_300, 300)
+    assert told(life) == (None, 1_300.5, "before_rounds")
+
+
 def test_an_empty_queue_without_a_commit_has_nothing_unread_also_right_after_a_round_that_did_not_show_it() -> None:
     world = World()
     world.join(Client(A))
@@ -342,3 +352,11 @@ def test_few_marks_are_left_as_they_are(count: int) -> None:
 def test_a_lower_bound_at_the_beginning_of_all_times_is_one() -> None:
     assert unread_between(0, -1) == (0, None, "rounds", "uncertain_time")
     assert unread_between(0, 0) == (0, 0, "rounds", None)
+
+
+def test_so_is_an_upper_bound_of_what_an_earlier_round_saw_at_a_time_that_is_not_known() -> None:
+    life = Life()
+    life.take(make_commit(5, 0, topic="x", time=0))
+    for second, end, closed in ((10, 10, -1), (20, 20, 0), (30, 30, 10 * SECOND)):
+        see(life, second, end, time=max(0, closed), closed=closed)
+    assert life.rows.lag[-1].oldest_unread_time_max == 0

@@ -106,6 +106,20 @@ def test_a_window_has_rates_up_to_two_heartbeats(seconds: int, known: tuple[floa
     assert rates(life) == known
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize(("apart_ms", "known"), [(6_000, (5.0, 3.0)), (6_001, (None, None))])
+def test_a_window_has_rates_if_its_lengths_by_both_clocks_differ_by_one_percent_at_most(
+    apart_ms: int, sign: int, known: tuple[float | None, float | None]
+) -> None:
+    life = Life()
+    for second, more_ms in ((0, 0), (HEARTBEAT, sign * apart_ms)):
+        at = START + second * SECOND + more_ms
+        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=at))
+        topic = make_topic("x", 1, end=5 * second)
+        life.take(make_observation(10 * second + 2, topic, time=at, elapsed=second * SECOND))
+    assert rates(life) == known
+
+
 def test_rates_cause_no_rows() -> None:
     def rows_with(heartbeat_ms: int) -> tuple[int, int]:
         life = Life(GroupConfig(cluster="test", heartbeat_ms=heartbeat_ms))
@@ -282,7 +296,13 @@ def test_a_group_that_keeps_up_does_not_show_it() -> None:
 
 @pytest.mark.parametrize("second", [0, 300, 600])
 def test_nor_one_that_had_caught_up_at_a_single_round(second: int) -> None:
-    life = lived(HEARTBEAT, lambda s: 10_000 + 40 * s, lambda s: 40 * s + (10_000 if s == second else 0))
+    # From the next round on it is as far behind as before. (It has a row within ten minutes after the window's end.)
+    life = lived(
+        2 * HEARTBEAT - EVERY,
+        lambda s: 40 * s + (20_000 if s > second else 10_000),
+        lambda s: 40 * s + (10_000 if s >= second else 0),
+    )
+    assert health(life).consumed_per_second is not None
     assert health(life).consumed_per_second_behind is None
 
 

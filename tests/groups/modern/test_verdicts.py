@@ -134,6 +134,18 @@ def test_a_count_that_no_round_saw_leaves_the_verdict_open() -> None:
     )
 
 
+@pytest.mark.parametrize(("grown_at", "verdict"), [(404, "identical"), (403, "unverified")])
+def test_a_count_that_the_coordinator_may_still_have_known_within_ten_minutes_explains_a_target(
+    grown_at: int, verdict: str
+) -> None:
+    # (The target is decided at 1,003.)
+    life = Life()
+    for second, count in ((300, 4), (grown_at, 6)):
+        life.take(make_observation(second, make_topic("orders", count, topic_id=TOPIC_ID)))
+    life.take(*read(FIRST, 1_000), make_observation(1_010, make_topic("orders", 6, topic_id=TOPIC_ID), state=None))
+    assert [row.verdict for row in life.rows.drift] == [verdict]
+
+
 def test_the_health_of_the_group_has_the_newest_verdict() -> None:
     life = Life()
     (health,) = life.take(*read(FIRST), observation(15)).group_health

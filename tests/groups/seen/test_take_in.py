@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from streaming.groups import decode_state, encode_state
-from streaming.records import Member, Seen, SeenClassic, SeenCommits
+from streaming.records import Member, Seen, SeenClassic, SeenCommits, SeenConsumer
 from tests.groups.build import (
     SECOND,
     START,
@@ -229,6 +229,24 @@ def test_another_group_of_the_name_is_no_migration() -> None:
     life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))))
     life.take(broker(3, 1, member("z", 0, 1)))
     assert (last(life).kind, last(life).incarnation) == ("rebalance", 3)
+
+
+def test_a_group_goes_on_under_the_new_protocol_where_one_of_its_members_does() -> None:
+    life = Life()
+    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
+    life.take(broker(3, 1, member("a", 0, 1)))
+    assert (last(life).kind, last(life).left, last(life).incarnation) == ("migration", ("b",), 1)
+
+
+def test_a_group_that_was_too_large_for_a_while_is_known_again_from_its_second_decision_on() -> None:
+    life = Life()
+    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))), broker(3, 1, member("z", 0, 1)))
+    too_large = SeenConsumer(1, 1, "uniform", (), more=5_000)
+    life.take(make_look(5, BROKERED, consumer=too_large, group_type="consumer"))
+    life.take(broker(7, 2, member("y", 0, 1, epoch=2)))
+    assert (last(life).incarnation, last(life).joined) == (7, None)
+    life.take(broker(9, 3, member("y", 0, epoch=3), member("w", 1, epoch=3)))
+    assert (last(life).incarnation, last(life).joined, last(life).partitions_moved) == (7, ("w",), 1)
 
 
 @pytest.mark.parametrize("at", range(1, 6))

@@ -285,6 +285,14 @@ def test_where_no_verdict_went_by_racks_the_others_go_by_those_of_the_newest_rou
     assert [row.reason for row in rows if not row.runs] == [None] * 4
 
 
+def test_racks_count_where_only_some_members_tell_one() -> None:
+    # Range would give a what is in its rack, 2 and 3, as it has.
+    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
+    members = [make_member("a", ("t",), {"t": (2, 3)}, rack="x"), make_member("b", ("t",), {"t": (0, 1)})]
+    rows = Life().take(make_record(5, members, protocol="house-blend"), make_observation(10, topic)).what_if
+    assert told(rows)["range"] == (0, 0.0)
+
+
 def by_name_of_rack(group: Group, racks: PartitionRacks | None) -> Assignment:
     """To each member the partitions in the rack with its name; all to the first if racks are unknown."""
     names = [member.member_id for member in group.members]
