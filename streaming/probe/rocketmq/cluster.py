@@ -70,6 +70,12 @@ _SYSTEM_PREFIX = "CID_RMQ_SYS_"
 _CONSUMED_EVERY_MS = 60_000
 """Store times of messages cost the broker a read of its log for each queue."""
 
+_WARN_AGAIN_MS: Final = 3_600_000
+"""A server that cannot be asked is named again after an hour."""
+
+_MOST_WARNED: Final = 100
+"""Servers that are named within an hour: anybody may register brokers at a name server."""
+
 _QUIET_QUESTIONS = 1_000
 """Questions of a round about groups without members, of which nothing has changed for long: they take turns."""
 
@@ -115,7 +121,8 @@ class RocketMQCluster:
         self._consumed: dict[tuple[str, str, str, int], tuple[int, int]] = {}
         self._consumed_at = -1
         self._turn: dict[str, int] = {}
-        self._warned: set[str] = set()
+        self._time = -1
+        self._warned: dict[str, int] = {}
 
     @property
     def sent(self) -> Counter[str]:
@@ -136,6 +143,8 @@ class RocketMQCluster:
             StopRequestedError: The probe is to stop.
         """
         self._client.forgive()
+        self._time = time
+        self._warned = {address: at for address, at in self._warned.items() if 0 <= time - at < _WARN_AGAIN_MS}
         told = self._servers(deadline)
         self._settings(told, deadline)
         named = {group for settings in told.settings.values() for group in settings}
@@ -410,11 +419,10 @@ class RocketMQCluster:
             return []
         found = self._client.ask(questions, min(self._request_s, deadline.remaining()))
         for question, answer in zip(questions, found, strict=True):
-            if isinstance(answer, Unanswered) and not answer.late:
-                sentence = f"{visible(question.address)} cannot be asked: {answer.reason}"
-                if sentence not in self._warned:
-                    self._warned.add(sentence)
-                    _LOG.warning("%s.", sentence)
+            is_known = question.address in self._warned or len(self._warned) == _MOST_WARNED
+            if isinstance(answer, Unanswered) and not answer.late and not is_known:
+                self._warned[question.address] = self._time
+                _LOG.warning("%s cannot be asked: %s.", visible(question.address), answer.reason)
         return found
 
 
