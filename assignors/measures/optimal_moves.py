@@ -182,7 +182,7 @@ def _cycle_of(
                 break
             node = giver
         else:
-            if seen[node] == start and node in path:
+            if seen[node] == start:
                 ring = path[path.index(node) :]
                 return [
                     (int(from_topic[member]), int(from_member[from_topic[member]]), member)

@@ -95,7 +95,7 @@ def _sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
 def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Leave out partitions that another member had; if two members had one, the later member counts."""
     indexed = IndexedGroup.of_others(group, group.members)
-    data = [MemberData(m.owned, -1 if m.generation is None else m.generation) for m in group.members]
+    data = [MemberData(m.owned, m.generation) for m in group.members]
     owners = {
         (topic, number): member
         for member, said in enumerate(data)

@@ -51,12 +51,16 @@ def _from_2_6_1(group: Group, racks: PartitionRacks | None) -> Assignment:
 
 
 class _Movements(Movements):
-    """`PartitionMovements_t`: moves are never forgotten, and a move's pair is freed when the partition moves again."""
+    """`PartitionMovements_t`: moves are never forgotten, and a move's pair is freed when the partition moves again.
+
+    If the pair is the key of a list that still exists, librdkafka reads freed memory when it next looks for this list.
+    """
 
     def __init__(self, indexed: IndexedGroup, row_of: Sequence[int]) -> None:
         super().__init__(indexed, row_of)
         self._lists: dict[tuple[int, int, int], dict[int, None]] = {}
         self._key_of: dict[tuple[int, int, int], int] = {}  # the partition whose pair is the key of the list
+        self._freed: set[tuple[int, int, int]] = set()  # lists whose key was freed
         self._returned: set[int] = set()  # moved without a record: librdkafka aborts at their next move
 
     def actual(self, partition: int, owner: int, target: int) -> int:
@@ -68,8 +72,8 @@ class _Movements(Movements):
         if partition in self._returned:
             raise CannotTell(ABORTS)
         # (The pair uses the present owner, where Java uses the first: it is built before the first is looked up.)
-        listed = self._lists.get((self.row_of[partition], target, owner))
-        if listed is None:
+        listed = self._list_of((self.row_of[partition], target, owner))
+        if not listed:
             return partition
         first, *others = listed
         if first in self._returned:
@@ -86,19 +90,24 @@ class _Movements(Movements):
         row = self.row_of[partition]
         earlier = self.pair_of.get(partition)
         if earlier is not None:
-            # (If its list still exists, an element was removed from it, and the next one remains and moves no more.)
             key = row, *earlier
-            self._lists[key].pop(partition, None)
-            if not self._lists[key]:
-                del self._lists[key]
-            elif self._key_of[key] == partition and earlier[0] != target:
-                raise CannotTell(_FREED)
+            listed = self._list_of(key)
+            # (`actual` removed it if another one moved in its place, which remains and moves no more.)
+            listed.pop(partition, None)
+            if listed and self._key_of[key] == partition:
+                self._freed.add(key)
             source = earlier[0]
         self.pair_of[partition] = source, target
-        if (row, source, target) not in self._lists:
-            self._lists[row, source, target] = {}
-            self._key_of[row, source, target] = partition
-        self._lists[row, source, target][partition] = None
+        key = row, source, target
+        if not self._list_of(key):
+            self._lists[key] = {}
+            self._key_of[key] = partition
+        self._lists[key][partition] = None
+
+    def _list_of(self, key: tuple[int, int, int]) -> dict[int, None]:
+        if key in self._freed:
+            raise CannotTell(_FREED)
+        return self._lists.get(key, {})
 
     def state(self) -> object:
         return self.pair_of.copy(), {key: tuple(listed) for key, listed in self._lists.items()}, len(self._returned)

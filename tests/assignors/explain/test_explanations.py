@@ -156,6 +156,13 @@ def test_a_broker_s_uniform_says_what_is_given_up_by_subscription_where_it_looks
         assert kinds(explain_line(on_server(release, ["t"])).steps, GivenUp) == []
 
 
+@pytest.mark.parametrize(("strategy", "why"), [("server-uniform", "share"), ("server-range", "share_of_topic")])
+def test_a_broker_says_what_a_member_gives_up_for_its_share(strategy: str, why: str) -> None:
+    line = on_server("3.8.0", ["t"]) | {"strategy": strategy}
+    line["members"] = {"a": {"topics": ["t"], "target": [[T, [0, 1]]]}, "b": {"topics": ["t"], "target": []}}
+    assert kinds(explain_line(line).steps, GivenUp) == [GivenUp("a", (("t", 1),), why)]
+
+
 def test_the_brokers_range_kept_what_members_had_before_3_9() -> None:
     assert "lets members keep" in rule_of_server("server-range", (3, 8))
     for release in ((3, 9), (4, 0), None):

@@ -15,6 +15,7 @@ from assignors import (
     Group,
     Subscription,
     assign,
+    at_most,
     balance,
     counts,
     from_pairs,
@@ -161,6 +162,15 @@ class TestLeastMoves:
         group = Group(tuple(Subscription(m, tuple(of)) for m, of in topics.items()), {"t": 1, "u": 2, "v": 1})
 
         assert optimal_moves({"b": {"t": (0,)}}, group) == 0
+
+    def test_a_partition_moves_to_each_of_two_members_with_fewer_in_a_few_rounds(self) -> None:
+        # b gives one of its seven to a, which gets the new t-0 and u-4 as well, and one to c.
+        topics = {"a": "tuv", "b": "uv", "c": "v"}
+        group = Group(tuple(Subscription(m, tuple(of)) for m, of in topics.items()), {"t": 1, "u": 5, "v": 7})
+        before: Assignment = {"a": {"v": (0,)}, "b": {"u": (0, 1, 2, 3), "v": (1, 2, 3)}, "c": {"v": (4, 5, 6)}}
+
+        with at_most(10_000):
+            assert optimal_moves(before, group) == 2
 
     def test_a_partition_of_two_owners_gives_no_figure(self) -> None:
         before: Assignment = {"m0": {"t": (0,)}, "m1": {"t": (0,)}}

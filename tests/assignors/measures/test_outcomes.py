@@ -219,6 +219,14 @@ def test_a_line_for_rocketmq_is_told_by_its_queues() -> None:
     assert "error" in what_if_line(question | {"queues": [], "load": None})["rocketmq:AVG"]["assignment"]["a"]
 
 
+def test_a_strategy_of_rocketmq_that_is_too_large_to_compute_has_the_reason_and_the_others_their_results() -> None:
+    question = {"queues": queues(0), "clients": ["a", "b", "c"], "current": {}}
+    question |= {"options": {"virtual_node_cnt": 1_000_000}, "strategies": ["rocketmq:CONSISTENT_HASH", "rocketmq:AVG"]}
+    told = what_if_line(question)
+    assert told["rocketmq:CONSISTENT_HASH"] == {"error": "more than 2000000 virtual nodes: not recomputed"}
+    assert told["rocketmq:AVG"]["assignment"]["a"] == queues(0)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -24,6 +24,7 @@ from assignors import (
 )
 from assignors.clients.sticky import read_sticky, write_sticky
 from assignors.clients.sticky.user_data import MemberData
+from assignors.work import at_most
 from tests.assignors.clients.sticky.members import claiming, cooperative, newcomer, read_by_kafka_python
 from tests.examples import examples
 
@@ -112,6 +113,18 @@ def test_a_leader_that_would_not_end_is_told() -> None:
         assign("sticky", _GROUND_LOOP, "3.7.1")
 
 
+def test_a_leader_that_would_not_end_is_told_also_where_it_first_moves_others_for_a_while() -> None:
+    # Each of these members has one partition more than the one before it, and the last has two more. So it hands one
+    # on, and each walk over the partitions takes that one step down the line. (The real class was still running after
+    # 15 s.)
+    line = dict(enumerate([*range(18), 19], 10))
+    members = [claiming(f"c{n}", f"z{n} z{n + 1}", 7, **{f"z{n}": tuple(range(had))}) for n, had in line.items()]
+    of_line = {f"z{n}": had for n, had in line.items()}
+    group = Group((*_GROUND_LOOP.members, *members), {**_GROUND_LOOP.partitions_per_topic, **of_line})
+    with pytest.raises(LeaderWouldFail, match="forever"), at_most(100_000):
+        assign("sticky", group, "3.7.1")
+
+
 def test_a_group_without_members_has_no_leader() -> None:
     with pytest.raises(LeaderWouldFail):
         assign("sticky", Group((), {"t": 3}))
@@ -122,6 +135,12 @@ def test_a_group_without_members_has_no_leader() -> None:
 def test_other_libraries_cannot_be_told(strategy: str, library: str) -> None:
     with pytest.raises(CannotTell, match="not recomputed"):
         assign(strategy, Group((Subscription("a", ("t",)),), {"t": 1}), library)
+
+
+def test_why_java_s_sticky_before_2_4_is_not_recomputed_is_told_from_its_first_release_on() -> None:
+    for release in ("0.11", "2.3.1"):
+        with pytest.raises(CannotTell, match="another class"):
+            assign("sticky", Group((Subscription("a", ("t",)),), {"t": 1}), release)
 
 
 def test_racks_that_are_not_known_cannot_be_told() -> None:
@@ -215,6 +234,13 @@ def test_members_of_the_same_size_are_balanced_however_small_those_of_other_topi
     assert same(assign("sticky", Group(members, {"x": 6, "y": 2}), release), kept)
 
 
+@pytest.mark.parametrize("release", JAVA)
+def test_a_move_that_leaves_a_difference_of_one_is_the_last(release: str) -> None:
+    # (Otherwise Java would look at x-2, whose previous owner takes no part, and throw.)
+    members = claiming("a", "x"), claiming("b", "", 2, x=(2,)), claiming("c", "x", x=(0, 1, 2))
+    assert same(assign("sticky", Group(members, {"x": 3}), release), {"a": {"x": (0,)}, "c": {"x": (1, 2)}})
+
+
 def test_a_difference_of_one_is_balanced_also_with_a_partition_that_does_not_exist() -> None:
     # (Otherwise Java would look at x-0, whose previous owner takes no part, and throw.)
     members = claiming("a", "x", 1), claiming("b", "x", x=(2,)), claiming("c", "", 1, x=(0,))
@@ -265,6 +291,15 @@ def test_java_before_3_0_and_kafka_python_count_a_topic_twice_that_a_member_list
         members = read_by_kafka_python(*members)
     result = assign("sticky", Group(members, {"x": 1, "z": 11}), library)
     assert same(result, {"m": {"z": (0, 1)}, "o": {"x": (0,), "z": (2, 3, 4, 5)}, "q": {"z": (6, 7, 8, 9, 10)}})
+
+
+@pytest.mark.parametrize(("release", "of_a", "of_c"), [("2.4.1", 2, 1), ("2.5.1", 2, 1), ("2.8.1", 1, 2)])
+def test_members_of_an_older_generation_keep_what_they_own_before_2_8_1(release: str, of_a: int, of_c: int) -> None:
+    # (As the real classes of these three.)
+    had = {"a": (2, 5), "b": (0, 6), "c": (1, 5)}
+    members = tuple(cooperative(name, "t", owned={"t": (p,)}, generation=n) for name, (p, n) in had.items())
+    result = assign("cooperative-sticky", Group(members, {"t": 3}), release)
+    assert same(result, {"a": {"t": (of_a,)}, "b": {"t": (0,)}, "c": {"t": (of_c,)}})
 
 
 @pytest.mark.parametrize("library", ["java:3.0", "java:3.4"])

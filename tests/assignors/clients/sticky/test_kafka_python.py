@@ -20,6 +20,12 @@ def test_kafka_python_s_order_of_several_partitions_with_an_earlier_owner_depend
         assign("sticky", Group(members, {"x": 2}), "kafka-python:3.0.12")
 
 
+def test_kafka_python_s_order_of_one_partition_with_an_earlier_owner_depends_on_no_seed() -> None:
+    members = read_by_kafka_python(claiming("a", "x", 1, x=(0,)), claiming("b", "x", 3, x=(0, 1, 2)))
+    result = assign("sticky", Group(members, {"x": 3}), "kafka-python:3.0.12")
+    assert same(result, {"a": {"x": (0,)}, "b": {"x": (1, 2)}})
+
+
 def test_kafka_python_throws_where_the_previous_owner_takes_no_part_and_the_present_one_has_two() -> None:
     members = read_by_kafka_python(claiming("a", "", 2, x=(0,)), claiming("b", "x", x=(0, 1)), claiming("c", "x"))
     with pytest.raises(LeaderWouldFail, match="KeyError"):

@@ -37,6 +37,38 @@ def test_librdkafka_moves_another_partition_than_the_one_that_was_to_go_back() -
     assert same(result, {"s0": {"a": (1, 2, 3, 4)}, "s1": {"b": (1,), "c-2": (3, 4, 5, 6, 7)}})
 
 
+def test_librdkafka_s_decision_is_told_where_it_frees_a_record_that_it_does_not_read_again() -> None:
+    # x-0, x-1 and x-2 return to a. Then x-0, whose record is the key of these three moves, goes on to c.
+    members = owning("a", "x", 1, x=(0, 1, 2)), owning("b", "x", x=(0, 1, 2, 3, 4, 5)), owning("c", "x")
+    result = assign("cooperative-sticky", Group(members, {"x": 6}), "librdkafka:2.16")
+    assert same(result, {"b": {"x": (4, 5)}})
+
+
+def test_librdkafka_s_decision_is_not_told_where_it_reads_a_record_that_it_has_freed() -> None:
+    # After x-0 another of the moves to a goes on, which is looked for by the freed key. (librdkafka 2.16 crashes here.)
+    members = owning("a", "x", 1, x=(0, 1, 2, 3)), owning("b", "x", x=(0, 1, 2, 3, 4, 5, 6, 7))
+    group = Group((*members, owning("c", "x"), owning("d", "x")), {"x": 8})
+    with pytest.raises(CannotTell, match="freed memory"):
+        assign("cooperative-sticky", group, "librdkafka:2.16")
+
+
+def test_librdkafka_s_decision_is_told_where_no_other_move_has_the_record_that_it_frees() -> None:
+    # x-0 moves from e to c, then on to d. Then x-1, which has moved from e to a, goes on to c.
+    others = owning("b", "y"), owning("c", "x y"), owning("d", "x"), owning("e", "x y", x=(0, 1, 2), y=(1, 3, 4, 5))
+    members = owning("a", "y", 1, x=(1, 2), y=(1,)), *others
+    result = assign("cooperative-sticky", Group(members, {"x": 3, "y": 6}), "librdkafka:2.16")
+    assert same(result, {"b": {"y": (0, 2)}, "e": {"y": (4, 5)}})
+
+
+def test_a_partition_that_moves_on_has_moved_from_its_first_owner_for_librdkafka() -> None:
+    # x-0 and x-5 move from b to c, and x-0 on to d. Then x-3, which has moved from b to a, goes on to c. (librdkafka
+    # 2.16 crashes here.)
+    b = owning("b", "x y z", x=(0, 3, 4, 5), y=(1, 2, 4, 6), z=(0, 1, 2, 3, 4))
+    members = owning("a", "y z", 1, x=(3,)), b, owning("c", "x y z"), owning("d", "x")
+    with pytest.raises(CannotTell, match="freed memory"):
+        assign("cooperative-sticky", Group(members, {"x": 6, "y": 7, "z": 7}), "librdkafka:2.16")
+
+
 def test_librdkafka_moves_a_partition_to_an_earlier_owner_while_two_members_differ_by_one() -> None:
     # a has one more of x than b. So x-0 moves to e, which had it before, and a gives it up first.
     members = owning("e", "y", 2, x=(0,)), owning("a", "x", x=(0, 1, 2)), owning("b", "x", x=(3, 4))

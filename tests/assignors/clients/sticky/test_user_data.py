@@ -28,6 +28,7 @@ def test_user_data_is_read_as_version_1_then_0_then_not_at_all() -> None:
     assert read_sticky(both) == (MemberData(held, 9), len(both))
     assert read_sticky(both[:-4]) == (MemberData(held, None), len(both) - 4)
     assert read_sticky(both[:-6])[0] == MemberData((), -1)
+    assert read_sticky(write_sticky((), None)) == (MemberData((), None), 4)
     assert read_sticky(None)[0] == read_sticky(b"")[0] == MemberData((), None)
     assert read_sticky(both, len(both))[0] == MemberData((), None)
 
@@ -53,6 +54,7 @@ def test_reading_never_raises(data: bytes, position: int) -> None:
         (b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\5" + bytes(10), 4 + 3 + 4 + 8),
         (b"\0\0\0\2" + b"\0\1t" + b"\0\0\0\1" + bytes(4) + b"\x00\x09t", 4 + 3 + 4 + 4 + 2),
         (b"\0\0\0\1" + b"\0", 4),
+        (b"\0\0\0\1" + b"\0\1t", 4 + 3),  # nothing is left behind the topic
         (b"\0\0", 0),
     ],
 )
