@@ -479,6 +479,19 @@ def test_windows_in_many_parts_are_merged_however_few_they_are(monkeypatch: pyte
     assert (window.commits, window.first_offset, window.offset, window.step_back) == (30, 100, 71, 1)
 
 
+def test_windows_are_merged_rarely_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_fold, "_LEAST_MERGED", 10)
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    in_one_part = []
+    for n in range(1, 600):
+        compactor.add(n, 1, offset_key("g", "t", n), offset_value(4, 7))
+        compactor.fold()
+        if len(compactor._fold._parts) == 1:
+            in_one_part.append(n)
+    # At the limit, then each time when four times as many windows are held as the last merge left.
+    assert in_one_part == [1, 10, 40, 160]
+
+
 def test_keys_of_a_group_that_is_not_watched_are_looked_at_once() -> None:
     compactor = Compactor(0, 1, (), lambda _: False, lambda _: True)
     records = columns(numbered([(offset_key("g", "t", n), offset_value(3, 1)) for n in range(200)]))
