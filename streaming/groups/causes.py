@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from streaming.groups.rows import Cause
+from streaming.plurals import counted
 from streaming.records import CoordinatorMove
 
 MIGRATION: Final = "migration"
@@ -120,7 +121,7 @@ def of_topics(kind: str, changes: Iterable[TopicChange], evidence: str) -> list[
     ]
     more = len(ordered) - TOPICS_SHOWN
     if more > 0:
-        found.append(Cause(kind, f"{more} more topics: {evidence}", more, (), None, None, None))
+        found.append(Cause(kind, f"{counted(more, 'more topic')}: {evidence}", more, (), None, None, None))
     return found
 
 

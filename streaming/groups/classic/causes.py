@@ -46,6 +46,7 @@ from streaming.groups.classic.membership import Owners, leader_counts, subscribe
 from streaming.groups.classic.state import NO_ROUND, TopicsShown
 from streaming.groups.rows import Cause, ReplacedMember
 from streaming.groups.state import GroupState, TopicState
+from streaming.plurals import counted
 from streaming.records import MembershipRecord
 
 # Their leaders assign every partition that they know, so that an assignment shows the leader's partition counts.
@@ -147,7 +148,9 @@ def classic_causes(decided: RecordWithPast) -> tuple[Cause, ...]:
     found = [*joined, *_gone(decided), *replaced, *_of_topics(decided), *_of_strategy(decided)]
     if decided.follows:
         partitions = sum(map(len, decided.follows.values()))
-        found.append(cause(HANDOVER, f"{partitions} partitions that the previous decision freed were to be given on"))
+        were = "was" if partitions == 1 else "were"
+        evidence = f"{counted(partitions, 'partition')} that the previous decision freed {were} to be given on"
+        found.append(cause(HANDOVER, evidence))
     if not found and not decided.record.members:
         found.append(cause(UNKNOWN, "the group was empty before, too: members came and went in between"))
     elif not found:
