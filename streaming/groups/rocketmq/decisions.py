@@ -205,7 +205,7 @@ def _moves(
     if was is None:
         return None, None
     try:
-        numbered = Numbered(members, facts.routes, was, after or {})
+        numbered = Numbered(members, facts.routes)
         had = numbered.numbered(was)
         with of_record(0):
             least = optimal_moves(had, numbered.group) if members else None

@@ -92,28 +92,21 @@ class Numbered:
 
     Attributes:
         group: Members with their topics, and the number of queues of each topic.
-        order: By topic, the queues of its routes in the order of their numbers. Others that are held come after them.
+        order: By topic, the queues of its routes in the order of their numbers. Others get numbers behind them.
     """
 
-    def __init__(self, members: Sequence[Member], routes: Mapping[str, Mapping[str, int]], *before: Owned) -> None:
+    def __init__(self, members: Sequence[Member], routes: Mapping[str, Mapping[str, int]]) -> None:
         """Number the queues.
 
         Args:
             members: The members.
             routes: Readable queues by topic and broker.
-            before: What members hold or held, by place.
         """
         self.order: dict[str, list[Queue]] = {topic: sorted(queues_of(routes[topic])) for topic in sorted(routes)}
         self._numbers = {
             topic: {queue: number for number, queue in enumerate(queues)} for topic, queues in self.order.items()
         }
         counts = {topic: len(queues) for topic, queues in self.order.items()}
-        for held in before:
-            for places in held.values():
-                for place, numbers in places.items():
-                    topic, broker = split(place)
-                    for queue in numbers:
-                        self._number(topic, (broker or "", queue))
         self.group = Group(
             tuple(Subscription(member.member_id, tuple(sorted(topics_of(member)))) for member in members), counts
         )

@@ -81,7 +81,7 @@ def _told(
     views: Views,
 ) -> list[StrategyColumns]:
     had = _within(waiting.before or {}, routes)
-    numbered = Numbered(members, routes, had)
+    numbered = Numbered(members, routes)
     before = numbered.numbered(had)
     bounds = bounds_of(numbered.group, before)
     load = _load(state, numbered, routes)

@@ -66,7 +66,7 @@ UNKNOWN = Member(B, None, B, "", -1, -1, None, None, (), None, None, None, None)
 def test_queues_are_numbered_in_their_order_and_those_that_are_in_no_route_come_behind() -> None:
     members = [member(A, ("t\0b", (0, 5))), member(B, ("t\0a", (1,)), ("u\0a", (0,)))]
     held = {A: {"t\0b": (0, 5)}, B: {"t\0a": (1,), "u\0a": (0,)}}
-    numbered = Numbered(members, {"t": {"b": 1, "a": 2}}, held)
+    numbered = Numbered(members, {"t": {"b": 1, "a": 2}})
     assert numbered.order == {"t": [("a", 0), ("a", 1), ("b", 0)]}
     assert numbered.group.partitions_per_topic == {"t": 3}
     assert numbered.numbered(held) == {A: {"t": (2, 3)}, B: {"t": (1,), "u": (0,)}}
