@@ -28,7 +28,7 @@ help:
 	@echo "make soak     the long tests (some hours); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     the codec with a million mutated records and a million random ones of eight releases, and"
 	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
-	@echo "make mutants  single changes in the core, and whether a test notices each; MUTANTS=500 (half an hour)"
+	@echo "make mutants  single changes in the core, and whether a test notices each; MUTANTS=500 (20 minutes)"
 	@echo "make setup    only .venv and jars; the other targets call it"
 
 setup:
