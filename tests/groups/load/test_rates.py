@@ -48,13 +48,22 @@ def lived(
 
 
 def rates(life: Life, partition: int = 0) -> tuple[float | None, float | None]:
-    """Rates in the newest row of a partition."""
+    """Rates in the newest row of a partition, which is not older than the window that has ended last."""
     row = [row for row in life.rows.lag if row.partition == partition][-1]
+    assert row.round_time >= window_ended(life)
     return row.produced_per_second, row.consumed_per_second
 
 
 def health(life: Life) -> GroupHealthRow:
+    """The group's newest row, which is not older than the window that has ended last."""
+    assert life.rows.group_health[-1].round_time >= window_ended(life)
     return life.rows.group_health[-1]
+
+
+def window_ended(life: Life) -> int:
+    assert life.state is not None
+    assert life.state.load is not None
+    return life.state.load.since_time
 
 
 def at_second(row: LagRow | GroupHealthRow) -> int:
@@ -284,7 +293,7 @@ def test_a_group_that_was_behind_all_the_time_shows_how_fast_it_can_be() -> None
     life = lived(HEARTBEAT, lambda s: 100_000 + 5 * s, lambda s: 40 * s)
     assert health(life).consumed_per_second_behind == 40.0
     # It has caught up, and is slower because there is no more.
-    lived(4_200, lambda s: 100_000 + 5 * s, lambda s: min(100_000 + 5 * s, 40 * s), life=life, since=660)
+    lived(4_740, lambda s: 100_000 + 5 * s, lambda s: min(100_000 + 5 * s, 40 * s), life=life, since=660)
     assert health(life).consumed_per_second == 5.0
     assert health(life).consumed_per_second_behind == 40.0
 
@@ -326,8 +335,9 @@ def test_a_partition_without_a_rate_tells_nothing_of_how_fast_the_group_can_be()
 
 def test_the_largest_offsets_there_are_give_finite_rates() -> None:
     most = 2**63 - 1
-    life = lived(HEARTBEAT, lambda s: most if s else 0, lambda s: most - 1 if s else 0, partitions=1)
+    life = lived(2 * HEARTBEAT - EVERY, lambda s: most if s else 0, lambda s: most - 1 if s else 0, partitions=1)
     assert rates(life) == (most / 600, (most - 1) / 600)
+    assert health(life).produced_per_second == most / 600
     assert msgspec.json.encode(health(life))
 
 
