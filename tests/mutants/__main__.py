@@ -22,7 +22,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=500, help="mutants in the sample (500)")
     parser.add_argument("--seed", default="1", help="another seed draws another sample (1)")
-    parser.add_argument("--workers", type=int, default=2, help="mutants tested at the same time (2)")
+    parser.add_argument("--workers", type=int, default=2, help="processes at the same time (2)")
     parser.add_argument(
         "--patience",
         type=float,

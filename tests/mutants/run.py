@@ -249,15 +249,19 @@ def _recorded(workers: int) -> Executions:
     shares = [share for worker in range(workers) if (share := _test_files()[worker::workers])]
     forks = [_forked(partial(_record, share)) for share in shares]
     parts: list[Executions] = []
-    for process, pipe in forks:
-        said = _read(pipe)
-        _, status = os.waitpid(process, 0)
-        if not said.startswith(b"\x80"):
-            # (Without a word: something killed it, the kernel for its memory or a test for its end.)
-            why = said.decode("utf-8", "replace") or f"it ended with {os.waitstatus_to_exitcode(status)}"
-            message = f"The run that records which test executes which line failed: {why}"
-            raise RuntimeError(message)
-        parts.append(pickle.loads(said))
+    try:
+        for process, pipe in forks:
+            said = _read(pipe)
+            _, status = os.waitpid(process, 0)
+            if not said.startswith(b"\x80"):
+                # (Without a word: something killed it, the kernel for its memory or a test for its end.)
+                why = said.decode("utf-8", "replace") or f"it ended with {os.waitstatus_to_exitcode(status)}"
+                message = f"The run that records which test executes which line failed: {why}"
+                raise RuntimeError(message)
+            parts.append(pickle.loads(said))
+    finally:
+        for process, _ in forks:
+            _kill(process)
     return merged(parts)
 
 

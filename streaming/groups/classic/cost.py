@@ -114,10 +114,12 @@ def open_cost(
         if (first := was.get(topic, {}).get(partition)) is not None and (eager or first != owner)
     ]
     is_known = eager or protocols <= _COOPERATIVE
-    left_out = eager and _leaves_out(was, after, record)
+    unbounded = None if is_known else STRATEGY_UNKNOWN
+    if eager and _leaves_out(state, was, after, record):
+        unbounded = HANDOVER_PENDING
     if not affected:
-        if row.partitions_pending_handover or left_out or (was and not is_known):
-            reason = HANDOVER_PENDING if row.partitions_pending_handover or left_out else STRATEGY_UNKNOWN
+        if row.partitions_pending_handover or (was and unbounded):
+            reason = HANDOVER_PENDING if row.partitions_pending_handover else unbounded
             return msgspec.structs.replace(row, records_delayed_reason=reason), None
         row = msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
         if was and protocols <= _COOPERATIVE:
@@ -125,15 +127,12 @@ def open_cost(
                 row, unassigned_partition_seconds_min=0.0, unassigned_partition_seconds_max=0.0
             )
         return row, None
-    stops = _stops(state, affected, record) if is_known and not left_out else None
-    reason = (
-        HANDOVER_PENDING if left_out else STRATEGY_UNKNOWN if not is_known else NO_COMMIT if stops is None else NO_ROUND
-    )
-    row = msgspec.structs.replace(row, records_delayed_reason=reason)
+    stops = _stops(state, affected, record) if unbounded is None else None
+    row = msgspec.structs.replace(row, records_delayed_reason=unbounded or (NO_COMMIT if stops is None else NO_ROUND))
     if record.state_time >= 0:
         gone = min(MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
         row = msgspec.structs.replace(row, unassigned_partition_seconds_min=round(gone / 1000, 3))
-    if not is_known or left_out:
+    if unbounded is not None:
         return row, None
     if stops is not None:
         await_round(state, Stopped(row, stops))
@@ -146,13 +145,15 @@ def open_cost(
     return row, OpenCost(row, waiting)
 
 
-def _leaves_out(was: Owners, after: Owners, record: MembershipRecord) -> bool:
-    """Whether a partition that had an owner has none now, in a topic that a member may subscribe to."""
+def _leaves_out(state: GroupState, was: Owners, after: Owners, record: MembershipRecord) -> bool:
+    """Whether a partition that had an owner has none now, although it may exist and a member may subscribe to it."""
     subscribed = subscribed_topics(record)
+    counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
     return any(
-        not partitions.keys() <= after.get(topic, {}).keys()
+        partition < counts.get(topic, partition + 1)
         for topic, partitions in was.items()
         if subscribed is None or topic in subscribed
+        for partition in partitions.keys() - after.get(topic, {}).keys()
     )
 
 

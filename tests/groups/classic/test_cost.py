@@ -25,6 +25,8 @@ from tests.groups.build import (
     make_topic,
 )
 
+PENDING = "handover_pending"
+
 
 def committed(record: int) -> list[GroupInput]:
     return [make_commits(record, 10, topic="x", partition=p) for p in (0, 1)]
@@ -122,15 +124,21 @@ def test_partitions_that_eager_members_give_up_and_nobody_gets_have_no_upper_bou
     inputs = [first_owner(), *committed(8), make_observation(10, make_topic("x", 2, end=500))]
     inputs += [make_record(20, members, generation=2), *committed(23)]
     row = churn_of(*inputs, make_observation(30, make_topic("x", 2, end=600)))[-1]
-    assert (row.decision, row.records_delayed_reason) == (20, "handover_pending")
+    assert (row.decision, row.records_delayed_reason) == (20, PENDING)
     assert (row.unassigned_partition_seconds_max, row.records_delayed_min, row.records_delayed_max) == (None,) * 3
 
 
-def test_partitions_of_a_topic_that_nobody_subscribes_to_any_more_do_not_leave_bounds_open() -> None:
+@pytest.mark.parametrize(
+    ("topics", "count", "reason"),
+    [(("x",), 1, "no_round"), (("x", "y"), 0, "no_round"), (("x", "y"), None, "no_round"), (("x", "y"), 1, PENDING)],
+)
+def test_partitions_that_are_gone_or_that_nobody_subscribes_to_any_more_leave_no_bound_open(
+    topics: tuple[str, ...], count: int | None, reason: str
+) -> None:
     before = make_record(5, [make_member("a", ("x", "y"), {"x": (0, 1), "y": (0,)})])
-    after = make_record(20, even("x", 2, "a", "b"), generation=2)
-    row = churn_of(before, *committed(8), make_observation(10, make_topic("x", 2, end=500)), after)[-1]
-    assert row.records_delayed_reason == "no_round"
+    after = make_record(20, even("x", 2, "a", "b", topics=topics), generation=2)
+    seen = make_observation(10, make_topic("x", 2, end=500), make_topic("y", count))
+    assert churn_of(before, *committed(8), seen, after)[-1].records_delayed_reason == reason
 
 
 def test_an_unknown_strategy_has_no_upper_bound() -> None:

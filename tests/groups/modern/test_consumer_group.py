@@ -265,11 +265,10 @@ def test_tombstones_remove_a_resolved_expression_the_known_topics_and_a_topology
 def test_a_regular_expression_that_comes_and_goes_between_two_decisions_leaves_nothing() -> None:
     group, _ = lived(metadata("a"), epoch(1), target("a"), stands(1))
     where = (20, 1_000, CONSUMER, 3)
-    for name in ("a.*", "b.*"):
-        taken, _ = take(group, ResolvedRegex(*where, name, ("orders",), 1, 1_000))
-        taken, _ = take(taken, Removed(*where, 16, name))
-        assert taken is not None
-        assert (taken.regexes, taken.regexes_before) == ({}, {})
+    taken, _ = take(group, ResolvedRegex(*where, "o.*", ("orders",), 1, 1_000))
+    taken, _ = take(taken, Removed(*where, 16, "o.*"))
+    assert taken is not None
+    assert (taken.regexes, taken.regexes_before) == ({}, {})
 
 
 def test_what_a_regular_expression_stood_for_at_the_decision_is_known_when_it_is_gone() -> None:

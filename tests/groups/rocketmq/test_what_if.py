@@ -81,6 +81,21 @@ def test_queues_that_a_topic_no_longer_has_are_dealt_to_nobody() -> None:
         assert rows[name].imbalance == pytest.approx(3 / 2.5 - 1)
 
 
+def test_queues_of_a_broker_that_has_left_the_routes_are_dealt_to_nobody() -> None:
+    world = World()
+    world.routes["n1"][TOPIC] = {"broker-a": 3, "broker-b": 4}
+    world.join(Client(A), Client(B))
+    world.settle()
+    # A had a0 to a2 and b0, B the rest. Of the three that are left, AVG gives B a2, AVG_BY_CIRCLE a1.
+    world.routes["n1"][TOPIC] = {"broker-a": 3}
+    world.rebalance()
+    world.round(9)
+    rows = told(world)
+    for name in ("AVG", "AVG_BY_CIRCLE"):
+        assert rows[name].partitions_moved == 1
+        assert rows[name].imbalance == pytest.approx(2 / 1.5 - 1)
+
+
 def test_a_list_of_config_gives_each_member_all_that_it_has_of_the_topic() -> None:
     listed = queue_list([(TOPIC, "broker-a", 0), ("payments", "broker-a", 1)])
     world = group(GroupConfig("test", allocation=lambda _: Allocation(message_queue_list=listed)))
