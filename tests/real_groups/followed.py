@@ -20,7 +20,7 @@ from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
-from streaming.probe import NoOffsetsLogError, Probe
+from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError
 from streaming.records import group_key
 
 __all__ = ["Followed", "until"]
@@ -76,11 +76,15 @@ class Followed:
         """Let the probe make a round, and process everything since the previous one.
 
         There is no round where the members that are starting will be the broker's first group ever: Kafka creates the
-        offsets log for that.
+        offsets log for that, and a moment passes before all of its partitions have a leader.
         """
         try:
             self.probe.round()
         except NoOffsetsLogError:
+            return
+        except RoundAbandonedError:
+            if self._at != INITIAL:
+                raise
             return
         while (end := self._planner.latest(self._at, 1)) != self._at:
             payloads = defaultdict(list)
