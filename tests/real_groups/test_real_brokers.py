@@ -8,6 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 from kafka import KafkaAdminClient
+from kafka.errors import KafkaConnectionError
+from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from streaming.offsets_log import partition_for
 from streaming.probe import RoundAbandonedError
@@ -43,6 +45,13 @@ def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(pair: Pa
     admin.create_topics({topic: {"assignments": {number: [1, 2] for number in range(6)}}}, wait_for_metadata=True)
     Cluster(pair.first.bootstrap, unique, admin).commit("seed", topic, [0] * 6)  # (The offsets log exists from now on.)
 
+    # (The client may ask the broker that has just been killed.)
+    @retry(
+        retry=retry_if_exception_type(KafkaConnectionError),
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(60),
+        reraise=True,
+    )
     def led_by(node: int) -> set[int]:
         [log] = admin.describe_topics(["__consumer_offsets"])
         return {part["partition_index"] for part in log["partitions"] if part["leader_id"] == node}
