@@ -16,7 +16,7 @@ def run_pytest(folder: Path, processes: int, fixtures: str = "") -> subprocess.C
 
     Args:
         folder: With the test modules; becomes the working folder.
-        processes: That share the tests; 0 for none beside pytest itself.
+        processes: How many share the tests; 0 for none beside pytest itself.
         fixtures: Python that is added to the conftest.
     """
     (folder / "conftest.py").write_text((_TESTS / "conftest.py").read_text("utf-8") + fixtures, "utf-8")

@@ -296,7 +296,7 @@ class Programs:
         """Write what another supervisor needs, in a folder of its own.
 
         Raises:
-            OSError: That cannot be written.
+            OSError: The folder cannot be written.
         """
         folder = new_folder()
         return _Prepared(folder, [self._supervised(kept.program, folder) for kept in self._kept])
