@@ -7,6 +7,9 @@ BIN := .venv/bin
 WORKERS ?= 4
 SOAK_WORKERS ?= 3
 
+# The marks of tests that `make test` runs: what a pull request needs. "not soak" for all but the long ones.
+MARKS := not soak and not nightly
+
 # Options of pytest-random-order; only from the command line, because an environment may have an ORDER of its own.
 ORDER :=
 
@@ -19,10 +22,10 @@ help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel shows about them (Ctrl-C stops it)"
 	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables;"
 	@echo "              ROCKETMQ=1 SECONDS=260 a RocketMQ cluster in place of Kafka's groups"
-	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests;"
+	@echo "make test     lint, type checks and the tests that a pull request needs (as root on Debian, installs Chromium;"
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
-	@echo "              WORKERS=8 sets the number of processes (default 4)"
-	@echo "make test-all the same in random order, with ten times as much random input, then make soak and make mutants;"
+	@echo "              WORKERS=8 sets the number of processes (default 4); MARKS='not soak' adds the tests marked nightly"
+	@echo "make test-all these, too, in random order, with ten times as much random input, then make soak and make mutants;"
 	@echo "              takes some hours. It prints a seed: make test ORDER=--random-order-seed=N repeats that order"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (some hours); GENERATIONS=500 of real groups per client and strategy"
@@ -47,7 +50,7 @@ test: setup
 	@$(PYTHON) conf/setup.py browser
 	@$(PYTHON) conf/setup.py store
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ORDER) -m "not soak" --durations=25; tests=$$?; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ORDER) -m "$(MARKS)" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
 	if [ $$linted -ne 0 ]; then echo "make lint failed, see above"; fi; \
 	if [ $$tests -ne 0 ]; then echo "tests failed, see above"; fi; \
@@ -56,7 +59,7 @@ test: setup
 # Each part runs whatever came out before it: a night that ends with the first failure says nothing about the rest.
 test-all:
 	@failed=; \
-	CASES=20000 $(MAKE) --no-print-directory test ORDER=--random-order || failed="$$failed test"; \
+	CASES=20000 $(MAKE) --no-print-directory test MARKS="not soak" ORDER=--random-order || failed="$$failed test"; \
 	$(MAKE) --no-print-directory soak ORDER=--random-order || failed="$$failed soak"; \
 	$(MAKE) --no-print-directory mutants || failed="$$failed mutants"; \
 	if [ -n "$$failed" ]; then echo "failed, see above:$$failed"; exit 1; fi

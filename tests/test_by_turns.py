@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.pytest_run import run_pytest
 
 _ORDINARY = """
@@ -48,6 +50,7 @@ def test_{name}(server): ...
 """
 
 
+@pytest.mark.nightly
 def test_groups_stay_whole_and_begin_in_turn(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"test_{name}.py").write_text(_ORDINARY.format(name=name), "utf-8")

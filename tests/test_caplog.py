@@ -21,6 +21,7 @@ class Everything(logging.Handler):
         self.records.append(record)
 
 
+@pytest.mark.nightly
 def test_a_client_that_loses_its_broker_is_not_in_a_tests_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "kafka")  # (the job's source silences it in the process of its tests)
     everything = Everything()

@@ -18,7 +18,7 @@ def test_that_fails(tell):
 """
 
 
-@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize("processes", [0, pytest.param(2, marks=pytest.mark.nightly)])
 def test_what_a_test_tells_is_printed_once_whether_it_passes_or_fails(tmp_path: Path, processes: int) -> None:
     (tmp_path / "test_telling.py").write_text(_TELLING, "utf-8")
 

@@ -89,6 +89,7 @@ def test_nothing_of_the_checkout_is_in_the_environment(installed: Installed, els
     assert str(_ROOT) not in path
 
 
+@pytest.mark.nightly
 def test_the_commands_that_need_no_cluster_run(installed: Installed, elsewhere: Path) -> None:
     told = installed.run("evenkeel", "--help", cwd=elsewhere)
     assert told.returncode == 0
@@ -125,6 +126,7 @@ def test_the_users_own_files_are_found_where_users_put_them(installed: Installed
         shutil.rmtree(own)
 
 
+@pytest.mark.nightly
 def test_a_strategy_in_the_working_folder_is_found_by_pythonpath_and_not_without(
     installed: Installed, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ def test_what_ended_while_the_route_was_corrected_is_not_sent(make: Make) -> Non
     ]
 
 
+@pytest.mark.nightly
 def test_where_routes_stay_nothing_more_is_written_at_a_restart(make: Make) -> None:
     living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
     living.round(0, drift=drifted("a"))

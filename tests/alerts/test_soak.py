@@ -141,6 +141,7 @@ class World:
 
 
 # (In a short life everything goes wrong five times as often as in a long one.)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("rounds", "often"),
     [(120, 5), pytest.param(10_000, 1, marks=[pytest.mark.soak, pytest.mark.timeout(7_200), pytest.mark.turn(0)])],

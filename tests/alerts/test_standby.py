@@ -119,6 +119,7 @@ def test_one_that_dies_is_succeeded_after_it_was_asked_in_vain_and_what_it_owed_
     second.stop()
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_asked_answers_and_is_left_in_peace(first: Living) -> None:
     first.round(0)
     second = Other(first, 12)
@@ -167,6 +168,7 @@ def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successo
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]
 
 
+@pytest.mark.nightly
 def test_two_processes_of_which_the_one_that_works_is_killed(tmp_path: Path) -> None:
     writer = Writer(tmp_path)
     rules(tmp_path, DRIFT)

@@ -202,6 +202,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Week]:
     week.living.stop()
 
 
+@pytest.mark.nightly
 def test_everybody_was_told_what_they_would_have_wanted_once_and_in_time_and_nobody_anything_else(week: Week) -> None:
     left = list(week.told())
     missing, late = [], []

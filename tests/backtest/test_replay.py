@@ -46,6 +46,7 @@ def replayed(month: Month) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: row[:4])
 
 
+@pytest.mark.nightly
 def test_a_month_gives_the_transitions_that_the_alerter_gave_live(
     recorded: tuple[Month, list[tuple[Any, ...]]],
 ) -> None:
@@ -57,6 +58,7 @@ def test_a_month_gives_the_transitions_that_the_alerter_gave_live(
     assert told == sorted(was, key=lambda row: row[:4])
 
 
+@pytest.mark.nightly
 def test_how_a_month_is_cut_into_chunks_changes_nothing(
     recorded: tuple[Month, list[tuple[Any, ...]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_an_alert_that_fires_when_the_period_begins_ends_when_it_ended(tmp_path:
     )
 
 
+@pytest.mark.nightly
 def test_a_group_and_a_cluster_that_are_not_there_are_no_quiet_ones(
     recorded: tuple[Month, list[tuple[Any, ...]]],
 ) -> None:
@@ -198,6 +201,7 @@ def test_a_round_of_a_clock_that_was_ahead_hides_no_bounds(tmp_path: Path) -> No
     assert bounds(tmp_path / "ahead", 400 * 86_400_000) == right
 
 
+@pytest.mark.nightly
 def test_a_data_file_that_is_gone_is_said_in_one_sentence_whichever_it_is(tmp_path: Path) -> None:
     month = Month(tmp_path, "a lost file")
     live(month, 6, lambda: 30)

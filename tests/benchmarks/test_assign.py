@@ -9,6 +9,7 @@ from tests.benchmarks.assign_server import _brokers
 from tests.benchmarks.assign_times import NEWCOMER, Size, checksum, compared
 
 
+@pytest.mark.nightly
 @pytest.mark.java
 def test_ours_is_timed_on_the_group_on_which_java_is_timed() -> None:
     said: list[str] = []

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dashboards.query import queries
 from streaming.tables import LakeReader
 from tests.benchmarks.day_of_rows import DaySize, write_day
@@ -27,6 +29,7 @@ def test_a_made_day_is_a_lake_with_a_file_a_round_and_reads_as_one(tmp_path: Pat
     assert reader.count("what_if_current") == 4 * SMALL.groups
 
 
+@pytest.mark.nightly
 def test_every_panel_of_the_page_has_a_figure() -> None:
     figures = page(_say, SMALL)
     names = {figure.name.strip() for figure in figures}
@@ -38,6 +41,7 @@ def test_every_panel_of_the_page_has_a_figure() -> None:
     assert not notes["clients.sql"].startswith("0 rows")
 
 
+@pytest.mark.nightly
 def test_every_board_has_a_figure_for_one_viewer_and_for_many() -> None:
     names = {figure.name.strip() for figure in serve(_say, ServeSize((SMALL,), viewers=4, seconds=2, settle_s=0))}
     assert {name.split(",")[0] for name in names if name.startswith("/")} >= {"/", "/rebalances"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from dashboards.charts.heat import HeatRow, map_plot
 from dashboards.charts.measures import count_plot, held, measure_plot
 from dashboards.charts.plots import Heard, lag_plot, rebalance_plot, step_plot
@@ -53,6 +55,7 @@ def test_decisions_are_summed_by_step_and_an_unknown_least_is_no_saving() -> Non
     assert table["rows"] == [[at(3), "3", "15", "4"], [at(23), "1", "4", "3"]]
 
 
+@pytest.mark.nightly
 def test_sums_of_many_decisions_give_the_same_table_as_the_decisions() -> None:
     span = Range("", BEGIN, BEGIN + 24 * HOUR)
     times = [HOUR * n / 100 for n in range(2_400)]

@@ -314,6 +314,7 @@ def test_on_paper_there_are_the_rows_and_no_controls(address: str, look: Look) -
     assert page.locator(".bar").evaluate("node => getComputedStyle(node).position") == "static"
 
 
+@pytest.mark.nightly
 def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], look: Look) -> None:
     page = look(boards[0], **PHONE)
     for board in (*boards, *(f"{address}/groups/{WIDE.name}{part}" for part in ("", "/lag", "/load"))):
@@ -347,6 +348,7 @@ def test_on_a_phone_the_boards_are_a_sheet_for_the_thumb(address: str, look: Loo
     expect(page.locator("#boards")).not_to_be_visible()
 
 
+@pytest.mark.nightly
 def test_axe_finds_nothing_on_any_board_in_light_and_dark(boards: list[str], browser: Any) -> None:
     if not AXE.is_file():
         pytest.skip("axe-core is not there: `make test` fetches it with npm")
@@ -394,6 +396,7 @@ def test_without_scripts_the_page_works_and_loads_itself_again(address: str, loo
     assert "Lag: lag of all partitions from " in page.content()
 
 
+@pytest.mark.nightly
 def test_an_empty_lake_silence_a_group_that_is_not_there_and_a_broken_table_are_a_sentence_each(
     tmp_path: Path, look: Look
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_query_gives_the_same_rows_in_spark_in_duckdb_and_from_memory(
     assert seen, "a query that finds nothing here shows nothing"
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_an_exported_boards_queries_give_the_same_rows_in_spark(root: Path, views: SparkSession) -> None:
     board = json.loads(export("grafana", "databricks"))

@@ -51,6 +51,7 @@ def _gone(pid: int, within_s: float) -> bool:
     return True
 
 
+@pytest.mark.nightly
 def test_a_topic_survives_a_restart_a_kill_and_a_new_start_on_the_same_port(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "cluster", overrides={"num.partitions": "7"}) as broker:
         assert "num.partitions=7\n" in (tmp_path / "cluster" / "server.properties").read_text()
@@ -78,7 +79,7 @@ def test_stopping_leaves_no_process(tmp_path: Path) -> None:
     assert not guard.is_running()
 
 
-@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("death", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death: signal.Signals) -> None:
     program = textwrap.dedent(
         """
@@ -108,6 +109,7 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
     assert _gone(guard.pid, 60)
 
 
+@pytest.mark.nightly
 def test_a_guard_that_is_killed_takes_the_broker_with_it_on_linux(tmp_path: Path) -> None:
     if sys.platform != "linux":
         return
@@ -129,6 +131,7 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
             EmbeddedBroker(tmp_path, port=port).start()
 
 
+@pytest.mark.nightly
 def test_a_broker_is_not_taken_for_started_because_another_one_answers_on_its_port(
     broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from streaming.demo.expiring_commit import CommitRefusedError, commit_with_reten
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.nightly
 def test_only_the_commit_with_a_retention_expires(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path, overrides={**DEMO_OVERRIDES, "offsets.retention.check.interval.ms": "500"}) as broker:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)

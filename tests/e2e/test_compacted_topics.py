@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,6 +118,7 @@ def test_a_job_that_starts_late_sees_the_same_present_and_claims_nothing_else_of
     assert_nothing_is_made_up(late.rows)
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=8)
 @given(st.data())
 def test_a_job_that_comes_back_sees_the_same_present_and_claims_nothing_else_of_the_past(data: st.DataObject) -> None:
@@ -129,6 +131,7 @@ def test_a_job_that_comes_back_sees_the_same_present_and_claims_nothing_else_of_
     assert_nothing_is_made_up(resumed.rows)
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=8)
 @given(st.data())
 def test_the_cut_into_batches_makes_no_difference_on_a_compacted_log(data: st.DataObject) -> None:

@@ -72,6 +72,7 @@ def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(
     assert str(ended.value) == cause
 
 
+@pytest.mark.nightly
 def test_a_jvm_that_is_killed_ends_the_job_with_one_sentence(start: Start) -> None:
     job = start("-m", "streaming.job")
     _wait_for(job.log, "batch 0:")  # of eight: it is in the next one
@@ -82,6 +83,7 @@ def test_a_jvm_that_is_killed_ends_the_job_with_one_sentence(start: Start) -> No
     assert "Traceback" not in job.log.read_text("utf-8")
 
 
+@pytest.mark.nightly
 def test_a_job_that_is_asked_to_stop_in_a_catch_up_ends_after_the_batch_in_progress(start: Start) -> None:
     job = start("-m", "streaming.job")
     _wait_for(job.log, "batch 0:")

@@ -34,6 +34,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LateStart]:
         yield play(broker, folder)
 
 
+@pytest.mark.nightly
 def test_the_cleaner_has_left_a_part_of_the_log(started: LateStart) -> None:
     assert 0 < started.after < started.before / 3
 

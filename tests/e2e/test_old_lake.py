@@ -32,11 +32,10 @@ def _added(before: Lake, after: Lake) -> Lake:
     return {table: after[table] - before[table] for table in after}
 
 
-# The oldest goes through every change since, the newest is what most have. Those between go on at night here, and with
-# every change in the tests of the core's states (`tests/groups/test_state.py`).
-_RELEASES = [
-    pytest.param(release, marks=[pytest.mark.soak] if release in RELEASES[1:-1] else []) for release in RELEASES
-]
+# The oldest goes through every change since. The others go on at night here, and with every change in the tests of the
+# core's states (`tests/groups/test_state.py`): the newest because most lakes have it, those between in the long tests.
+_MARKS = dict.fromkeys(RELEASES[1:-1], pytest.mark.soak) | {RELEASES[-1]: pytest.mark.nightly}
+_RELEASES = [RELEASES[0], *(pytest.param(release, marks=_MARKS[release]) for release in RELEASES[1:])]
 
 
 @pytest.mark.parametrize("release", _RELEASES)

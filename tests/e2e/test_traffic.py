@@ -106,6 +106,7 @@ def test_aborted_offsets_are_not_what_the_group_has_committed(recorded: Recorded
     assert all(row.current_offset == row.log_end_offset for row in rows)
 
 
+@pytest.mark.nightly
 def test_traffic_that_is_killed_leaves_no_member_behind(bootstrap: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "streaming.demo.traffic", "--bootstrap", bootstrap]
     traffic = subprocess.Popen(

@@ -251,6 +251,7 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     booker.close()
 
 
+@pytest.mark.nightly
 def test_a_recreated_topic_with_fewer_partitions_is_named_and_gives_no_false_lag(
     cluster: Cluster, monitor: Monitor
 ) -> None:
@@ -284,6 +285,7 @@ def test_a_recreated_topic_with_fewer_partitions_is_named_and_gives_no_false_lag
     assert monitor.told == []
 
 
+@pytest.mark.nightly
 def test_offsets_reset_and_deleted_with_kafka_s_own_tool_are_events(cluster: Cluster, monitor: Monitor) -> None:
     topic, keeps = cluster.topic("reset", 2), cluster.topic("keeps", 1)
     cluster.produce(topic, [2_000, 10])

@@ -205,7 +205,7 @@ def members_of(group: Group, strategy: str, had: Mapping[str, Mapping[str, Seque
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
-@pytest.mark.parametrize("kinds", [1, 5])
+@pytest.mark.parametrize("kinds", [pytest.param(1, marks=pytest.mark.nightly), 5])
 def test_a_group_of_a_thousand_members_and_ten_thousand_partitions_is_identical(strategy: str, kinds: int) -> None:
     group = group_of(1_000, dict.fromkeys(T100, 100), kinds=kinds)
     before = assign(strategy, Group(group.members[:-1], group.partitions_per_topic))
@@ -220,6 +220,7 @@ def test_a_group_of_a_thousand_members_and_ten_thousand_partitions_is_identical(
     assert work.spent < budget.DECISION
 
 
+@pytest.mark.nightly
 def test_drift_of_a_group_of_a_thousand_members_is_told_with_all_candidates() -> None:
     group = group_of(1_000, dict.fromkeys(T100, 100), kinds=5)
     members = members_of(group, "cooperative-sticky", {})
@@ -308,6 +309,7 @@ def different(record: int, generation: int, *, seed: int) -> MembershipRecord:
     )
 
 
+@pytest.mark.nightly
 def test_what_a_budget_leaves_out_is_the_same_at_every_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "DECISION", 220)
     monkeypatch.setattr(budget, "ROUND", 500)

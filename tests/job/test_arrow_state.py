@@ -171,6 +171,7 @@ KEYS = st.lists(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=150, deadline=None)
 @given(keys=KEYS, rows_per_batch=st.integers(1, 9), rows_per_chunk=st.integers(1, 4), most=st.integers(1, 5))
 def test_the_jvm_gets_the_same_rows_and_states_either_way(

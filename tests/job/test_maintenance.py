@@ -134,6 +134,7 @@ def test_a_catch_up_goes_first_but_not_for_ever(job: Job, caplog: pytest.LogCapt
     assert sorted(job.files.values()) == [1, 1]
 
 
+@pytest.mark.nightly
 def test_a_lake_without_work_is_not_looked_at_again_for_five_minutes(job: Job) -> None:
     job.batch(0, 1)
     job.batch(10, 11)

@@ -81,6 +81,7 @@ def until_history(maintainer: Maintainer) -> None:
         assert maintainer.has_more
 
 
+@pytest.mark.nightly
 def test_a_backlog_of_history_that_lasts_past_midnight_takes_no_history_of_days_that_retention_deletes(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_backlog_of_history_that_lasts_past_midnight_takes_no_history_of_days_
     assert written.items() <= hours_of(lake).items()
 
 
+@pytest.mark.nightly
 def test_an_hour_whose_rows_another_program_deletes_before_its_turn_keeps_its_history(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +124,7 @@ def test_an_hour_whose_rows_another_program_deletes_before_its_turn_keeps_its_hi
     assert hours_of(lake) == written
 
 
+@pytest.mark.nightly
 def test_a_longer_retention_than_before_leaves_the_history_of_days_that_were_deleted(lake: DeltaLake) -> None:
     now = late_today()
     twice_a_day(lake, "c", range(-9, 1))
@@ -139,6 +142,7 @@ def test_a_longer_retention_than_before_leaves_the_history_of_days_that_were_del
     assert hours_of(lake) == written
 
 
+@pytest.mark.nightly
 def test_retention_waits_for_the_history_of_each_cluster(lake: DeltaLake) -> None:
     keep = {"group_health": 2, "lag": 2}
     for day in (-3, -2, -1):
@@ -154,6 +158,7 @@ def test_retention_waits_for_the_history_of_each_cluster(lake: DeltaLake) -> Non
     assert of_day(first["day"]) == -2, "and then goes on"
 
 
+@pytest.mark.nightly
 def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLake) -> None:
     now = late_today()
     twice_a_day(lake, "c", range(-9, 1))
@@ -166,6 +171,7 @@ def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLak
     assert deleted == [-9, -8, -7, -6]
 
 
+@pytest.mark.nightly
 def test_history_that_is_deleted_beside_a_maintainer_at_work_is_filled_again(lake: DeltaLake) -> None:
     now = four_hours(lake) + 2 * DAY_MS
     told: list[tuple[str, str]] = []
@@ -195,6 +201,7 @@ def test_history_that_another_maintainer_has_created_again_is_gone_on_with(lake:
     assert reader.rows("SELECT hour FROM group_hourly GROUP BY hour, cluster, group_id HAVING count(*) > 1") == []
 
 
+@pytest.mark.nightly
 def test_what_an_hour_begins_with_does_not_depend_on_other_clusters(tmp_path: Any) -> None:
     found = []
     for clusters in ("b", "ab"):

@@ -67,6 +67,7 @@ _WRITES = st.lists(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_WRITES)
 def test_whatever_is_written_when_the_present_and_the_recent_past_stay_and_nothing_appears_twice(
@@ -169,7 +170,7 @@ maintain(DeltaLake(root))
 """
 
 
-@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize("where", ["before", pytest.param("after", marks=pytest.mark.nightly)])
 def test_a_kill_beside_a_commit_leaves_all_rows_and_the_next_run_finishes(
     lake: DeltaLake, writer: Writer, where: str
 ) -> None:

@@ -41,6 +41,7 @@ def history(lake: DeltaLake) -> dict[str, Counter[str]]:
     return {name: rows_of(lake, name) for name in NAMES}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(examples(3)))
 def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
     lake: DeltaLake, seed: int, tmp_path: Any
@@ -73,6 +74,7 @@ def some_hours(lake: DeltaLake, hours: int = 4) -> int:
     return YESTERDAY + hours * HOUR_MS - 1
 
 
+@pytest.mark.nightly
 def test_history_waits_until_the_files_that_it_reads_are_joined(lake: DeltaLake) -> None:
     writer = Writer(lake)
     for batch in life(random.Random(2), YESTERDAY, 2):
@@ -99,6 +101,7 @@ def test_an_hour_that_gets_a_late_row_is_computed_again_and_the_one_after_it(lak
     assert reader.rows(sql) == [{"most": 999}]
 
 
+@pytest.mark.nightly
 def test_a_failure_between_the_two_tables_leaves_the_hour_due(lake: DeltaLake, monkeypatch: pytest.MonkeyPatch) -> None:
     now = some_hours(lake)
     put = module.RollUps._put
@@ -146,6 +149,7 @@ def test_two_clusters_close_their_hours_apart(lake: DeltaLake) -> None:
     assert (found["s"], found["m"]) == (1_500, 1)
 
 
+@pytest.mark.nightly
 def test_what_lag_no_longer_has_stays_in_the_history(lake: DeltaLake) -> None:
     some_hours(lake)
     writer = Writer(lake)
@@ -212,6 +216,7 @@ def raising(error: Exception) -> Callable[..., None]:
     return fail
 
 
+@pytest.mark.nightly
 def test_after_an_upgrade_of_the_definitions_everything_that_is_kept_is_computed_again(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +232,7 @@ def test_after_an_upgrade_of_the_definitions_everything_that_is_kept_is_computed
     assert [done for done in maintain(lake, now) if done.what == "history"] == []
 
 
+@pytest.mark.nightly
 def test_tables_of_an_older_release_get_the_new_columns_and_old_rows_have_none(lake: DeltaLake) -> None:
     newer = {
         "rebalances_by_protocol", "rebalances_by_cause", "partitions_stopped_unmoved",

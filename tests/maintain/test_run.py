@@ -42,6 +42,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(
     assert files_of(lake) == before
 
 
+@pytest.mark.nightly
 def test_a_dry_run_says_of_which_table_no_row_would_be_written_again(
     lake: DeltaLake, writer: Writer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_dry_run_says_of_which_table_no_row_would_be_written_again(
     assert told["members"].rstrip().endswith("nothing")
 
 
+@pytest.mark.nightly
 def test_a_run_says_in_a_line_what_each_piece_has_done(
     lake: DeltaLake, writer: Writer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_run_says_in_a_line_what_each_piece_has_done(
     assert lines[-1].endswith("70 files joined into 1.")
 
 
+@pytest.mark.nightly
 def test_a_run_says_which_tables_it_could_not_maintain_when_it_finds_out_and_at_the_end(
     lake: DeltaLake, writer: Writer, capsys: pytest.CaptureFixture[str]
 ) -> None:

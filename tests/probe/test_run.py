@@ -61,6 +61,7 @@ def rounds_of(settings: Settings) -> list[RoundOpened | RoundClosed]:
     return [record for record in decoded if isinstance(record, (RoundOpened, RoundClosed))]
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(new_broker: EmbeddedBroker, unique: str) -> None:
     settings = own_settings(new_broker, unique)
@@ -77,6 +78,7 @@ def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(new_broker: Em
     assert (group, closed.groups) == (f"{unique}-group", 1)
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
     own_broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch
@@ -115,6 +117,7 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
     assert second.groups == first.groups == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 def test_an_outage_is_told_in_two_lines(
     own_broker: EmbeddedBroker, unique: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -161,6 +164,7 @@ def test_an_outage_is_told_in_two_lines(
     assert outage[1].startswith("Rounds close again, after ")
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_round_in_progress_ends_when_the_probe_is_to_stop(
     cluster: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch

@@ -58,7 +58,11 @@ def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_
 
 
 @pytest.mark.parametrize(
-    ("module", "what"), [("streaming.job", JOB), ("streaming.alerts", ALERTER)], ids=["job", "alerter"]
+    ("module", "what"),
+    [
+        pytest.param("streaming.job", JOB, id="job"),
+        pytest.param("streaming.alerts", ALERTER, id="alerter", marks=pytest.mark.nightly),
+    ],
 )
 def test_job_and_alerter_take_the_lock_and_say_in_one_sentence_who_has_it(
     module: str, what: str, tmp_path: Path

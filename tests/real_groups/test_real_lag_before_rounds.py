@@ -161,6 +161,7 @@ def _written(
     return truth
 
 
+@pytest.mark.nightly
 def test_what_was_unread_before_the_first_round_is_between_its_bounds(bootstrap: str, unique: str) -> None:
     figures = searched(bootstrap, unique, partitions=4, records=400, groups=3, turns=1)
     assert figures.outside == [], figures.said()

@@ -238,6 +238,7 @@ def said(figures: Figures) -> str:
     )
 
 
+@pytest.mark.nightly
 def test_what_a_real_broker_appended_is_between_the_bounds(bootstrap: str, unique: str) -> None:
     figures = lived(bootstrap, unique, partitions=8, evaluations=500, seed=1)
     assert figures.outside == [], said(figures)

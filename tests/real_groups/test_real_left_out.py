@@ -23,6 +23,7 @@ def is_stable(admin: AdminClient, group: str) -> bool:
         return False
 
 
+@pytest.mark.nightly
 def test_what_the_target_lacks_is_found_while_it_lasts_and_gone_with_the_next_heartbeat(
     bootstrap: str, unique: str
 ) -> None:
@@ -69,6 +70,7 @@ def test_what_the_target_lacks_is_found_while_it_lasts_and_gone_with_the_next_he
         assert "drifted" not in {row.verdict for row in followed.drift(group).values()}
 
 
+@pytest.mark.nightly
 def test_a_deleted_topic_of_a_regular_expression_is_found_while_the_target_has_it_and_never_afterwards(
     bootstrap: str, unique: str
 ) -> None:

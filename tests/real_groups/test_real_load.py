@@ -39,6 +39,7 @@ def member(bootstrap: str, group: str, topic: str) -> Consumer:
     return consumer
 
 
+@pytest.mark.nightly
 def test_rates_of_a_real_group_are_what_the_broker_appended_and_its_members_committed(
     bootstrap: str, unique: str
 ) -> None:

@@ -112,6 +112,7 @@ def test_queues_that_grow_and_shrink(rocketmq: EmbeddedRocketMQ, topic: str) -> 
     assert {row.verdict for row in group.rows.drift} == {"identical"}
 
 
+@pytest.mark.nightly
 def test_a_broker_that_goes_down_and_comes_back(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.steady(first, topic, [topic], count=2), Followed(first, topic) as group:
@@ -126,6 +127,7 @@ def test_a_broker_that_goes_down_and_comes_back(rocketmq: EmbeddedRocketMQ, topi
     assert {row.verdict for row in group.rows.drift} == {"identical"}
 
 
+@pytest.mark.nightly
 def test_a_topic_that_comes_to_a_further_broker_which_one_name_server_does_not_know(
     rocketmq: EmbeddedRocketMQ, unique: str
 ) -> None:

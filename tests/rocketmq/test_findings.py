@@ -67,6 +67,7 @@ def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str
     assert (created.kind, created.members, created.partitions) == ("created", 3, 10)
 
 
+@pytest.mark.nightly
 def test_a_broker_whose_queues_nobody_can_read_lists_the_members_of_java_and_ours_like_any_other(
     rocketmq: EmbeddedRocketMQ, unique: str
 ) -> None:

@@ -29,6 +29,7 @@ def lists(seen: GroupParts) -> dict[str, Sequence[str]]:
     return {broker.name: broker.clients for broker in seen.brokers}
 
 
+@pytest.mark.nightly
 def test_java_members_and_ours_share_a_group_as_their_strategy_says(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     dealt = {
@@ -160,6 +161,7 @@ def test_a_frozen_member_is_told_as_silent_and_then_left_alone(rocketmq: Embedde
     assert (seen.members[0].client_id, seen.members[0].queues, seen.members[0].language) == (_C1, None, "JAVA")
 
 
+@pytest.mark.nightly
 def test_a_broker_that_is_gone_is_not_listed_and_comes_back(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
     with recipes.steady(first, topic, [topic], count=2):

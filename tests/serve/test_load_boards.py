@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dashboards import Site
 from dashboards.format import DASH
 from streaming.config import Owner
@@ -33,6 +35,7 @@ def test_a_hot_member_comes_first_and_a_hot_partition_is_named(boards: Served) -
     assert "No group matches" in shown(boards, "/load?name=nobody")
 
 
+@pytest.mark.nightly
 def test_records_of_a_time_are_those_of_the_roll_ups(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g", topics={"t": 2})], rounds=130)
     later = int((datetime.now(UTC) + timedelta(days=2)).timestamp() * 1000)

@@ -32,6 +32,7 @@ def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) 
     assert "Traceback" not in told
 
 
+@pytest.mark.nightly
 def test_a_taken_port_is_told_in_a_sentence(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [])
     with running(tmp_path / "lake", tmp_path / "log") as (address, _):
@@ -42,6 +43,7 @@ def test_a_taken_port_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert second.stderr.count("\n") == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.xdist_group("object_store")
 def test_a_lake_on_s3_is_served_with_its_past(s3: str, tmp_path: Path) -> None:
     lake = MadeLake(f"{s3}/a team/lake", [MadeGroup("g", lag=lambda at, _: at)], rounds=3)

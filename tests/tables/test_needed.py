@@ -113,6 +113,7 @@ _BATCHES = st.lists(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_BATCHES)
 def test_a_start_shows_what_is_in_the_lake_whichever_cluster_is_silent_and_whatever_was_joined(

@@ -63,6 +63,7 @@ def test_rows_are_read_back_by_every_reader_and_once_although_a_batch_is_repeate
     assert {state for state, _ in told.values()} == {"ok"}
 
 
+@pytest.mark.nightly
 def test_maintenance_keeps_every_row_and_followers_see_no_new_ones(lake: DeltaLake) -> None:
     writer = Writer(lake)
     for number in range(5):
@@ -90,6 +91,7 @@ for number in range(count):
 """
 
 
+@pytest.mark.nightly
 def test_three_processes_that_race_for_each_version_lose_no_commit(lake: DeltaLake) -> None:
     names, count = ("a", "b", "c"), 10
     command = [sys.executable, "-c", _APPENDS, lake.root]
@@ -128,6 +130,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(distant: DeltaLake, faulty: 
     assert [r["round"] for r in found] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.nightly
 def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:
@@ -145,6 +148,7 @@ def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
     assert rows_of(distant, "group_health") == before
 
 
+@pytest.mark.nightly
 def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:
@@ -158,6 +162,7 @@ def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     assert [r["target"] for r in found] == ["a", "b"]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("how", "told"),
     [
@@ -219,6 +224,7 @@ def test_a_bucket_that_is_not_there_is_told(s3: str) -> None:
         DeltaLake(f"{s3}-not-there/lake").create([table_named("lag")])
 
 
+@pytest.mark.nightly
 def test_files_that_tasks_have_written_are_committed_once_although_answers_are_lost(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:

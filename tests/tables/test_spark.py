@@ -237,6 +237,7 @@ def witness(tmp_path_factory: pytest.TempPathFactory) -> Witness:
     return Witness(lake, json.loads(done.stdout.split("ANSWERS", 1)[1]), done.stderr[-6000:])
 
 
+@pytest.mark.nightly
 def test_spark_reads_the_same_rows_and_views(witness: Witness) -> None:
     answer = witness.says("rows")
     reader = LakeReader(witness.lake.root)

@@ -159,6 +159,7 @@ class _Rows:
 _findings = st.fixed_dictionaries({"finding": _TEXTS})
 
 
+@pytest.mark.nightly
 @settings(max_examples=150, deadline=None)
 @given(st.data(), _TEXTS)
 def test_any_row_can_be_drawn(data: st.DataObject, notice: str | None) -> None:

@@ -129,6 +129,7 @@ def _read_until(output: IO[bytes], words: str) -> str:
             return lines[-1]
 
 
+@pytest.mark.nightly
 def test_a_name_that_the_encoding_of_its_output_lacks_is_escaped_and_ends_nothing(tmp_path: Path) -> None:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with _up(tmp_path / "lake", 0, {"PYTHONIOENCODING": "latin-1"}, **pipes) as running:
@@ -141,6 +142,7 @@ def test_a_name_that_the_encoding_of_its_output_lacks_is_escaped_and_ends_nothin
         assert running.wait(60) == 0
 
 
+@pytest.mark.nightly
 def test_without_a_reader_of_its_output_it_goes_on_and_says_so_once_in_its_log(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     log = lake / "_logs" / "default" / "up.log"
@@ -190,6 +192,7 @@ def test_a_program_that_is_down_is_shown_however_much_was_said_since() -> None:
     assert notices_shown(said, notices) == said
 
 
+@pytest.mark.nightly
 def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: Path) -> None:
     ours, its = pty.openpty()
     with _up(tmp_path / "lake", 60, stdin=its, stdout=its, stderr=its) as running:

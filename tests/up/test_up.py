@@ -310,6 +310,7 @@ def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
     assert life.second.stderr.startswith(sentence)
 
 
+@pytest.mark.nightly
 def test_with_another_program_on_the_servers_port_the_rest_goes_on_and_nothing_outlives_a_kill(
     life: _Life, installed: Installed, elsewhere: Path, tmp_path: Path
 ) -> None:

@@ -351,6 +351,7 @@ def _rows(lake: Lake, target: str) -> Counter[tuple[str, str]]:
     return Counter((outcome, state) for outcome, state, *_ in lake.deliveries(target))
 
 
+@pytest.mark.nightly
 def test_five_thousand_groups_that_alert_at_once_over_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Lake(tmp_path)
     lake.rules = rules(tmp_path, DRIFT)

@@ -78,6 +78,7 @@ def _incidents(messages: list[Message], act: str) -> list[str | None]:
     return [message.incident for message in messages if message.act == act]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("restarts", [False, True])
 def test_each_incident_is_closed_after_its_alert_was_repeated_together_with_others(make: Make, restarts: bool) -> None:
     living = make(INCIDENTS)
@@ -99,7 +100,7 @@ def _incident_of_rows(living: Living) -> set[tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize("reads", [INCIDENTS, PEOPLE])
+@pytest.mark.parametrize("reads", [pytest.param(INCIDENTS, marks=pytest.mark.nightly), PEOPLE])
 def test_the_row_of_a_repetition_has_the_incident_that_its_alert_opened(make: Make, reads: str) -> None:
     living = make(reads)
     _fire_one_by_one(living)
@@ -110,6 +111,7 @@ def test_the_row_of_a_repetition_has_the_incident_that_its_alert_opened(make: Ma
     assert [row[0] for row in living.deliveries("ops", "repeat")].count(1) == 12
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("restarts", [False, True])
 def test_alerts_that_share_an_incident_are_repeated_as_one_and_close_it_with_the_last(
     make: Make, restarts: bool
@@ -124,6 +126,7 @@ def test_alerts_that_share_an_incident_are_repeated_as_one_and_close_it_with_the
     assert [(message.act, message.incident) for message in _end_one_by_one(living)] == [(CLOSES, _DRIFT_KEY)]
 
 
+@pytest.mark.nightly
 def test_people_are_told_of_many_repetitions_in_one_message_and_of_each_end_where_it_began(make: Make) -> None:
     living = make(PEOPLE)
     _fire_one_by_one(living)

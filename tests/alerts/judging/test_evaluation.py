@@ -165,6 +165,7 @@ def test_the_transitions_are_the_same_however_the_rounds_come(
     assert _told(writer) == _EXPECTED
 
 
+@pytest.mark.nightly
 def test_an_alerter_that_was_away_from_the_beginning_tells_the_same_with_the_same_ids(
     made: tuple[Rule, ...], empty: Path, tmp_path: Path
 ) -> None:

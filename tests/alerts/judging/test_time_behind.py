@@ -86,8 +86,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
 
 @pytest.mark.parametrize(
     ("cuts", "restart"),
-    [(range(12), False), (range(12), True), ((11,), False), ((4, 8, 11), True)],
-    ids=["each round", "a new alerter for each round", "all at once", "restarts now and then"],
+    [
+        pytest.param(range(12), False, id="each round"),
+        pytest.param(range(12), True, id="a new alerter for each round", marks=pytest.mark.nightly),
+        pytest.param((11,), False, id="all at once"),
+        pytest.param((4, 8, 11), True, id="restarts now and then", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_group_fires_at_the_round_at_which_its_row_has_become_old_enough(
     made: tuple[Rule, ...], tmp_path: Path, cuts: Any, restart: bool

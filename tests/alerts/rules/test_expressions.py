@@ -69,6 +69,7 @@ def test_a_function_behind_a_dot_is_refused_since_its_column_would_not_be_seen(
         check(connection, _ROW, sql, ("BOOLEAN",))
 
 
+@pytest.mark.nightly
 def test_every_function_that_a_rule_may_use_was_looked_at(connection: duckdb.DuckDBPyConnection) -> None:
     listed = connection.execute(
         "SELECT DISTINCT function_name, len(parameters) FROM duckdb_functions() "

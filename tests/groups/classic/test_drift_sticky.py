@@ -171,7 +171,7 @@ def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, g
 _RELEASES = {"2.4.1": 1, "2.6.3": 1, "2.8.2": 1, "3.3.2": 1, "3.4.0": 3, "3.5.1": 3, "3.6.2": 3, "4.2.0": 3}
 
 
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("strategy", ["sticky", pytest.param("cooperative-sticky", marks=pytest.mark.nightly)])
 def test_chains_of_decisions_of_every_release_are_never_called_drifted(strategy: str) -> None:
     random = Random(strategy)
     verdicts: dict[str, int] = {}

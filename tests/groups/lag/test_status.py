@@ -81,6 +81,7 @@ def test_nobody_alive_is_taken_for_dead(rhythm: str, seed: int) -> None:
     assert BAD.isdisjoint(told for _, told in statuses(life))
 
 
+@pytest.mark.nightly
 def test_a_nightly_job_that_works_off_its_backlog_in_many_commits_is_not_taken_for_dead_by_day() -> None:
     life = Life(12 * DAY, rate=2.0, interval=MINUTE)
     for night in range(9):
@@ -92,6 +93,7 @@ def test_a_nightly_job_that_works_off_its_backlog_in_many_commits_is_not_taken_f
     assert first(life, STOPPED, life.dies()) <= 3 * DAY
 
 
+@pytest.mark.nightly
 def test_a_consumer_that_dies_in_the_middle_of_its_first_backlog_is_found_on_the_third_day() -> None:
     life = Life(5 * DAY, rate=0.5, interval=30)
     life.commit([INTERVAL], lambda _: 1.0)
@@ -99,6 +101,7 @@ def test_a_consumer_that_dies_in_the_middle_of_its_first_backlog_is_found_on_the
     assert 2 * DAY < first(life, STOPPED, life.dies()) <= 3 * DAY
 
 
+@pytest.mark.nightly
 def test_weekends_of_a_nightly_job_are_learned_within_three_of_them() -> None:
     life = Life(8 * 7 * DAY, interval=10 * MINUTE, rate=1.0)
     life.commit(day * DAY + 2 * HOUR for day in range(8 * 7) if day % 7 < 5)
@@ -106,6 +109,7 @@ def test_weekends_of_a_nightly_job_are_learned_within_three_of_them() -> None:
     assert sorted(set(stopped)) == [0, 1, 2]
 
 
+@pytest.mark.nightly
 def test_a_night_in_which_nothing_comes_is_no_pause() -> None:
     life = Life(2 * DAY + 15 * HOUR)
     for day in range(3):

@@ -50,6 +50,7 @@ def under_limit(scenario: str, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.nightly
 def test_millions_of_junk_records_are_a_hundred_rows_and_a_count() -> None:
     found = under_limit("junk_in_the_log")
     assert (found["kept"], found["counted"]) == ({"__consumer_offsets": 101}, {"__consumer_offsets": 1_999_899})
@@ -61,6 +62,7 @@ def test_broken_records_with_large_keys_are_a_hundred_rows_and_a_count() -> None
     assert (found["kept"], found["counted"]) == ({"__consumer_offsets": 101}, {"__consumer_offsets": 10_899})
 
 
+@pytest.mark.nightly
 def test_commits_with_large_metadata_are_folded_before_they_fill_the_memory() -> None:
     found = under_limit("commits_in_the_log")
     assert (found["kept"], found["counted"]) == ({}, {})
@@ -76,12 +78,14 @@ def test_records_of_very_many_members_are_handed_over_one_by_one_and_larger_ones
     assert reason == "value: members at byte 25 claims 200000 elements: more than any coordinator writes into a record"
 
 
+@pytest.mark.nightly
 def test_events_of_a_round_that_tells_no_size_are_handed_over_as_they_come() -> None:
     found = under_limit("events_beyond_what_is_told")
     assert found["inputs"] == {"GroupObservation": 11_000}
     assert found["largest"] < 1024 * 1024
 
 
+@pytest.mark.nightly
 def test_events_that_announce_topics_which_never_come_do_not_pile_up() -> None:
     found = under_limit("heads_without_topics")
     assert found["inputs"] == {}
@@ -123,6 +127,7 @@ def write_bomb(bootstrap: str, topic: str, partition: int, key: bytes) -> int:
     return min(offsets)
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 @pytest.mark.timeout(900)
 def test_bombs_in_all_three_topics_stop_neither_the_probe_nor_the_job(

@@ -127,6 +127,7 @@ def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, 
         assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
 
 
+@pytest.mark.nightly
 def test_any_range_read_in_runs_equals_the_plain_consumers(
     bootstrap: str, mixed: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +206,7 @@ def test_an_end_beyond_the_log_is_told_as_gone(bootstrap: str, unique: str) -> N
     assert [item for item in items if isinstance(item, Gone)] == [Gone(10, 40, reason, before_log=False)]
 
 
+@pytest.mark.nightly
 def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(bootstrap: str, unique: str) -> None:
     with pytest.raises(UnreadableTopicError, match=f"Nothing could be read of {unique}-0 for 1 s"):
         list(reader(bootstrap, patience_s=1.0).read([OffsetRange(unique, 0, 0, 10)]))
@@ -226,6 +228,7 @@ def own(own_broker: EmbeddedBroker) -> EmbeddedBroker:
     return own_broker
 
 
+@pytest.mark.nightly
 def test_a_compacted_log_is_read_without_the_records_that_are_gone(own: EmbeddedBroker) -> None:
     configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
     admin = KafkaAdminClient(bootstrap_servers=own.bootstrap)
@@ -251,6 +254,7 @@ def test_a_compacted_log_is_read_without_the_records_that_are_gone(own: Embedded
         assert [record[0] for record in found if record[0] in still] == sorted(o for o in still if start <= o < end)
 
 
+@pytest.mark.nightly
 def test_a_broker_that_restarts_in_the_middle_is_waited_for(own: EmbeddedBroker) -> None:
     create(own.bootstrap, "t")
     fill(own.bootstrap, "t", 3_000)
@@ -267,6 +271,7 @@ def test_a_broker_that_restarts_in_the_middle_is_waited_for(own: EmbeddedBroker)
     assert offsets == list(range(3_000))
 
 
+@pytest.mark.nightly
 def test_a_broker_that_stays_away_fails_in_one_sentence(own: EmbeddedBroker) -> None:
     create(own.bootstrap, "away")
     fill(own.bootstrap, "away", 10)

@@ -80,6 +80,7 @@ def stop(query: StreamingQuery) -> None:
     query.stop()
 
 
+@pytest.mark.nightly
 def test_every_commit_and_round_comes_exactly_once_in_batches_of_whole_rounds(
     spark: SparkSession, probe: FakeProbe, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_every_commit_and_round_comes_exactly_once_in_batches_of_whole_rounds(
             assert item.log_partition == partition_for(group, 3)
 
 
+@pytest.mark.nightly
 def test_a_batch_that_failed_is_read_again_the_same_after_a_restart(
     spark: SparkSession, probe: FakeProbe, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_batch_that_failed_is_read_again_the_same_after_a_restart(
     assert len(second.told(probe.rounds_topic, 0)) == 1
 
 
+@pytest.mark.nightly
 def test_a_broker_that_restarts_under_the_stream_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker") as own:
         probe = FakeProbe(own.bootstrap, "p")

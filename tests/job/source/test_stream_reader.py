@@ -136,6 +136,7 @@ def test_a_log_that_was_deleted_in_part_gives_a_gap_and_goes_on(probe: FakeProbe
     assert fresh.commits() == {("g", "t", 0): 5}
 
 
+@pytest.mark.nightly
 def test_the_real_offsets_log_is_read_and_its_deleted_records_are_a_gap(tmp_path: Path) -> None:
     often = {"log.retention.check.interval.ms": "200", "log.initial.task.delay.ms": "100"}
     with EmbeddedBroker(tmp_path / "broker", overrides=often) as own:

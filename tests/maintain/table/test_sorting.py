@@ -151,6 +151,7 @@ def test_files_that_are_larger_than_a_piece_are_left_to_the_engine_that_made_the
     assert groups_by_file(lake) == before
 
 
+@pytest.mark.nightly
 def test_ids_of_32_kb_take_as_much_memory_as_there_are_of_them(lake: DeltaLake) -> None:
     long = "x" * 32_000
     write_files(lake, [{long: 3_000}] * 2)

@@ -54,6 +54,7 @@ def pair_settings(pair: Pair, unique: str) -> Settings:
     )
 
 
+@pytest.mark.nightly
 def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings: Settings) -> None:
     topic = f"{cluster.unique}-orders"
     cluster.admin.create_topics({topic: {"assignments": {0: [1, 2], 1: [2, 1], 2: [2, 1]}}}, wait_for_metadata=True)
@@ -94,6 +95,7 @@ def _not_leading(log: dict[str, Any], group: str) -> int:
     return 3 - int(leader)
 
 
+@pytest.mark.nightly
 def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(
     pair: Pair, cluster: Cluster, pair_settings: Settings
 ) -> None:

@@ -18,6 +18,7 @@ from tests.probe.witness import Cluster, read_round
 GROUPS = 1_000
 
 
+@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_round_over_a_thousand_groups_takes_a_bounded_number_of_requests(
     cluster: Cluster, settings: Settings

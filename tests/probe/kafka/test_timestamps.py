@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,6 +236,7 @@ def test_a_broker_that_answers_nonsense_is_not_believed() -> None:
             search.take(row, dict.fromkeys(row, FirstFrom(5, -1)))
 
 
+@pytest.mark.nightly
 def test_ten_thousand_partitions_that_are_behind_ask_a_bounded_number_of_questions() -> None:
     search = Timestamps(INTERVAL, Clock())
     stamps = three_days(50)

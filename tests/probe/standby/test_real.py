@@ -113,6 +113,7 @@ def start(watched: Settings, tmp_path: Path) -> Iterator[Callable[..., Process]]
         process.kill()
 
 
+@pytest.mark.nightly
 def test_a_second_process_stands_by_and_takes_over_at_an_end_and_after_a_kill(
     watched: Settings, start: Callable[..., Process]
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_second_process_stands_by_and_takes_over_at_an_end_and_after_a_kill(
     assert [each.said.count("Traceback") for each in (first, second, third)] == [0, 0, 0]
 
 
+@pytest.mark.nightly
 def test_one_that_its_supervisor_starts_again_after_a_kill_waits_for_nobody(
     watched: Settings, start: Callable[..., Process]
 ) -> None:
