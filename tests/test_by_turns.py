@@ -67,6 +67,7 @@ def test_groups_stay_whole_and_begin_in_turn(tmp_path: Path) -> None:
     assert [name for process, name in passed if process == shared][:8] == [*"yyyy", *"xxxx"]
 
 
+@pytest.mark.nightly
 def test_a_server_of_one_group_ends_with_it_and_not_with_therun_pytest(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("def test_a(): ...", "utf-8")
     for name in ("x", "y"):

@@ -73,6 +73,7 @@ def test_a_variable_that_is_no_json_is_one_sentence_without_its_value_and_exit_c
     assert "hunter2" not in done.stderr
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("module", ["streaming.job", "streaming.probe", "streaming.alerts", "streaming.serve"])
 def test_the_processes_of_up_say_it_in_the_same_sentence(module: str, tmp_path: Path) -> None:
     done = subprocess.run(
@@ -98,6 +99,7 @@ def test_what_an_error_quotes_reaches_the_terminal_without_its_escapes(tmp_path:
     assert "\x1b" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_the_demo_refuses_a_lake_that_has_something_in_it(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("dear")
@@ -136,6 +138,7 @@ def test_a_tool_whose_reader_has_gone_is_done(tool: str, tmp_path: Path) -> None
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "command", [["--version"], ["export", "grafana"], ["alert", "--check"]], ids=lambda command: command[0]
 )

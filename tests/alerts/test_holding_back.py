@@ -154,6 +154,7 @@ def test_an_alert_that_fires_is_sent_once_to_a_target_that_a_corrected_route_nam
     assert _titles(living, "log") == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
 
 
+@pytest.mark.nightly
 def test_what_ended_before_the_route_was_corrected_is_not_sent(make: Make) -> None:
     living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
     living.round(0, drift=drifted("a"))
@@ -164,6 +165,7 @@ def test_what_ended_before_the_route_was_corrected_is_not_sent(make: Make) -> No
     assert _titles(living, "pager") == []
 
 
+@pytest.mark.nightly
 def test_what_ended_while_the_route_was_corrected_is_not_sent(make: Make) -> None:
     living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
     living.round(0, drift=drifted("a"))
@@ -191,6 +193,7 @@ def test_where_routes_stay_nothing_more_is_written_at_a_restart(make: Make) -> N
     assert living.deliveries("log", "outcome") == [("delivered",)]
 
 
+@pytest.mark.nightly
 def test_what_was_accepted_at_a_first_start_is_not_sent_by_a_corrected_route(make: Make) -> None:
     living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}], first_start="summary")
     living.round(0, drift=drifted("a"))
@@ -204,6 +207,7 @@ def test_what_was_accepted_at_a_first_start_is_not_sent_by_a_corrected_route(mak
     assert [title for title in _titles(living, "pager") if "firing" in title] == ["[firing] drift: b (critical)"]
 
 
+@pytest.mark.nightly
 def test_a_mute_holds_back_what_a_corrected_route_sends(make: Make) -> None:
     living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
     living.round(0, drift=drifted("a"))

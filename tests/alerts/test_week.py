@@ -35,7 +35,7 @@ from streaming.notes import Mark, Mute, write_mark, write_mute
 from tests.alerts.build import DRIFT, START, UNEVEN
 from tests.alerts.living import Living, drifted
 
-pytestmark = pytest.mark.turn(6)
+pytestmark = [pytest.mark.nightly, pytest.mark.turn(6)]
 
 MONDAY = datetime(2027, 1, 18, tzinfo=UTC)
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "next mon")
@@ -202,7 +202,6 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Week]:
     week.living.stop()
 
 
-@pytest.mark.nightly
 def test_everybody_was_told_what_they_would_have_wanted_once_and_in_time_and_nobody_anything_else(week: Week) -> None:
     left = list(week.told())
     missing, late = [], []

@@ -182,6 +182,7 @@ def test_an_exported_boards_queries_give_the_same_rows_in_spark(root: Path, view
             assert in_duckdb, panel.title
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize("name", sorted(history_queries()))
 def test_a_query_over_history_gives_the_same_rows_in_spark_and_in_duckdb(

@@ -20,6 +20,7 @@ from tests.e2e.plain_job import PAST, present
 from tests.e2e.recording import settings_for
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.kafka,
     pytest.mark.timeout(900),
     pytest.mark.xdist_group("recorded"),
@@ -34,7 +35,6 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LateStart]:
         yield play(broker, folder)
 
 
-@pytest.mark.nightly
 def test_the_cleaner_has_left_a_part_of_the_log(started: LateStart) -> None:
     assert 0 < started.after < started.before / 3
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from streaming.alerts import Alerter
 from streaming.alerts.decisions import TransitionRow
@@ -31,6 +32,7 @@ from streaming.probe.kafka.holds import HELD_ROUNDS
 from streaming.tables import TABLES, DeltaLake
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster
+from tests.process.kept import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
@@ -159,10 +161,21 @@ def _neighbour(group: str, prefix: str, *, same: bool) -> str:
     return next(n for n in names if (partition_for(n, 50) == partition_for(group, 50)) is same)
 
 
-def _rounds_until_readable(monitor: Monitor, partition: int) -> None:
-    deadline = time.monotonic() + _MARKER_S
-    while (closed := monitor.round()).log[partition] < closed.log_end[partition]:
-        assert time.monotonic() < deadline
+def _round_once_readable(monitor: Monitor, partition: int) -> None:
+    """A round once the markers of all transactions are written. (Rounds before that would rightly see one open.)"""
+    closed = monitor.round()
+    if closed.log[partition] < closed.log_end[partition]:
+        _wait_until_readable(monitor.settings.kafka.bootstrap_servers, partition)
+        closed = monitor.round()
+    assert closed.log[partition] == closed.log_end[partition]
+
+
+def _wait_until_readable(bootstrap: str, partition: int) -> None:
+    at = TopicPartition("__consumer_offsets", partition)
+    committed = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, isolation_level="read_committed")
+    everything = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, isolation_level="read_uncommitted")
+    with closing(committed), closing(everything):
+        until(lambda: committed.end_offsets([at]) == everything.end_offsets([at]), _MARKER_S)
 
 
 def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_alert(
@@ -180,10 +193,10 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
 
     # Committed ones count, aborted ones never.
     booker.commit(10)
-    _rounds_until_readable(monitor, partition)
+    _round_once_readable(monitor, partition)
     booker.begin(1_000_010)
     booker.producer.abort_transaction(60)
-    _rounds_until_readable(monitor, partition)
+    _round_once_readable(monitor, partition)
     monitor.look()
     row = monitor.lag(group, topic)
     assert (row.committed_offset, row.lag, row.ahead_by, row.commits) == (10, 90, 0, 1)
@@ -194,7 +207,7 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
         closed = monitor.round()
         assert closed.log[partition] < closed.log_end[partition]
         booker.producer.commit_transaction(60)
-        _rounds_until_readable(monitor, partition)
+        _round_once_readable(monitor, partition)
     last = 12 + HELD_ROUNDS
     rows = monitor.look()
     assert monitor.lag(group, topic).committed_offset == last
@@ -233,9 +246,9 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
 
     # It ends: everything continues, nothing was lost, its own offset never counts.
     booker.producer.abort_transaction(60)
-    _rounds_until_readable(monitor, partition)
+    _round_once_readable(monitor, partition)
     booker.commit(60)
-    _rounds_until_readable(monitor, partition)
+    _round_once_readable(monitor, partition)
     rows = monitor.look()
     assert [(h.log_partition, h.held, h.held_since) for h in rows.open_transactions] == [(partition, False, first.time)]
     assert [(d.rule, d.state) for d in monitor.told[2:]] == [("offsets_blocked", "resolved")]

@@ -18,7 +18,7 @@ from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_nam
 from streaming.times import DAY_MS
 from tests.maintain.build import TODAY, Writer, maintain, new_lake, row
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.nightly, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
 
 _SPARK = """
 import json, sys, traceback
@@ -237,7 +237,6 @@ def witness(tmp_path_factory: pytest.TempPathFactory) -> Witness:
     return Witness(lake, json.loads(done.stdout.split("ANSWERS", 1)[1]), done.stderr[-6000:])
 
 
-@pytest.mark.nightly
 def test_spark_reads_the_same_rows_and_views(witness: Witness) -> None:
     answer = witness.says("rows")
     reader = LakeReader(witness.lake.root)

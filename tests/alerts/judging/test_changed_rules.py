@@ -61,6 +61,7 @@ def _active(watched: Watched) -> list[tuple[str, str]]:
     return list(watched.alerter._evaluation.active)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("looks_before", [0, 1])
 @pytest.mark.parametrize(("rule", "was", "is_now"), [(DRIFT, _DRIFTED, _NO_MORE), (BEHIND, _MUCH_BEHIND, _CAUGHT_UP)])
 def test_a_new_rule_says_nothing_of_what_the_next_round_ends(
@@ -74,6 +75,7 @@ def test_a_new_rule_says_nothing_of_what_the_next_round_ends(
     assert _active(watched) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("looks_before", [0, 1])
 def test_a_new_rule_does_not_wait_on_what_the_next_round_ends(tmp_path: Path, looks_before: int) -> None:
     watched = _stopped(tmp_path, SILENCE, group_health=[_health(imbalance=3.0)])
@@ -108,6 +110,7 @@ def test_alerts_of_a_rule_that_is_given_a_view_with_another_key_are_gone_at_the_
     assert _active(watched) == []
 
 
+@pytest.mark.nightly
 def test_a_rule_with_another_view_fires_by_itself_while_its_earlier_alert_is_gone(tmp_path: Path) -> None:
     watched = Watched(tmp_path, _GROUPS_LATE)
     watched.round(1, group_health=[_health(lag_total=500)], **_MUCH_BEHIND)
@@ -123,6 +126,7 @@ def test_an_alert_of_a_rule_that_is_about_silence_now_says_nothing_of_silence(tm
     assert watched.after(1) == [("silence", "g", "gone")]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("rule", "rows"),
     [

@@ -59,6 +59,7 @@ def test_a_dead_consumer_is_found_in_its_own_time(rhythm: str, before: str) -> N
     assert first(life, STOPPED, died) <= found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("rhythm", ["steady", "every five minutes", "hourly"])
 def test_two_accidents_in_which_the_consumer_itself_stood_still_do_not_make_it_patient(rhythm: str) -> None:
     every, lived, found = RHYTHMS[rhythm]

@@ -53,6 +53,7 @@ def test_many_small_files_become_one_with_the_same_rows(lake: DeltaLake, writer:
     assert rows_of(lake, "lag") == before
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
 def test_small_files_of_any_table_become_one(lake: DeltaLake, writer: Writer, table: Table) -> None:
     for number in range(3):

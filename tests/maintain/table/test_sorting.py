@@ -79,6 +79,7 @@ _FILES = st.lists(
 )
 
 
+@pytest.mark.nightly
 @settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_FILES)
 def test_whatever_the_groups_no_row_is_lost_or_doubled(

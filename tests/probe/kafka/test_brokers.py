@@ -19,7 +19,7 @@ from streaming.probe.kafka.requests import GroupRequests, Refused
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster, read_round
 
-pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
+pytestmark = [pytest.mark.nightly, pytest.mark.kafka, pytest.mark.turn(3)]
 
 GROUPS = 20
 PREFERRED = 0  # election type on the wire (KIP-460)
@@ -54,7 +54,6 @@ def pair_settings(pair: Pair, unique: str) -> Settings:
     )
 
 
-@pytest.mark.nightly
 def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings: Settings) -> None:
     topic = f"{cluster.unique}-orders"
     cluster.admin.create_topics({topic: {"assignments": {0: [1, 2], 1: [2, 1], 2: [2, 1]}}}, wait_for_metadata=True)
@@ -95,7 +94,6 @@ def _not_leading(log: dict[str, Any], group: str) -> int:
     return 3 - int(leader)
 
 
-@pytest.mark.nightly
 def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(
     pair: Pair, cluster: Cluster, pair_settings: Settings
 ) -> None:
