@@ -80,6 +80,7 @@ def check(reading, values):
     assert mutations_of(source) == []
 
 
+@pytest.mark.nightly
 def test_the_same_seed_draws_the_same_mutants() -> None:
     drawn = sample(50, "1")
     assert drawn == sample(50, "1") != sample(50, "2")

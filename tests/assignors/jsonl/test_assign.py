@@ -130,7 +130,7 @@ def test_what_is_no_question_has_an_error(line: object) -> None:
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("release", ["3.4.1", "4.3.1"])
+@pytest.mark.parametrize("release", [pytest.param("3.4.1", marks=pytest.mark.nightly), "4.3.1"])
 def test_the_lists_stand_in_the_order_of_the_real_class(release: str) -> None:
     random = Random(f"listed {release}")
     cases = [Case(strategy, random_group(random)) for strategy in ("range", "roundrobin") for _ in range(1_000)]

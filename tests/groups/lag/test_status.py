@@ -39,7 +39,10 @@ def jittered(every: int, until: int, share: float, since: int = 0, seed: int = 7
 
 
 @pytest.mark.parametrize("rhythm", RHYTHMS)
-@pytest.mark.parametrize("before", ["nothing", "an outage of an hour", "a quiet weekend", "both"])
+@pytest.mark.parametrize(
+    "before",
+    ["nothing", "an outage of an hour", pytest.param("a quiet weekend", marks=pytest.mark.nightly), "both"],
+)
 def test_a_dead_consumer_is_found_in_its_own_time(rhythm: str, before: str) -> None:
     every, lived, found = RHYTHMS[rhythm]
     pause = {"nothing": 0, "an outage of an hour": HOUR, "a quiet weekend": WEEKEND, "both": HOUR + WEEKEND}[before]
