@@ -6,6 +6,7 @@ import re
 import time
 from html.parser import HTMLParser
 
+from tests.serve.client import Answer
 from tests.serve.conftest import Served
 
 
@@ -22,18 +23,24 @@ class Seen(HTMLParser):
         return [attrs["href"] or "" for tag, attrs in self.tags if tag == "a" and "href" in attrs]
 
 
-def shown(served: Served, target: str) -> str:
-    """A board once its older rows are there."""
+def answered(served: Served, target: str) -> Answer:
+    """The answer of a board that waits no longer for its older rows: they are there, or it cannot be shown."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         answer = served.get(target)
-        assert answer.status == 200, (target, answer.text[-900:])
         if "Older rows are being read" not in answer.text:
-            return answer.text
+            return answer
         # (A rendering is kept until something changes.)
         served.model.lake.forget()
     message = f"{target} never had its older rows"
     raise AssertionError(message)
+
+
+def shown(served: Served, target: str) -> str:
+    """A board once its older rows are there."""
+    answer = answered(served, target)
+    assert answer.status == 200, (target, answer.text[-900:])
+    return answer.text
 
 
 def text_of(html: str) -> str:

@@ -17,7 +17,7 @@ from streaming.groups.verdicts import pack_line
 from streaming.times import DAY_MS
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.conftest import Served
-from tests.serve.seen import Seen
+from tests.serve.seen import Seen, answered, shown
 from tests.serve.texts import TEXTS
 
 pytestmark = pytest.mark.turn(6)
@@ -103,8 +103,8 @@ def _titled(html: str, name: str) -> bool:
 
 def test_a_decision_shows_the_matrix_as_of_then(served: Served) -> None:
     rows = re.findall(r'<a href="(\.\./groups/payments-audit/decisions/\d+\?cluster=demo)"',
-                      served.get("/groups/payments-audit").text)  # fmt: skip
-    newest, first = (served.get(f"/{href[3:]}").text for href in (rows[0], rows[-1]))
+                      shown(served, "/groups/payments-audit"))  # fmt: skip
+    newest, first = (shown(served, f"/{href[3:]}") for href in (rows[0], rows[-1]))
     assert newest.count('<tr class="drift"') == 2
     assert first.count('<tr class="drift"') == 0
     assert first.count('class="mark-ok" role') == 30
@@ -136,9 +136,9 @@ def test_a_decision_of_rocketmq_is_explained_topic_by_topic(tmp_path: Path, serv
     served = serve_over(tmp_path / "lake", lake)
     served.look()
 
-    shown = served.get("/groups/tills/decisions/7").text
+    text = shown(served, "/groups/tills/decisions/7")
 
-    why = shown[shown.index("Who should own what") : shown.index("What it cost")]
+    why = text[text.index("Who should own what") : text.index("What it cost")]
     assert re.findall("<h3>(.*?)</h3>", why) == topics[:8]
     assert why.count("broker-a") >= 8
     assert "and 2 more topics" in why
@@ -169,7 +169,7 @@ def test_what_is_wrong_in_an_address_is_a_sentence(served: Served) -> None:
         (f"/?cluster={CLUSTER}&cluster=b", 400, "has cluster twice"),
         ("/nothing", 404, "There is nothing here"),
     ):
-        answer = served.get(target)
+        answer = answered(served, target)
         if said:
             assert (answer.status, said in answer.text) == (status, True), target
 
