@@ -79,7 +79,7 @@ def test_stopping_leaves_no_process(tmp_path: Path) -> None:
     assert not guard.is_running()
 
 
-@pytest.mark.parametrize("death", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM])
 def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death: signal.Signals) -> None:
     program = textwrap.dedent(
         """
@@ -109,7 +109,6 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
     assert _gone(guard.pid, 60)
 
 
-@pytest.mark.nightly
 def test_a_guard_that_is_killed_takes_the_broker_with_it_on_linux(tmp_path: Path) -> None:
     if sys.platform != "linux":
         return

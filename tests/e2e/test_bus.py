@@ -21,7 +21,7 @@ from tests.e2e.conftest import run_to_the_end
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster
 
-pytestmark = [pytest.mark.nightly, pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(3)]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,7 @@ def _there(cluster: Cluster) -> tuple[set[str], set[str]]:
     return set(cluster.admin.list_topics()), {group["group_id"] for group in cluster.admin.list_groups()}
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.parametrize("offsets_log", ["log", "admin"])
 def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
@@ -175,6 +176,7 @@ def test_a_bus_may_be_given_to_a_cluster_that_was_watched_without(
     assert newest.round in numbers[2:]
 
 
+@pytest.mark.nightly
 def test_an_outage_of_the_bus_is_named_and_waited_out(watched: Cluster, bus: EmbeddedBroker, tmp_path: Path) -> None:
     # (This is the last test of the module, because it stops the bus for a while.)
     settings = _settings(watched, bus, tmp_path)

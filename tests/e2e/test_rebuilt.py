@@ -46,7 +46,7 @@ from tests.e2e.topics import TOPICS, Record
 from tests.empty_lake import empty_lake
 from tests.examples import examples
 
-pytestmark = [pytest.mark.nightly, pytest.mark.turn(6)]
+pytestmark = pytest.mark.turn(6)
 
 SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
 RECORDS = [Record.of(line) for line in read_packed(TOPICS)]
@@ -150,6 +150,7 @@ def kept_nowhere(_: Rebuild) -> None:
     pass
 
 
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.data())
 def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.DataObject) -> None:
@@ -176,6 +177,7 @@ def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.Dat
 
 
 # (Without shrinking: an example takes seconds.)
+@pytest.mark.nightly
 @settings(deadline=None, max_examples=examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.data())
 def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is_true(data: st.DataObject) -> None:

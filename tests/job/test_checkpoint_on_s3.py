@@ -65,7 +65,6 @@ def test_the_plan_of_a_rebuild_is_kept_in_it(checkpoint: str) -> None:
     assert read_plan(checkpoint) == plan
 
 
-@pytest.mark.nightly
 def test_nothing_starts_while_its_store_does_not_answer(
     checkpoint: str, object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,7 +74,6 @@ def test_without_the_right_to_read_the_log_it_is_said_twice_by_name_and_by_tryin
     assert "groups are asked for" in found["__consumer_offsets: readable"][0].note
 
 
-@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_wrong_password_is_one_line_without_it(secured: Secured) -> None:
     found = looked(secured.settings(password="wrong-one"))

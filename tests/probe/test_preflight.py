@@ -187,7 +187,6 @@ def _next_round(probe: Probe):  # type: ignore[no-untyped-def]
             assert time.monotonic() < deadline
 
 
-@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_wrong_password_is_said_in_one_sentence_without_it(secured: Secured) -> None:
     [problem] = check(secured.settings(password="wrong-one"))
@@ -195,7 +194,6 @@ def test_a_wrong_password_is_said_in_one_sentence_without_it(secured: Secured) -
     assert "wrong-one" not in str(problem)
 
 
-@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_port_of_another_security_protocol_is_said_in_one_sentence(bootstrap: str) -> None:
     kafka = KafkaSettings(bootstrap_servers=bootstrap, security_protocol="SSL")

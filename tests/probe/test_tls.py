@@ -38,7 +38,6 @@ def test_probe_and_source_speak_tls_with_the_settings_of_one_place(encrypted: Se
     assert reader.partitions("__consumer_offsets") == set(range(len(closed.log)))
 
 
-@pytest.mark.nightly
 @pytest.mark.kafka
 def test_a_certificate_that_is_not_trusted_is_one_sentence(encrypted: Settings) -> None:
     kafka = encrypted.kafka.model_copy(update={"ssl_cafile": None})

@@ -38,7 +38,6 @@ time.sleep(600)
 """
 
 
-@pytest.mark.nightly
 def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kept: Kept) -> None:
     waits, needs, fails = (
         Program("waits", WAITS, 5),

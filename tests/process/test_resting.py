@@ -93,7 +93,6 @@ def test_the_programs_that_are_down_are_named_until_they_run_again(faked: tuple[
     assert kept.programs.down() == []
 
 
-@pytest.mark.nightly
 def test_a_program_that_ends_with_code_2_after_it_was_up_is_not_started_before_its_rest_is_over(
     kept: Kept, tmp_path: Path
 ) -> None:

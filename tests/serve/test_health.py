@@ -121,7 +121,6 @@ def test_before_the_first_look_it_starts(
     assert served.get("/health").json()["status"] == "starting"
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("rounds_ago", "status", "word"), [(0, 200, "ok"), (90, 200, "ok"), (91, 503, "late"), (None, 503, "unknown")]
 )

@@ -148,7 +148,6 @@ def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
     assert rows_of(distant, "group_health") == before
 
 
-@pytest.mark.nightly
 def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:
@@ -162,7 +161,6 @@ def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
     assert [r["target"] for r in found] == ["a", "b"]
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("how", "told"),
     [
@@ -224,7 +222,6 @@ def test_a_bucket_that_is_not_there_is_told(s3: str) -> None:
         DeltaLake(f"{s3}-not-there/lake").create([table_named("lag")])
 
 
-@pytest.mark.nightly
 def test_files_that_tasks_have_written_are_committed_once_although_answers_are_lost(
     distant: DeltaLake, faulty: FaultyStore
 ) -> None:

@@ -18,7 +18,7 @@ from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_nam
 from streaming.times import DAY_MS
 from tests.maintain.build import TODAY, Writer, maintain, new_lake, row
 
-pytestmark = [pytest.mark.nightly, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
 
 _SPARK = """
 import json, sys, traceback

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.examples import examples
 from tests.groups.lag.unread_world import INTERVAL, lived
 
 ROUNDS = 1_500
 
 
-@pytest.mark.nightly
 def test_the_truth_is_between_the_bounds_of_the_current_row_at_each_round() -> None:
     evaluations = bounded = wide = 0
     for seed in range(examples(200)):

@@ -206,7 +206,6 @@ def test_an_end_beyond_the_log_is_told_as_gone(bootstrap: str, unique: str) -> N
     assert [item for item in items if isinstance(item, Gone)] == [Gone(10, 40, reason, before_log=False)]
 
 
-@pytest.mark.nightly
 def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(bootstrap: str, unique: str) -> None:
     with pytest.raises(UnreadableTopicError, match=f"Nothing could be read of {unique}-0 for 1 s"):
         list(reader(bootstrap, patience_s=1.0).read([OffsetRange(unique, 0, 0, 10)]))
@@ -271,7 +270,6 @@ def test_a_broker_that_restarts_in_the_middle_is_waited_for(own: EmbeddedBroker)
     assert offsets == list(range(3_000))
 
 
-@pytest.mark.nightly
 def test_a_broker_that_stays_away_fails_in_one_sentence(own: EmbeddedBroker) -> None:
     create(own.bootstrap, "away")
     fill(own.bootstrap, "away", 10)

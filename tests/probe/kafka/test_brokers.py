@@ -19,7 +19,7 @@ from streaming.probe.kafka.requests import GroupRequests, Refused
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster, read_round
 
-pytestmark = [pytest.mark.nightly, pytest.mark.kafka, pytest.mark.turn(3)]
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
 
 GROUPS = 20
 PREFERRED = 0  # election type on the wire (KIP-460)
