@@ -99,7 +99,6 @@ def test_what_an_error_quotes_reaches_the_terminal_without_its_escapes(tmp_path:
     assert "\x1b" not in done.stderr
 
 
-@pytest.mark.nightly
 def test_the_demo_refuses_a_lake_that_has_something_in_it(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("dear")

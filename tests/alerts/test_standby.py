@@ -135,7 +135,6 @@ def test_a_worker_that_is_asked_answers_and_is_left_in_peace(first: Living) -> N
     assert asked <= 600 / ASK_EVERY_S + 1
 
 
-@pytest.mark.nightly
 def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living) -> None:
     first.round(0)
     second = Other(first, 12)

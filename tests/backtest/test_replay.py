@@ -172,7 +172,6 @@ def test_an_alert_that_fires_when_the_period_begins_ends_when_it_ended(tmp_path:
     )
 
 
-@pytest.mark.nightly
 def test_a_group_and_a_cluster_that_are_not_there_are_no_quiet_ones(
     recorded: tuple[Month, list[tuple[Any, ...]]],
 ) -> None:

@@ -126,7 +126,6 @@ def test_a_failure_between_the_two_tables_leaves_the_hour_due(lake: DeltaLake, m
     assert history(lake) == found
 
 
-@pytest.mark.nightly
 def test_two_clusters_close_their_hours_apart(lake: DeltaLake) -> None:
     now = some_hours(lake, 3)
     writer = Writer(lake)
@@ -259,7 +258,6 @@ def test_tables_of_an_older_release_get_the_new_columns_and_old_rows_have_none(l
         assert reader.rows(sql) == [{"d": 1, "n": 1, "known": 0}, {"d": DEFINITION, "n": rows, "known": rows}]
 
 
-@pytest.mark.nightly
 def test_rows_without_their_rounds_are_not_tried_for_ever(lake: DeltaLake) -> None:
     now = some_hours(lake)
     shutil.rmtree(lake.path("rounds"))

@@ -57,7 +57,6 @@ def test_a_dry_run_says_of_which_table_no_row_would_be_written_again(
     assert told["members"].rstrip().endswith("nothing")
 
 
-@pytest.mark.nightly
 def test_a_run_says_in_a_line_what_each_piece_has_done(
     lake: DeltaLake, writer: Writer, capsys: pytest.CaptureFixture[str]
 ) -> None:

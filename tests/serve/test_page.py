@@ -48,7 +48,6 @@ def test_a_page_has_nothing_inline_and_sets_no_cookie(served: Served, target: st
         assert not [name for name in attrs if name == "style" or name.startswith("on")]
 
 
-@pytest.mark.nightly
 def test_every_link_of_the_overview_and_of_a_group_leads_somewhere_below_any_path(served: Served) -> None:
     for target in ("/", "/groups/payments-audit"):
         for href in Seen(served.get(target).text).links():

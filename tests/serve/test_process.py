@@ -32,7 +32,6 @@ def test_a_new_round_is_in_the_next_scrape_and_a_signal_ends_it(tmp_path: Path) 
     assert "Traceback" not in told
 
 
-@pytest.mark.nightly
 def test_a_taken_port_is_told_in_a_sentence(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [])
     with running(tmp_path / "lake", tmp_path / "log") as (address, _):
