@@ -7,7 +7,7 @@ BIN := .venv/bin
 WORKERS ?= 4
 SOAK_WORKERS ?= 3
 
-# The marks of tests that `make test` runs: what a pull request needs. "not soak" for all but the long ones.
+# Which tests `make test` runs, by their marks: those that a pull request needs. "not soak" is all but the long ones.
 MARKS := not soak and not nightly
 
 # Options of pytest-random-order; only from the command line, because an environment may have an ORDER of its own.

@@ -256,7 +256,6 @@ def test_an_event_fires_once_and_resolves_when_none_has_come_for_a_while(events:
     assert events.round(8) == [("undecodable", None, "resolved")], "60 s after round 2"
 
 
-@pytest.mark.nightly
 def test_an_event_is_judged_once_however_often_the_alerter_starts(events: Watched) -> None:
     events.round(0)
     assert events.round(1, quarantine=[_record(7)]) == [("undecodable", None, "firing")]

@@ -100,7 +100,7 @@ def _incident_of_rows(living: Living) -> set[tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize("reads", [pytest.param(INCIDENTS, marks=pytest.mark.nightly), PEOPLE])
+@pytest.mark.parametrize("reads", [INCIDENTS, PEOPLE])
 def test_the_row_of_a_repetition_has_the_incident_that_its_alert_opened(make: Make, reads: str) -> None:
     living = make(reads)
     _fire_one_by_one(living)
