@@ -6,13 +6,12 @@ moto, which pip could install, checks the condition and writes without one, so t
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import time
 from pathlib import Path
 
 from streaming.places import cache_folder
+from streaming.process import GuardedProcess
 from tests.ports import free_port
 
 __all__ = ["ACCESS_KEY", "SECRET_KEY", "ObjectStore", "versitygw"]
@@ -34,7 +33,7 @@ class ObjectStore:
         self._folder = folder / "buckets"
         self._log = folder / "versitygw.log"
         self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: GuardedProcess | None = None
 
     @property
     def endpoint(self) -> str:
@@ -63,13 +62,11 @@ class ObjectStore:
         program = versitygw()
         assert program is not None
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(program), "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", str(self._folder)],
-                env={**os.environ, "ROOT_ACCESS_KEY_ID": ACCESS_KEY, "ROOT_SECRET_ACCESS_KEY": SECRET_KEY},
-                stdout=log,
-                stderr=log,
-            )
+        self._process = GuardedProcess(
+            [program, "--port", f"127.0.0.1:{self.port}", "--quiet", "posix", self._folder],
+            log=self._log,
+            environment={"ROOT_ACCESS_KEY_ID": ACCESS_KEY, "ROOT_SECRET_ACCESS_KEY": SECRET_KEY},
+        )
         deadline = time.monotonic() + _START_S
         while True:
             try:
@@ -84,7 +81,6 @@ class ObjectStore:
     def stop(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
             self._process = None
 
     def __enter__(self) -> ObjectStore:
