@@ -1,4 +1,4 @@
-"""`evenkeel backtest`: what rules would have alerted of in the past, by the alerter's own evaluation."""
+"""`evenkeel backtest`: what rules would have alerted on in the past, by the alerter's own evaluation."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Views:
     def unseen(self) -> tuple[str, ...]:
         """Members of the newest decision that nobody can tell of: no broker that listed them then answers now.
 
-        That they are gone would be a guess. One that another broker lists is seen; one that a broker has taken off its
+        It would be a guess that they are gone. One that another broker lists is seen; one that a broker took off its
         list is gone.
         """
         told_of = self._on_lists.union(*(clients for name, clients in self.listed.items() if name in self.lists))
