@@ -206,7 +206,7 @@ def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[Reason]:
 def passing(group: Row, clock: Clock) -> list[Reason]:
     """Reasons that are normal for moments and worth knowing while they last, such as partitions being handed over."""
     return [
-        Reason(0, f"{visible(finding['detail'])}{clock.since(finding['since'])}")
+        Reason(0, _with_its_beginning(finding, clock))
         for finding in group["findings"] or ()
         if finding["finding"] in _PASSING
     ]
@@ -295,9 +295,15 @@ def _finding(name: str) -> Callable[[Row, Clock, Row], str]:
         found = next((f for f in group["findings"] or () if f["finding"] == name), None)
         if found is None:
             return name.replace("_", " ")
-        return f"{visible(found['detail'])}{clock.since(found['since'])}"
+        return _with_its_beginning(found, clock)
 
     return say
+
+
+def _with_its_beginning(finding: Row, clock: Clock) -> str:
+    # Set apart, because a detail may end in figures of its own: "usually about 11.7 a day · since 14:03".
+    since = clock.since(finding["since"])
+    return visible(finding["detail"]) + (f" ·{since}" if since else "")
 
 
 def _rewound(group: Row, clock: Clock, since: Row) -> str:

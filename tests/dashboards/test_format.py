@@ -74,7 +74,7 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
                 ],
             ),
             {},
-            "committed offsets went back: orders 0 rewound by 1,200 since 14:29, lag 12,400",
+            "committed offsets went back: orders 0 rewound by 1,200 · since 14:29, lag 12,400",
         ),
         (
             group(
@@ -88,7 +88,7 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
                 ],
             ),
             {},
-            "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log since 14:03",
+            "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log · since 14:03",
         ),
         (group("lag_unknown", lag_unknown=4), {}, "lag of 4 partitions is not known"),
         (
@@ -97,7 +97,21 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
                 findings=[{"finding": "unassigned", "since": NOW - timedelta(hours=16), "detail": "t (2 partitions)"}],
             ),
             {},
-            "t (2 partitions) since 22:30",
+            "t (2 partitions) · since 22:30",
+        ),
+        (
+            group(
+                "rebalance_storm",
+                findings=[
+                    {
+                        "finding": "rebalance_storm",
+                        "since": NOW - timedelta(minutes=27),
+                        "detail": "10 rebalances in the last 10 minutes; usually about 11.7 a day",
+                    }
+                ],
+            ),
+            {},
+            "10 rebalances in the last 10 minutes; usually about 11.7 a day · since 14:03",
         ),
     ],
 )
@@ -109,7 +123,7 @@ def test_what_is_normal_for_moments_is_told_and_is_no_problem() -> None:
     moving = {"finding": "partitions_pending_handover", "since": NOW, "detail": "2 partitions given up"}
     row = group("", findings=[moving, moving | {"finding": "topic_not_visible"}])
     assert reasons(row, CLOCK) == []
-    assert [(r.health, told(r.text)) for r in passing(row, CLOCK)] == [(0, "2 partitions given up since 14:30")]
+    assert [(r.health, told(r.text)) for r in passing(row, CLOCK)] == [(0, "2 partitions given up · since 14:30")]
 
 
 def test_every_problem_of_the_query_has_a_sentence() -> None:
