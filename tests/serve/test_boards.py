@@ -263,7 +263,7 @@ def test_a_group_with_a_finding_that_needs_somebody_is_not_ok(
     served.look()
     for target in ("/", "/groups/g"):
         text = served.get(target).text
-        assert "of this kind since" in text
+        assert "of this kind · since" in text
     assert re.search(r'<tr class="h[123]" id="g-demo/g">', served.get("/").text)
 
 
