@@ -79,7 +79,11 @@ _ALLOWED = {
     ("java", "roundrobin"): ("it fits a leader that did not have the metadata of topic",),
     ("java", "sticky"): ("it fits a leader that did not have the metadata of topic", *_ANY_STICKY),
     ("java", "cooperative-sticky"): ("it fits a leader that did not have the metadata of topic", *_ANY_STICKY),
-    ("librdkafka", "cooperative-sticky"): ("librdkafka reads freed memory here", *_ANY_STICKY),
+    ("librdkafka", "cooperative-sticky"): (
+        "librdkafka reads freed memory here",
+        "librdkafka confuses the owners here",
+        *_ANY_STICKY,
+    ),
     ("kafka-python", "sticky"): (HASH_SEED, "a member had partitions of a topic that nobody", *_ANY_STICKY),
     ("kafka-python", "cooperative-sticky"): (HASH_SEED, "a member had partitions of a topic that nobody", *_ANY_STICKY),
 }
