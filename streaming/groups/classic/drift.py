@@ -18,9 +18,11 @@ assignors of each client library (docs/assignors.md).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from assignors import (
+    NOT_SUBSCRIBED,
     Assignment,
     from_topics,
     known_strategies,
@@ -28,7 +30,7 @@ from assignors import (
     strategy_named,
     violations,
 )
-from streaming.groups.classic.leader_metadata import NO_RACKS, SeenCounts, seen_counts, seen_racks
+from streaming.groups.classic.leader_metadata import COOPERATIVE, NO_RACKS, SeenCounts, seen_counts, seen_racks
 from streaming.groups.classic.membership import counts_of, generation_column, is_consumer, undecodable
 from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
@@ -134,8 +136,9 @@ def _judge(
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     is_dated = not (record.seen and record.decided_after < 0)
     broken = _broken(decision, actual, counts if settled and is_dated else {})
-    if broken:
-        return Verdict(DRIFTED, "it violates the invariants of every strategy", drifted=broken)
+    violated = Verdict(DRIFTED, "it violates the invariants of every strategy", drifted=broken)
+    if broken and not _may_be_given_back(record, broken):
+        return violated
     if record.record_time - latest > config.metadata_grace_ms:
         return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
     missing = _missing(record, counts, config)
@@ -155,6 +158,8 @@ def _judge(
     in_racks = custom is not None or any(member.rack for member in record.members)
     racks = seen_racks(state, decision, config, counts) if in_racks else NO_RACKS
     verdict = recompute(record, custom or strategy_named(strategy), actual, counts, racks, settled=settled)
+    if verdict.verdict == DRIFTED and broken:
+        return violated
     if verdict.verdict == DRIFTED and _may_be_a_return(decision):
         return Verdict(
             UNVERIFIED,
@@ -237,6 +242,25 @@ def _broken(
             actual=tuple(dict.fromkeys(who[v.topic][v.partition])),
         )
         for v in {(v.topic, v.partition, v.kind): v for v in found}.values()
+    )
+
+
+def _may_be_given_back(record: MembershipRecord, broken: Iterable[DriftedPartition]) -> bool:
+    """Whether all that is wrong is that members keep what they own without subscribing to it, as librdkafka leaves it.
+
+    The coordinator gives a static member that returns with fewer topics its old assignment (`_may_be_a_return`), and
+    the member claims it at the next rebalance. Java's leaders drop such partitions. librdkafka's give a partition that
+    is owned, and assigned to nobody, back to its owner (`rd_kafka_cooperative_protocol_adjust_assignment`).
+    """
+    owned = {
+        (member.member_id, topic, number)
+        for member in record.members
+        for topic, numbers in member.owned
+        for number in numbers
+    }
+    return record.protocol == COOPERATIVE and all(
+        found.kind == NOT_SUBSCRIBED and all((member, found.topic, found.partition) in owned for member in found.actual)
+        for found in broken
     )
 
 

@@ -36,7 +36,7 @@ from streaming.records import TopicObservation
 STICKY: Final = frozenset({"sticky", "cooperative-sticky"})
 """Strategies whose result depends on the members' previous partitions."""
 
-_COOPERATIVE = "cooperative-sticky"
+COOPERATIVE: Final = "cooperative-sticky"
 
 # A leader may know higher counts than the rounds have seen, for a topic created or enlarged since. A count that no
 # round has seen never gives the verdict `identical`, so higher limits would gain little; lower ones would miss more
@@ -120,7 +120,7 @@ def _options(
         for topic, partitions in claimed_partitions(member):
             if topic in claimed:
                 claimed[topic] = max(claimed[topic], max(partitions, default=-1) + 1)
-    held_back = strategy.name == _COOPERATIVE
+    held_back = strategy.name == COOPERATIVE
     options = []
     for topic, count in shown.items():
         most = claimed[topic]

@@ -167,6 +167,41 @@ def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, g
         assert row.reason == "the result depends on the order in which the broker listed the topics"
 
 
+# What a real group of confluent-kafka 2.16 decided after a static member had come back with fewer topics, cut down: it
+# was given its old assignment, and claims it. (Without its instance id, as the record of its return is not here.)
+_RETURNED = (("x", (0, 1, 2)), ("y", (0, 1)), ("z", (0, 1)))
+
+
+def returned(assigned: Parts, *, strategy: str = "cooperative-sticky", **library: Any) -> DriftRow:
+    """The verdict on what a member that subscribes to y alone is given beside a newcomer of y and z, which waits."""
+    given = {"user_data": struct.pack(">i", 1)} | library
+    return judged_later(
+        make_member("a", ("y",), assigned, owned=_RETURNED, generation=1, **given),
+        make_member("b", ("y", "z"), **given),
+        counts={"x": 3, "y": 2, "z": 2},
+        protocol=strategy,
+    )
+
+
+def test_librdkafka_leaves_a_member_what_it_owns_and_nobody_subscribes_to() -> None:
+    row = returned({"x": (0, 1, 2), "y": (0, 1)}, **LIBRDKAFKA)
+    assert (row.verdict, row.matching_library, row.drifted_partitions) == ("identical", "librdkafka:2.2", ())
+
+
+@pytest.mark.parametrize(
+    ("assigned", "changes"),
+    [
+        pytest.param({"x": (0, 1, 2), "y": (0, 1)}, {}, id="java drops it"),
+        pytest.param({"x": (0, 1, 2, 3), "y": (0, 1)}, LIBRDKAFKA, id="it did not own x-3"),
+        pytest.param({"x": (0, 1, 2), "y": (0, 1)}, LIBRDKAFKA | {"strategy": "range"}, id="range gives nothing back"),
+    ],
+)
+def test_partitions_that_nobody_subscribes_to_are_drifted_otherwise(assigned: Parts, changes: dict[str, Any]) -> None:
+    row = returned(assigned, **changes)
+    assert (row.verdict, row.reason) == ("drifted", "it violates the invariants of every strategy")
+    assert {p.kind for p in row.drifted_partitions} == {"not_subscribed"}
+
+
 # Releases, the subscription version that they write, and whether it contains a generation.
 _RELEASES = {"2.4.1": 1, "2.6.3": 1, "2.8.2": 1, "3.3.2": 1, "3.4.0": 3, "3.5.1": 3, "3.6.2": 3, "4.2.0": 3}
 
