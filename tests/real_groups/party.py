@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.demo.java_tools import describe_groups
@@ -135,6 +135,21 @@ class Party:
         """Let a librdkafka client commit this offset for all its partitions."""
         offsets = [TopicPartition(place.topic, place.partition, offset) for place in consumer.assignment()]
         consumer.commit(offsets=offsets, asynchronous=False)
+
+
+def commit_places(consumer: Consumer, places: Sequence[TopicPartition]) -> None:
+    """Commit without being a member; repeated while the group's coordinator is being found, or moves or loads."""
+
+    def committed() -> bool:
+        try:
+            consumer.commit(offsets=list(places), asynchronous=False)
+        except KafkaException as error:
+            if not error.args[0].retriable() and error.args[0].code() != KafkaError.NOT_COORDINATOR:
+                raise
+            return False
+        return True
+
+    until(committed)
 
 
 def make_topics(bootstrap: str, topics: Mapping[str, int]) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.real_groups.followed import Followed, until
-from tests.real_groups.party import make_topics
+from tests.real_groups.followed import Followed
+from tests.real_groups.party import commit_places, make_topics
 
 pytestmark = pytest.mark.kafka
 
@@ -25,18 +25,7 @@ def test_what_is_deleted_before_a_group_has_read_it_is_lost_until_it_commits_pas
     place = TopicPartition(unique, 0)
 
     def commit(offset: int) -> None:
-        """Commit; repeated while the group's coordinator is being found or loads."""
-
-        def committed() -> bool:
-            try:
-                consumer.commit(offsets=[TopicPartition(unique, 0, offset)], asynchronous=False)
-            except KafkaException as error:
-                if not error.args[0].retriable() and error.args[0].code() != KafkaError.NOT_COORDINATOR:
-                    raise
-                return False
-            return True
-
-        until(committed)
+        commit_places(consumer, [TopicPartition(unique, 0, offset)])
 
     def told(followed: Followed) -> tuple[int | None, int | None, int | None, int | None]:
         row = followed.lag(group)[unique, 0]

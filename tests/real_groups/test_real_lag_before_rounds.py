@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.real_groups.followed import Followed
+from tests.real_groups.party import commit_places
 
 pytestmark = pytest.mark.kafka
 
@@ -98,7 +99,7 @@ def searched(bootstrap: str, unique: str, *, partitions: int, records: int, grou
                 for topic in topics.values()
                 for p in range(partitions)
             ]
-            consumer.commit(offsets=places, asynchronous=False)
+            commit_places(consumer, places)
 
     with Followed(bootstrap, unique, interval_ms=INTERVAL_MS) as followed:
         for turn in range(turns):
