@@ -61,6 +61,9 @@ _FIRST_SEEN_MS = 60_000
 # The assignors' kinds of violation as kinds of drift (docs/verdicts.md).
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
+# Kinds, among those of broken invariants, that `_may_be_given_back` explains.
+_KEPT = frozenset({NOT_SUBSCRIBED, MISPLACED})
+
 
 def write_classic_verdicts(
     state: GroupState, observation: GroupObservation, context: Context, *, last: bool = False
@@ -246,11 +249,12 @@ def _broken(
 
 
 def _may_be_given_back(record: MembershipRecord, broken: Iterable[DriftedPartition]) -> bool:
-    """Whether all that is wrong is that members keep what they own without subscribing to it, as librdkafka leaves it.
+    """Whether all that is wrong is that members keep what they own, which librdkafka's leaders leave with them.
 
     The coordinator gives a static member that returns with fewer topics its old assignment (`_may_be_a_return`), and
-    the member claims it at the next rebalance. Java's leaders drop such partitions. librdkafka's give a partition that
-    is owned, and assigned to nobody, back to its owner (`rd_kafka_cooperative_protocol_adjust_assignment`).
+    the member claims it at the next rebalance; others claim partitions of a topic that was made again with fewer.
+    Java's leaders drop both. librdkafka's give a partition that is owned, and assigned to nobody, back to its owner
+    (`rd_kafka_cooperative_protocol_adjust_assignment`).
     """
     owned = {
         (member.member_id, topic, number)
@@ -259,7 +263,7 @@ def _may_be_given_back(record: MembershipRecord, broken: Iterable[DriftedPartiti
         for number in numbers
     }
     return record.protocol == COOPERATIVE and all(
-        found.kind == NOT_SUBSCRIBED and all((member, found.topic, found.partition) in owned for member in found.actual)
+        found.kind in _KEPT and all((member, found.topic, found.partition) in owned for member in found.actual)
         for found in broken
     )
 

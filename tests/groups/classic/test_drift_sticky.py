@@ -202,6 +202,22 @@ def test_partitions_that_nobody_subscribes_to_are_drifted_otherwise(assigned: Pa
     assert {p.kind for p in row.drifted_partitions} == {"not_subscribed"}
 
 
+@pytest.mark.parametrize(
+    ("library", "verdict"), [(LIBRDKAFKA, "identical"), ({}, "drifted")], ids=["librdkafka", "java"]
+)
+def test_librdkafka_leaves_a_member_what_it_owns_and_does_not_exist(library: dict[str, Any], verdict: str) -> None:
+    given = {"user_data": struct.pack(">i", 1)} | library
+    member = make_member("a", ("x",), {"x": (0, 1, 2)}, owned=(("x", (0, 1, 2)),), generation=1, **given)
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(
+        make_record(2000, (member,), protocol="cooperative-sticky"),
+        make_observation(2010, make_topic("x", 2)),
+        make_observation(3000, make_topic("x", 2)),
+    )
+    assert verdict_of(life).verdict == verdict
+
+
 # Releases, the subscription version that they write, and whether it contains a generation.
 _RELEASES = {"2.4.1": 1, "2.6.3": 1, "2.8.2": 1, "3.3.2": 1, "3.4.0": 3, "3.5.1": 3, "3.6.2": 3, "4.2.0": 3}
 
