@@ -26,6 +26,11 @@ def group(problems: str, **values: object) -> dict[str, object]:
     return GROUP | {"problems": problems} | values
 
 
+def found(finding: str, ago: timedelta, detail: str) -> dict[str, object]:
+    """A group whose only problem is this finding."""
+    return group(finding, findings=[{"finding": finding, "since": NOW - ago, "detail": detail}])
+
+
 def told(text: str) -> str:
     """A text of ours with its times in UTC, without saying so."""
     return plain(text).replace(" UTC", "")
@@ -63,52 +68,34 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
         (group("imbalance"), {}, "imbalance 1.50, could be 0"),
         (group("mismatch"), {}, "runs range, should run sticky"),
         (
-            group(
+            found(
                 "rewound",
-                findings=[
-                    {
-                        "finding": "rewound",
-                        "since": NOW - timedelta(minutes=1),
-                        "detail": "committed offsets went back: orders 0 rewound by 1,200",
-                    }
-                ],
+                timedelta(minutes=1),
+                "committed offsets went back: orders 0 rewound by 1,200",
             ),
             {},
             "committed offsets went back: orders 0 rewound by 1,200 · since 14:29, lag 12,400",
         ),
         (
-            group(
+            found(
                 "offsets_blocked",
-                findings=[
-                    {
-                        "finding": "offsets_blocked",
-                        "since": NOW - timedelta(minutes=27),
-                        "detail": "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log",
-                    }
-                ],
+                timedelta(minutes=27),
+                "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log",
             ),
             {},
             "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log · since 14:03",
         ),
         (group("lag_unknown", lag_unknown=4), {}, "lag of 4 partitions is not known"),
         (
-            group(
-                "unassigned",
-                findings=[{"finding": "unassigned", "since": NOW - timedelta(hours=16), "detail": "t (2 partitions)"}],
-            ),
+            found("unassigned", timedelta(hours=16), "t (2 partitions)"),
             {},
             "t (2 partitions) · since 22:30",
         ),
         (
-            group(
+            found(
                 "rebalance_storm",
-                findings=[
-                    {
-                        "finding": "rebalance_storm",
-                        "since": NOW - timedelta(minutes=27),
-                        "detail": "10 rebalances in the last 10 minutes; usually about 11.7 a day",
-                    }
-                ],
+                timedelta(minutes=27),
+                "10 rebalances in the last 10 minutes; usually about 11.7 a day",
             ),
             {},
             "10 rebalances in the last 10 minutes; usually about 11.7 a day · since 14:03",

@@ -277,16 +277,16 @@ def test_rows_without_a_day_are_sorted_among_themselves(lake: DeltaLake, writer:
 
 
 def test_rows_without_a_day_are_kept_from_the_day_on_which_they_were_written(lake: DeltaLake, writer: Writer) -> None:
-    writer.append("rebalance_churn", *map(undated, range(4)))
-    (written,) = {file.day for file in opened(lake, "rebalance_churn").files()}
-    # (By the machine's clock, and midnight may have passed since the other days were counted.)
-    late = (written - date(1970, 1, 1)).days - TODAY
-    writer.append("group_health", row("group_health", late + 8, 5))
-    for later, left in ((5, [0, 1, 2, 3]), (6, [3])):
-        writer.round(late + later, 10 + later)
-        maintain(lake, now=(TODAY + late + later) * DAY_MS)
+    for number in range(4):
+        writer.append("rebalance_churn", undated(number))
+    # (By the machine's clock: midnight may pass while they are written, or since the other days were counted.)
+    written = sorted((file.day - date(1970, 1, 1)).days for file in opened(lake, "rebalance_churn").files())
+    writer.append("group_health", row("group_health", written[-1] - TODAY + 8, 5))
+    for today, left in ((written[0] + 5, [0, 1, 2, 3]), (written[-1] + 6, [3])):
+        writer.round(today - TODAY, 10 + today)
+        maintain(lake, now=today * DAY_MS)
         found = LakeReader(lake.root).rows("SELECT decision, event_date FROM rebalance_churn ORDER BY decision")
-        assert [tuple(row.values()) for row in found] == [(number, None) for number in left], later
+        assert [tuple(row.values()) for row in found] == [(number, None) for number in left], today
 
 
 def test_history_of_a_day_leaves_rows_without_one_alone(lake: DeltaLake, writer: Writer) -> None:
