@@ -10,6 +10,9 @@ also runs during an outage.
 So the round's own time is trusted as long as it advances together with elapsed time. When it has jumped, one round
 cannot show whether a clock is wrong or there were no rounds for a while: that round is placed right behind the one
 before. The next one decides: a wrong clock comes back; a time that does not come back was a real jump.
+
+The first round that shows a group has nothing to compare its clock with. Until a second one agrees with it, nothing is
+said that needs a time to have passed (`RoundClock.passed`).
 """
 
 from __future__ import annotations
@@ -48,6 +51,11 @@ class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     other: int | None = None
     told: int = -1
     now: int = -1
+
+    @property
+    def passed(self) -> int:
+        """A time that has passed for certain, ms: `now`, or -1 as long as no two rounds agree."""
+        return self.now if self.sure else -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,18 @@ from streaming.groups import GroupConfig, Rows, unpack_inputs
 from streaming.records import GroupInput, GroupObservation
 from streaming.times import RoundClock, Shift, read_clock
 from tests.examples import examples
-from tests.groups.build import CONFIG, SECOND, START, Life, even, make_commit, make_observation, make_record, make_topic
+from tests.groups.build import (
+    CONFIG,
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+)
 from tests.groups.streams import Step, batches, watched_streams
 
 DAY = 86_400 * SECOND
@@ -143,6 +154,36 @@ def test_a_group_met_with_a_wrong_clock_is_judged_as_any_other_once_it_is_right(
     assert untimed(lived(inputs, QUIET, 0, off))["drift"][1:] == untimed(lived(inputs, QUIET))["drift"][1:]
 
 
+def with_a_hole(at: int) -> list[GroupInput]:
+    """A group met at 10 s; at `at` s it makes a decision that leaves a partition without an owner."""
+    members = (make_member("a", ("x",), {"x": (0, 2)}), make_member("b", ("x",), {}))
+    inputs: list[GroupInput] = [make_observation(second, make_topic("x", 3)) for second in range(10, 400, 10)]
+    # (Whether more follows is known under eager strategies alone.)
+    inputs.append(make_record(at, members, generation=8, protocol="house-blend"))
+    inputs.sort(key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
+    return inputs
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY])
+@pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
+@pytest.mark.parametrize("at", [5, 15, 25])
+def test_a_group_met_with_a_wrong_clock_gets_as_long_to_hand_partitions_over_as_any_other(
+    at: int, wrong: int, off: int
+) -> None:
+    rows = lived(with_a_hole(at), QUIET, wrong, off)
+    told = {row.round: found.since for row in rows.group_health for found in row.findings}
+    # The members have 300 s (`make_member`), and the rounds are 10 s apart.
+    assert told == {at + 305: START + at * SECOND}
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY])
+def test_a_leader_that_is_ahead_of_the_first_round_is_waited_for_though_its_clock_is_wrong(off: int) -> None:
+    inputs: list[GroupInput] = [make_record(5, even("x", 3, "a", "b"))]
+    inputs += [make_observation(second, make_topic("x", 2 if second < 20 else 3)) for second in (10, 20, 30)]
+    assert [row.verdict for row in lived(inputs, QUIET).drift] == ["identical"]
+    assert [row.verdict for row in lived(inputs, QUIET, 0, off).drift] == ["identical" if off > 0 else "unverified"]
+
+
 def test_a_new_count_that_the_first_round_after_an_outage_shows_gets_all_of_its_grace() -> None:
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")))
@@ -176,6 +217,15 @@ def read(*rounds: tuple[int, int]) -> list[tuple[int, Shift | None]]:
         shift = read_clock(known, time * SECOND, elapsed * SECOND)
         said.append((known.now // SECOND, shift))
     return said
+
+
+def test_nothing_has_passed_for_certain_until_two_rounds_agree() -> None:
+    known = RoundClock()
+    passed = []
+    for time, elapsed in ((90_000, 0), (1_010, 10), (1_020, 20), (90_000, 50), (1_040, 50)):
+        read_clock(known, time * SECOND, elapsed * SECOND)
+        passed.append(known.passed)
+    assert passed == [-1, -1, 1_020 * SECOND, 1_020 * SECOND + 1, 1_040 * SECOND]
 
 
 def test_a_clock_that_is_right_is_believed() -> None:

@@ -219,10 +219,10 @@ def _churn_row(
 
 
 def note_round(state: GroupState) -> None:
-    """Note by when the newest decision was made, at the first round after it."""
-    current = state.classic.current
-    if current is not None and current.decided_by < 0:
-        decided_by = min(current.record.record_time, state.clock.now)
+    """Note by when the newest decision was made, at the first round after it whose time is certain."""
+    current, clock = state.classic.current, state.clock
+    if current is not None and current.decided_by < 0 and clock.sure and clock.other is None:
+        decided_by = min(current.record.record_time, clock.now)
         state.classic.current = msgspec.structs.replace(current, decided_by=decided_by)
 
 

@@ -85,9 +85,8 @@ class _Classic:
     last: bool
 
     def judge(self, decision: ClassicDecision, *, later_is_judged: bool) -> Verdict | None:
-        now = self.state.clock.now
-        latest = max(now, self.observation.time)
-        return _judge(self.state, decision, now, latest, self.context.config, last=self.last or later_is_judged)
+        latest = max(self.state.clock.now, self.observation.time)
+        return _judge(self.state, decision, latest, self.context.config, last=self.last or later_is_judged)
 
     def judged_of(self, decision: ClassicDecision) -> Judged:
         record = decision.record
@@ -108,14 +107,13 @@ class _Classic:
 
 
 def _judge(
-    state: GroupState, decision: ClassicDecision, now: int, latest: int, config: GroupConfig, *, last: bool = False
+    state: GroupState, decision: ClassicDecision, latest: int, config: GroupConfig, *, last: bool = False
 ) -> Verdict | None:
     """Judge one decision at a round after it.
 
     Args:
         state: The group's state, including that round's topics.
         decision: A decision whose record lies below the round's log position.
-        now: The round's time as far as it can be trusted (`streaming.times`), ms.
         latest: Latest possible time of the round, ms.
         config: Settings.
         last: No more rounds will come.
@@ -135,7 +133,7 @@ def _judge(
         return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
     counts = seen_counts(state, decision, config)
     # (It was decided after the round before it, even if its coordinator's clock is behind.)
-    settled = now - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
+    settled = state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     is_dated = not (record.seen and record.decided_after < 0)
     broken = _broken(decision, actual, counts if settled and is_dated else {})

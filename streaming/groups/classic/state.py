@@ -30,7 +30,8 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
         after_round: Time of the newest round before the record, ms: it was not decided earlier, whatever the clock said
             that gave the record its time. -1 if the group had no round, and in the state of an older release.
         decided_by: Record time of the newest decision, ms, or the time of the first round after it where that is
-            earlier, because its coordinator's clock is ahead. -1 before that round, and in an older release's state.
+            earlier, because its coordinator's clock is ahead. -1 before a round whose time is certain, and in an older
+            release's state.
     """
 
     record: MembershipRecord

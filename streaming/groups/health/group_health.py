@@ -303,7 +303,7 @@ def _holder(observation: GroupObservation) -> str:
 def _membership_findings(
     state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
 ) -> list[FindingAtRound]:
-    now = state.clock.now
+    now, passed = state.clock.now, state.clock.passed
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
     if subscribed is None or owners is None:
@@ -326,7 +326,7 @@ def _membership_findings(
     partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
     # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
     # that sees the first and not yet the second.
-    settled = record.protocol in EAGER or now - decided > rebalance_timeout(record)
+    settled = record.protocol in EAGER or passed - decided > rebalance_timeout(record)
     for topic in sorted(subscribed):
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
@@ -337,7 +337,7 @@ def _membership_findings(
         grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
         if grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
-            late = may_worsen and now - grown_at >= config.metadata_grace_ms
+            late = may_worsen and passed - grown_at >= config.metadata_grace_ms
             (orphaned if late else stale).append((grown_at, text))
         if settled and may_worsen and len(of_topic) < known_to_leader:
             known = range(min(known_to_leader, seen.partitions))
@@ -351,7 +351,7 @@ def _membership_findings(
     if count and state.classic.transfer is not None:
         detail = f"{counted(count, 'partition')} given up by one member and not yet given to the next"
         given_up = min(state.classic.transfer.time, decided)
-        if not may_worsen or now - given_up <= rebalance_timeout(record):
+        if not may_worsen or passed - given_up <= rebalance_timeout(record):
             found.append(FindingAtRound("partitions_pending_handover", given_up, detail))
         else:
             orphaned.append((given_up, detail))

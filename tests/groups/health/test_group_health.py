@@ -187,7 +187,8 @@ def test_holes_of_a_group_first_seen_in_the_middle_of_a_transfer_are_no_finding(
 def test_holes_that_stay_longer_than_the_rebalance_timeout_are_unassigned() -> None:
     life = Life()
     members = (make_member("a", ("x",), {"x": (0, 2)}), make_member("b", ("x",), {}))
-    life.take(make_record(5, members, generation=8, protocol="house-blend"), make_observation(306, make_topic("x", 3)))
+    life.take(make_record(5, members, generation=8, protocol="house-blend"))
+    life.take(make_observation(10, make_topic("x", 3)), make_observation(306, make_topic("x", 3)))
     assert found(life) == [("unassigned", 5)]
     assert detail(life) == "partitions without an owner: x (1 partition)"
 
