@@ -85,6 +85,13 @@ def words(rows: list[ChurnRow]) -> list[set[str]]:
     return [{found.cause for found in row.causes or ()} for row in rows]
 
 
+def jumps(row: ChurnRow) -> bool:
+    """Whether a generation lies between a decision and the one before it."""
+    assert row.generation is not None
+    assert row.previous_generation is not None
+    return row.generation - row.previous_generation > 1
+
+
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     quick = {"group.initial.rebalance.delay.ms": "0"}
@@ -223,6 +230,7 @@ def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks
 ) -> None:
     admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)
     matrix: Counter[str] = Counter()
+    wrong: list[str] = []
     prefix = unique[-20:]
     with ExitStack() as stack:
         followed = stack.enter_context(Followed(pair.bootstrap, prefix))
@@ -260,15 +268,24 @@ def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks
             new = {group.name: group.start(rack="a") for group in groups} if library != "java" else {}
             followed.round_until(all_settled)
             for group in groups:
-                matrix["; ".join("+".join(sorted(causes)) for causes in words(group.step(followed)))] += 1
+                rows = group.step(followed)
+                said = words(rows)
+                for causes, row in zip(said, rows, strict=True):
+                    if ("unfinished_generations" in causes) != jumps(row):
+                        wrong.append(f"{group.name}: {causes} {row.previous_generation} to {row.generation}")
+                matrix["; ".join("+".join(sorted(causes)) for causes in said)] += 1
             for group in groups:
                 if group.name in new:
                     group.stop(new[group.name])
             if new:
                 followed.round_until(all_settled)
     admin.close()
-    tell(library, *sorted(matrix.items()), *process.failures)
+    tell(library, *sorted(matrix.items()), *wrong, *process.failures)
+    assert wrong == []
     expected = {"racks_changed"} if library == "java" else {"member_joined", "racks_changed"}
-    for said in matrix:
-        told = [set(causes.split("+")) for causes in said.split("; ")]
-        assert expected <= set().union(*told) <= expected | {"rejoined"}, matrix
+    # (While a member joins, a generation may end before its leader has assigned it: one of librdkafka's did in 40
+    # decisions, and the broker's log has no record with its number.)
+    others = {"rejoined", "unfinished_generations"}
+    for texts in matrix:
+        told = [set(causes.split("+")) for causes in texts.split("; ")]
+        assert expected <= set().union(*told) <= expected | others, matrix
