@@ -11,8 +11,9 @@ So the round's own time is trusted as long as it advances together with elapsed 
 cannot show whether a clock is wrong or there were no rounds for a while: that round is placed right behind the one
 before. The next one decides: a wrong clock comes back; a time that does not come back was a real jump.
 
-The first round that shows a group has nothing to compare its clock with. Until a second one agrees with it, nothing is
-said that needs a time to have passed (`RoundClock.passed`).
+The first round that shows a group has nothing to compare its clock with. Until two rounds agree, the time since a
+record was written is not known, and nothing is said that needs it to be long (`RoundClock.passed`). The time since
+another round is known: both were read from the same clock.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
     @property
     def passed(self) -> int:
-        """A time that has passed for certain, ms: `now`, or -1 as long as no two rounds agree."""
+        """A time that has passed for certain by the clocks of records, ms: `now`, or -1 until two rounds agree."""
         return self.now if self.sure else -1
 
 

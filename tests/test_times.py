@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,11 +23,14 @@ from tests.groups.build import (
     Life,
     even,
     make_commit,
+    make_cooperative,
     make_member,
     make_observation,
     make_record,
     make_topic,
 )
+from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, stands, target
+from tests.groups.modern_log import read as read_log
 from tests.groups.streams import Step, batches, watched_streams
 
 DAY = 86_400 * SECOND
@@ -154,25 +157,38 @@ def test_a_group_met_with_a_wrong_clock_is_judged_as_any_other_once_it_is_right(
     assert untimed(lived(inputs, QUIET, 0, off))["drift"][1:] == untimed(lived(inputs, QUIET))["drift"][1:]
 
 
-def with_a_hole(at: int) -> list[GroupInput]:
-    """A group met at 10 s; at `at` s it makes a decision that leaves a partition without an owner."""
+def leaves_a_hole(at: int) -> list[GroupInput]:
+    """A decision at `at` s. Whether more follows is certain under eager strategies alone."""
     members = (make_member("a", ("x",), {"x": (0, 2)}), make_member("b", ("x",), {}))
-    inputs: list[GroupInput] = [make_observation(second, make_topic("x", 3)) for second in range(10, 400, 10)]
-    # (Whether more follows is known under eager strategies alone.)
-    inputs.append(make_record(at, members, generation=8, protocol="house-blend"))
-    inputs.sort(key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
-    return inputs
+    return [make_record(at, members, generation=8, protocol="house-blend")]
+
+
+def hands_over(at: int) -> list[GroupInput]:
+    return [make_cooperative(at - 2, 1, a=(0, 1, 2)), make_cooperative(at, 2, a=(0,), b=())]
+
+
+def target_with_a_hole(at: int) -> list[GroupInput]:
+    log = [metadata("a", "i"), epoch(1), target("a", 0, 2), stands(1), owns("a", 1, 0, 2)]
+    return read_log(log, at - 3)  # (What counts is the record that says which target stands.)
 
 
 @pytest.mark.parametrize("off", [DAY, -DAY])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
 @pytest.mark.parametrize("at", [5, 15, 25])
+@pytest.mark.parametrize("decides", [leaves_a_hole, hands_over, target_with_a_hole])
 def test_a_group_met_with_a_wrong_clock_gets_as_long_to_hand_partitions_over_as_any_other(
-    at: int, wrong: int, off: int
+    decides: Callable[[int], list[GroupInput]], at: int, wrong: int, off: int
 ) -> None:
-    rows = lived(with_a_hole(at), QUIET, wrong, off)
-    told = {row.round: found.since for row in rows.group_health for found in row.findings}
-    # The members have 300 s (`make_member`), and the rounds are 10 s apart.
+    inputs = decides(at)
+    kind: dict[str, Any] = {"state": None, "group_type": "consumer"} if decides is target_with_a_hole else {}
+    topic = make_topic("orders", 3, topic_id=TOPIC_ID) if kind else make_topic("x", 3)
+    inputs += [make_observation(second, topic, **kind) for second in range(10, 400, 10)]
+    inputs.sort(key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
+    rows = lived(inputs, QUIET, wrong, off)
+    told = {
+        row.round: found.since for row in rows.group_health for found in row.findings if found.finding == "unassigned"
+    }
+    # All of these members have 300 s, and the rounds are 10 s apart.
     assert told == {at + 305: START + at * SECOND}
 
 

@@ -337,7 +337,7 @@ def _membership_findings(
         grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
         if grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
-            late = may_worsen and passed - grown_at >= config.metadata_grace_ms
+            late = may_worsen and now - grown_at >= config.metadata_grace_ms
             (orphaned if late else stale).append((grown_at, text))
         if settled and may_worsen and len(of_topic) < known_to_leader:
             known = range(min(known_to_leader, seen.partitions))

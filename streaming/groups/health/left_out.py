@@ -48,7 +48,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
     # While the offsets log is blocked, nobody can tell whether there is a new target: what was found before stays as it
     # was (the caller leaves out what is new).
     may_worsen = observation.held_since is None or "unassigned" in state.findings
-    now, passed, grace = state.clock.now, state.clock.passed, config.metadata_grace_ms
+    now, grace = state.clock.now, config.metadata_grace_ms
     made = group.decided.record if group.decided is not None else -1
     is_current = group.decided is not None and group.decided.epoch == group.epoch
     assigned = _assigned(group)
@@ -71,7 +71,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
                 continue  # deleted, and not yet resolved again
             kept_as = f"{topic} not visible"
             since = state.findings.get(kept_as, now)
-            if kept_as in state.findings and (by_name or passed - since >= grace):
+            if kept_as in state.findings and (by_name or now - since >= grace):
                 unseen.append((since, topic))
             found.append(FindingAtRound("topic_not_visible", since, topic, kept_as, shown=False))
             continue
@@ -84,9 +84,10 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
         since = state.findings.get(kept_as, now)
         counts = counts if counts is not None else _known(group)
         known = min(count, counts.get(topic_id, 0))
-        late = may_worsen and passed - since >= grace
+        late = may_worsen and now - since >= grace
         if owned < known and group.decided is not None:
-            settled = may_worsen and is_current and passed - group.decided.record_time > _rebalance_timeout(group)
+            made_ago = state.clock.passed - group.decided.record_time
+            settled = may_worsen and is_current and made_ago > _rebalance_timeout(group)
             if settled or late:
                 since_then = group.decided.record_time if is_current else since
                 orphaned.append((since_then, f"{topic[:200]} ({counted(known - owned, 'partition')})"))
