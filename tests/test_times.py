@@ -52,6 +52,11 @@ def timed(observations: Iterable[GroupObservation], wrong: int = -1, off: int = 
     return found
 
 
+def in_order(inputs: Iterable[GroupInput]) -> list[GroupInput]:
+    """Inputs in the order of the log, each round at its log position."""
+    return sorted(inputs, key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
+
+
 def lived(inputs: Sequence[GroupInput], config: GroupConfig, wrong: int = -1, off: int = 0) -> Rows:
     observations = timed((item for item in inputs if isinstance(item, GroupObservation)), wrong, off)
     life = Life(config)
@@ -149,11 +154,8 @@ def test_heartbeats_and_grace_go_on_after_a_wrong_clock(wrong: int, off: int) ->
 
 @pytest.mark.parametrize("off", [DAY, -DAY])
 def test_a_group_met_with_a_wrong_clock_is_judged_as_any_other_once_it_is_right(off: int) -> None:
-    inputs = an_hour()
     # No round saw the topic with one partition, for longer than the grace period: b has nothing.
-    later = make_record(1_050, even("x", 1, "a", "b"), generation=2)
-    inputs.append(later)
-    inputs.sort(key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
+    inputs = in_order([*an_hour(), make_record(1_050, even("x", 1, "a", "b"), generation=2)])
     assert untimed(lived(inputs, QUIET, 0, off))["drift"][1:] == untimed(lived(inputs, QUIET))["drift"][1:]
 
 
@@ -172,18 +174,30 @@ def target_with_a_hole(at: int) -> list[GroupInput]:
     return read_log(log, at - 3)  # (What counts is the record that says which target stands.)
 
 
+def seen(second: int) -> GroupObservation:
+    return make_observation(second, make_topic("x", 3))
+
+
+def seen_consumer_group(second: int) -> GroupObservation:
+    topic = make_topic("orders", 3, topic_id=TOPIC_ID)
+    return make_observation(second, topic, state=None, group_type="consumer")
+
+
 @pytest.mark.parametrize("off", [DAY, -DAY])
 @pytest.mark.parametrize("wrong", [-1, 0, 1, 2])
 @pytest.mark.parametrize("at", [5, 15, 25])
-@pytest.mark.parametrize("decides", [leaves_a_hole, hands_over, target_with_a_hole])
+@pytest.mark.parametrize(
+    ("decides", "observed"),
+    [(leaves_a_hole, seen), (hands_over, seen), (target_with_a_hole, seen_consumer_group)],
+)
 def test_a_group_met_with_a_wrong_clock_gets_as_long_to_hand_partitions_over_as_any_other(
-    decides: Callable[[int], list[GroupInput]], at: int, wrong: int, off: int
+    decides: Callable[[int], list[GroupInput]],
+    observed: Callable[[int], GroupObservation],
+    at: int,
+    wrong: int,
+    off: int,
 ) -> None:
-    inputs = decides(at)
-    kind: dict[str, Any] = {"state": None, "group_type": "consumer"} if decides is target_with_a_hole else {}
-    topic = make_topic("orders", 3, topic_id=TOPIC_ID) if kind else make_topic("x", 3)
-    inputs += [make_observation(second, topic, **kind) for second in range(10, 400, 10)]
-    inputs.sort(key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
+    inputs = in_order([*decides(at), *map(observed, range(10, 400, 10))])
     rows = lived(inputs, QUIET, wrong, off)
     told = {
         row.round: found.since for row in rows.group_health for found in row.findings if found.finding == "unassigned"

@@ -43,8 +43,9 @@ def stands(number: int) -> Written:
     return other_key(6, GROUP), group_epoch(number)
 
 
-def owns(name: str, number: int, *partitions: int) -> Written:
-    return other_key(8, GROUP, name), current_assignment(number, {TOPIC: partitions} if partitions else {})
+def owns(name: str, number: int, *partitions: int, state: int = 0) -> Written:
+    owned = {TOPIC: partitions} if partitions else {}
+    return other_key(8, GROUP, name), current_assignment(number, owned, state=state)
 
 
 def gone(*names: str) -> list[Written]:

@@ -36,21 +36,19 @@ from streaming.records import (
     TargetAssignment,
 )
 from tests.examples import examples
-from tests.groups.coordinator import TOPIC, Coordinator, Owned, Told, Written, lives
+from tests.groups.build import GROUP
+from tests.groups.coordinator import Coordinator, Owned, Told, Written, lives
+from tests.groups.modern_log import TOPIC_ID, epoch, owns, stands, target
 from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.real_records import REAL
 from tests.offsets_log.written import (
-    current_assignment,
-    group_epoch,
     member_metadata,
     modern_value,
     other_key,
     regular_expression,
-    target_assignment,
     target_epoch,
 )
 
-TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
 Said = ModernDecision | Ended
 
 
@@ -89,27 +87,11 @@ def owned(*partitions: int) -> IdPartitions:
 
 
 def metadata(name: str, **fields: object) -> Written:
-    return other_key(5, "g", name), member_metadata(["t"], **fields)  # type: ignore[arg-type]
-
-
-def epoch(number: int) -> Written:
-    return other_key(3, "g"), group_epoch(number)
-
-
-def target(name: str, *partitions: int) -> Written:
-    return other_key(7, "g", name), target_assignment({TOPIC: partitions} if partitions else {})
-
-
-def stands(number: int) -> Written:
-    return other_key(6, "g"), group_epoch(number)
-
-
-def owns(name: str, number: int, *partitions: int, state: int = 0) -> Written:
-    return other_key(8, "g", name), current_assignment(number, {TOPIC: partitions}, state=state)
+    return other_key(5, GROUP, name), member_metadata(["t"], **fields)  # type: ignore[arg-type]
 
 
 def gone(key_type: int, part: str | None = None) -> Written:
-    return other_key(key_type, "g", part), None
+    return other_key(key_type, GROUP, part), None
 
 
 FIRST = (metadata("a"), epoch(1), target("a", 0, 1), stands(1), owns("a", 1, 0, 1))
@@ -274,8 +256,8 @@ def test_a_regular_expression_that_comes_and_goes_between_two_decisions_leaves_n
 def test_what_a_regular_expression_stood_for_at_the_decision_is_known_when_it_is_gone() -> None:
     group, _ = lived(
         metadata("a", regex="o.*"),
-        (other_key(16, "g", "o.*"), regular_expression(["orders"], 1, 2)),
-        *(epoch(1), target("a"), stands(1), (other_key(16, "g", "o.*"), None)),
+        (other_key(16, GROUP, "o.*"), regular_expression(["orders"], 1, 2)),
+        *(epoch(1), target("a"), stands(1), (other_key(16, GROUP, "o.*"), None)),
     )
     assert group.regexes_before == {"o.*": ("orders",)}
 
@@ -293,7 +275,7 @@ def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() ->
 
 def test_the_first_epoch_of_a_group_is_1_and_since_4_3_which_writes_the_time_of_a_target_2() -> None:
     start = (metadata("a"), epoch(2), target("a", 0, 1))
-    for end, exact in ((stands(2), False), ((other_key(6, "g"), target_epoch(2, 1_700_000_000_000)), True)):
+    for end, exact in ((stands(2), False), ((other_key(6, GROUP), target_epoch(2, 1_700_000_000_000)), True)):
         _, (decision,) = lived(*start, end)
         assert isinstance(decision, ModernDecision)
         assert (decision.exact, decision.before) == (exact, {} if exact else None)
@@ -320,7 +302,7 @@ def test_members_of_the_classic_protocol_and_the_assignor_asked_for_are_known() 
 def test_a_decision_is_told_with_what_a_regular_expression_stood_for_then() -> None:
     group, _ = lived(metadata("a", regex="o.*"))
     assert subscribed(group, group.members["a"]) is None
-    resolved = (other_key(16, "g", "o.*"), regular_expression(["orders"], 1, 2))
+    resolved = (other_key(16, GROUP, "o.*"), regular_expression(["orders"], 1, 2))
     _, said = lived(metadata("a", regex="o.*"), epoch(1), target("a"), stands(1), resolved, epoch(2), stands(2))
     first, second = said
     assert isinstance(first, ModernDecision)
@@ -335,7 +317,7 @@ def test_members_that_share_a_regular_expression_share_its_topics_in_what_is_kep
         names = [f"m{number}" for number in range(members)]
         log = [
             *(metadata(name, regex="t.*") for name in names),
-            *[(other_key(16, "g", "t.*"), regular_expression(topics, 1, 2))],
+            *[(other_key(16, GROUP, "t.*"), regular_expression(topics, 1, 2))],
         ]
         _, said = lived(*log, epoch(1), *(target(name) for name in names), stands(1))
         assert isinstance(said[-1], ModernDecision)
@@ -348,7 +330,7 @@ def test_members_that_share_a_regular_expression_share_its_topics_in_what_is_kep
 def test_share_and_streams_groups_go_the_same_way() -> None:
     for metadata_type, target_type, epoch_type, stands_type in ((10, 13, 11, 12), (19, 21, 17, 20)):
         keys = [(metadata_type, "a"), (epoch_type, None), (target_type, "a"), (stands_type, None)]
-        group, said = lived(*[(other_key(key_type, "g", part), modern_value(key_type)) for key_type, part in keys])
+        group, said = lived(*[(other_key(key_type, GROUP, part), modern_value(key_type)) for key_type, part in keys])
         assert [type(word) for word in said] == [ModernDecision]
         assert list(group.members) == list(group.targets) == ["a"]
 
