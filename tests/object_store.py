@@ -10,9 +10,9 @@ import socket
 import time
 from pathlib import Path
 
+from streaming.demo.ports import free_port
 from streaming.places import cache_folder
 from streaming.process import GuardedProcess
-from tests.ports import free_port
 
 __all__ = ["ACCESS_KEY", "SECRET_KEY", "ObjectStore", "versitygw"]
 

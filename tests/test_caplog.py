@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
-from tests.ports import free_port
+from streaming.demo.ports import free_port
 
 
 class Everything(logging.Handler):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import socket
 import tempfile
 import threading
 import time
@@ -21,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of
+from streaming.demo.ports import check_port_is_free, free_port
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
@@ -202,12 +201,11 @@ def _empty_folder(folder: Path) -> Path:
 def _page_port() -> int:
     """The server's own port if it is free, else any other."""
     default = ServeSettings().address[1]
-    for port in (default, 0):
-        with socket.socket() as trial, contextlib.suppress(OSError):
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.bind(("127.0.0.1", port))
-            return int(trial.getsockname()[1])
-    return default  # the server reports what is wrong with it
+    try:
+        check_port_is_free(default)
+    except SetupError:
+        return free_port()
+    return default
 
 
 def _look(programs: Programs, notices: deque[str]) -> str:

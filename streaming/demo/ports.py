@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 
@@ -16,22 +17,42 @@ _PORTS = (20_000, 32_000)
 # with the same seed in every process: all of them would draw the same ports at the same time.
 _RANDOM = random.SystemRandom()
 
+_claims: list[socket.socket] = []
+"""Sockets that keep the ports given out, until this process ends: each is bound to the UDP port of the same number.
 
-def free_port(neighbours: int = 0, within: tuple[int, int] = _PORTS) -> int:
-    """A free port that no outgoing connection can take while its server restarts.
+Seconds pass between the choice of a port and the moment its server listens there. A claim does not get in the way of
+that server, which uses TCP.
+"""
+
+
+def free_port(neighbours: int = 0) -> int:
+    """A free port that no outgoing connection can take while its server restarts, given to one caller only.
+
+    It belongs to the calling process until that process ends: neither a second call nor another process that chooses
+    its ports here gets the same one.
 
     Args:
         neighbours: How many ports right below it must be free as well.
-        within: The first and the last port to choose from.
     """
     while True:
-        port = _RANDOM.randint(*within)
-        try:
-            for needed in range(port - neighbours, port + 1):
-                check_port_is_free(needed)
-        except SetupError:
-            continue
-        return port
+        port = _RANDOM.randint(*_PORTS)
+        with contextlib.ExitStack() as undo, contextlib.suppress(OSError, SetupError):
+            claims = [undo.enter_context(_claim(needed)) for needed in range(port - neighbours, port + 1)]
+            undo.pop_all()
+            _claims.extend(claims)
+            return port
+
+
+def _claim(port: int) -> socket.socket:
+    """Raises OSError if another process holds the port, SetupError if a server listens there."""
+    check_port_is_free(port)
+    claim = socket.socket(type=socket.SOCK_DGRAM)
+    try:
+        claim.bind((_HOST, port))
+    except OSError:
+        claim.close()
+        raise
+    return claim
 
 
 def check_port_is_free(port: int) -> None:

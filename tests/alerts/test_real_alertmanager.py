@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from streaming.alerts.delivery.alertmanager import WATCHDOG, AlertmanagerTarget
+from streaming.demo.ports import free_port
 from tests.alerts.build import BEHIND, DRIFT, SILENCE
 from tests.alerts.living import Living, drifted
 
@@ -135,9 +135,7 @@ def program() -> str:
 
 @pytest.fixture
 def manager(program: str, tmp_path: Path) -> Iterator[tuple[Manager, Hooks]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with _hooks() as (hook, hooks):
         (tmp_path / "alertmanager.yml").write_text(_CONFIG.format(port=hook))
         command = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -31,6 +30,7 @@ from dashboards.boards.every import BOARDS
 from streaming.alerts import Alerter, load_rules
 from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
+from streaming.demo.ports import free_port
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.tables import LakeReader
 from tests.alerts.receiver import Receiver
@@ -48,12 +48,6 @@ rules:
 """
 
 _ROOT = Path(__file__).resolve().parents[2]
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 class Programs:
@@ -134,7 +128,7 @@ def _settings(bootstrap: str, lake: Path, rules: Path, **targets: str) -> Settin
 
 def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: Path) -> None:
     (tmp_path / "alerts.yaml").write_text(_RULES)
-    ports = _free_port(), _free_port()
+    ports = free_port(), free_port()
     with EmbeddedBroker(tmp_path / "broker", overrides=DEMO_OVERRIDES) as broker, Receiver() as receiver:
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
         admin.create_topics([NewTopic("orders", 4, 1)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -19,7 +18,6 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker, _cluster_id
-from streaming.demo.ports import free_port
 from streaming.exceptions import SetupError
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
@@ -139,14 +137,6 @@ def test_a_broker_is_not_taken_for_started_because_another_one_answers_on_its_po
     late = EmbeddedBroker(tmp_path / "late", port=int(broker.bootstrap.rpartition(":")[2]))
     with pytest.raises(SetupError, match=r"The broker ended while starting, see its log .*late/broker\.log"):
         late.start()
-
-
-def test_processes_whose_random_numbers_have_one_seed_draw_ports_of_their_own() -> None:
-    drawn = []
-    for _ in range(2):
-        random.seed(1)
-        drawn.append([free_port() for _ in range(4)])
-    assert drawn[0] != drawn[1]
 
 
 def test_a_broker_that_dies_while_starting_names_its_last_words(tmp_path: Path) -> None:

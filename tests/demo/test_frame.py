@@ -1,13 +1,16 @@
-"""What both demos have: the look at the journal."""
+"""What both demos have: the look at the journal, and a port for the page."""
 
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
-from streaming.demo.frame import _says_quiet
+from streaming.config import ServeSettings
+from streaming.demo.frame import _page_port, _says_quiet
+from streaming.demo.ports import check_port_is_free
 
 
 @pytest.fixture
@@ -48,3 +51,13 @@ def test_a_short_journal_is_read_from_its_beginning(tmp_path: Path) -> None:
     journal = tmp_path / "short.jsonl"
     journal.write_text('{"what": "quiet"}\n', encoding="utf-8")
     assert _says_quiet(journal)
+
+
+def test_the_page_gets_a_free_port_where_its_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        own = other.getsockname()[1]
+        monkeypatch.setattr("streaming.demo.frame.ServeSettings", lambda: ServeSettings(listen=f"127.0.0.1:{own}"))
+        found = _page_port()
+        assert found not in (0, own)
+        check_port_is_free(found)
+    assert _page_port() == own

@@ -22,6 +22,7 @@ from rich.console import Console
 
 from dashboards import PageLake, Site
 from streaming.config import AlertSettings, KafkaSettings, Settings
+from streaming.demo.ports import free_port
 from streaming.doctor import Line, examine
 from streaming.doctor.alerting import look_at_alerts
 from streaming.doctor.lake import look_at_lake
@@ -36,7 +37,6 @@ from streaming.serve.model import Model
 from streaming.tables import ALL_TABLES, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
-from tests.ports import free_port
 
 
 def by_what(lines: Iterator[Line]) -> dict[str, Line]:

@@ -22,8 +22,8 @@ from kafka.admin import (
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
+from streaming.demo.ports import free_port
 from streaming.java import find_java
-from tests.ports import free_port
 
 __all__ = ["PASSWORD", "RIGHTS", "Secured", "running"]
 

@@ -11,9 +11,9 @@ import pytest
 from kafka import KafkaProducer, TopicPartition
 
 from streaming.config import KafkaSettings, Settings
+from streaming.demo.ports import free_port
 from streaming.events import encode_round
 from streaming.probe import Inspected, Probe, inspect, inspection, looks_of
-from tests.ports import free_port
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import Cluster, MakeSettings
 

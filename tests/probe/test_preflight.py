@@ -17,11 +17,11 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
 from streaming.demo.java_tools import run_java
+from streaming.demo.ports import free_port
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, RoundAbandonedError, check
 from streaming.probe.kafka.holds import HELD_ROUNDS
-from tests.ports import free_port
 from tests.probe.secured import PASSWORD, RIGHTS, Secured
 from tests.probe.witness import Cluster
 

@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import requests
 
+from streaming.demo.ports import free_port
 from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.process import GuardedProcess
-from tests.ports import free_port
 from tests.short_lived import SHORT_LIVED
 
 __all__ = ["ConnectWorker"]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from streaming.demo.ports import free_port
 from streaming.rocketmq import ROCKETMQ, Client, Credentials, Frame, Question, Request, Unanswered, encode_frame
-from tests.ports import free_port
 from tests.rocketmq.fake_server import FakeServer, answer_of
 
 _CODE = Request.GET_TOPIC_STATS_INFO

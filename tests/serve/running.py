@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ports import free_port
+from streaming.demo.ports import free_port
 
 __all__ = ["EVENKEEL", "get", "pause", "running"]
 

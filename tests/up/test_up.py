@@ -26,9 +26,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.broker import EmbeddedBroker
+from streaming.demo.ports import free_port
 from streaming.events import RoundClosed, decode_round
 from streaming.tables import TABLES, LakeReader
-from tests.ports import free_port
 from tests.short_lived import SHORT_LIVED, UNVERIFIED
 
 if TYPE_CHECKING:

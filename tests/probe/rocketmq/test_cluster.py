@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from streaming.config import Filters
+from streaming.demo.ports import free_port
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.rocketmq import Client
-from tests.ports import free_port
 
 HOUR = 3_600_000
 

@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import pytest
 
 from dashboards.export import export
+from streaming.demo.ports import free_port
 from streaming.tables import table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
-from tests.ports import free_port
 from tests.serve.running import running
 
 pytestmark = pytest.mark.soak
