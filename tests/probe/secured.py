@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import (
@@ -19,6 +21,7 @@ from kafka.admin import (
     ResourcePatternFilter,
     ResourceType,
 )
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
@@ -29,7 +32,12 @@ __all__ = ["PASSWORD", "RIGHTS", "Secured", "running"]
 
 PASSWORD = "not-a-secret"
 
-# The manual's lines, one right each: operation, resource, name, pattern.
+_USER = "User:evenkeel"
+
+# Operation, resource, name, pattern.
+Right: TypeAlias = tuple[ACLOperation, ResourceType, str, ACLResourcePatternType]
+
+# The manual's lines, one right each.
 RIGHTS = (
     (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", ACLResourcePatternType.LITERAL),
     (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", ACLResourcePatternType.LITERAL),
@@ -79,19 +87,42 @@ class Secured:
             probe=ProbeSettings(interval_ms=200, cluster_topics=cluster_topics, **probe),
         )
 
-    def grant(self, *rights: tuple[ACLOperation, ResourceType, str, ACLResourcePatternType]) -> None:
-        self.admin.create_acls(
-            [
-                ACL("User:evenkeel", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name, pattern))
-                for operation, kind, name, pattern in rights
-            ]
-        )
+    def grant(self, *rights: Right) -> None:
+        """Grant rights to the user, in addition to what it has; return once they apply."""
+        self.admin.create_acls([_allow(right) for right in rights])
+        self.wait_until_granted(*rights)
+
+    def wait_until_granted(self, *rights: Right) -> None:
+        """Wait until these rights apply, a moment after the broker has acknowledged them."""
+        _until(lambda: set(rights) <= self._rights())
 
     def revoke_all(self) -> None:
-        any_resource = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
-        self.admin.delete_acls(
-            [ACLFilter("User:evenkeel", None, ACLOperation.ANY, ACLPermissionType.ANY, any_resource)]
-        )
+        """Take every right from the user; return once none applies."""
+        self.admin.delete_acls([_ALL])
+        _until(lambda: not self._rights())
+
+    def _rights(self) -> set[Right]:
+        """The user's rights, as the broker's authorizer applies them."""
+        found, _ = self.admin.describe_acls(_ALL)
+        patterns = ((acl.operation, acl.resource_pattern) for acl in found)
+        return {(operation, on.resource_type, on.resource_name, on.pattern_type) for operation, on in patterns}
+
+
+_ALL = ACLFilter(
+    _USER,
+    None,
+    ACLOperation.ANY,
+    ACLPermissionType.ANY,
+    ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY),
+)
+
+
+_until = Retrying(retry=retry_if_result(operator.not_), wait=wait_fixed(0.02), stop=stop_after_delay(60), reraise=True)
+
+
+def _allow(right: Right) -> ACL:
+    operation, *resource = right
+    return ACL(_USER, "*", operation, ACLPermissionType.ALLOW, ResourcePattern(*resource))
 
 
 @contextmanager

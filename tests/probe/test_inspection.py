@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import msgspec
@@ -33,16 +33,6 @@ def looked(settings: Settings) -> dict[str, list[Inspected]]:
     return found
 
 
-def looked_until(
-    settings: Settings, wanted: Callable[[dict[str, list[Inspected]]], bool]
-) -> dict[str, list[Inspected]]:
-    deadline = time.monotonic() + 60  # ACLs reach the broker a moment after they are acknowledged
-    while True:
-        found = looked(settings)
-        if wanted(found) or time.monotonic() > deadline:
-            return found
-
-
 def problems(found: dict[str, list[Inspected]]) -> list[str]:
     return [one.problem for ones in found.values() for one in ones if one.problem is not None]
 
@@ -51,21 +41,21 @@ def problems(found: dict[str, list[Inspected]]) -> list[str]:
 def test_each_right_has_a_line_of_its_own(secured: Secured) -> None:
     settings = secured.settings()
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != 1))
-    found = looked_until(settings, lambda found: len(problems(found)) == 1)
+    found = looked(settings)
     [problem] = [one.problem for one in found["right Describe on groups"]]
     assert problem is not None
     assert "lacks the right Describe on Group '*'" in problem
     assert found["right Read on Topic '__consumer_offsets'"][0].problem is None
     assert found["right Describe on topics"][0].problem is None
     secured.grant(RIGHTS[1])
-    assert problems(looked_until(settings, lambda found: not problems(found))) == []
+    assert problems(looked(settings)) == []
 
 
 @pytest.mark.kafka
 def test_without_the_right_to_read_the_log_it_is_said_twice_by_name_and_by_trying(secured: Secured) -> None:
     secured.grant(*RIGHTS[1:])
     settings = secured.settings().model_copy(update={"offsets_log": "log"})
-    found = looked_until(settings, lambda found: len(problems(found)) >= 1)
+    found = looked(settings)
     assert "lacks the right Read on Topic '__consumer_offsets'" in problems(found)[0]
     # Where groups may be asked for instead, nothing is wrong.
     found = looked(secured.settings())

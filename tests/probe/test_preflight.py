@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,13 +36,8 @@ def secured(secured_broker: Secured) -> Iterator[Secured]:
     secured_broker.revoke_all()
 
 
-def problems_become(settings: Settings, wanted: Callable[[list[str]], bool]) -> list[str]:
-    """Wait for the wanted problems: ACLs reach the broker a moment after they are acknowledged."""
-    deadline = time.monotonic() + 90
-    while True:
-        problems = [str(problem) for problem in check(settings)]
-        if wanted(problems) or time.monotonic() > deadline:
-            return problems
+def problems_of(settings: Settings) -> list[str]:
+    return [str(problem) for problem in check(settings)]
 
 
 @pytest.mark.kafka
@@ -52,8 +47,9 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
     for line in lines:
         arguments = shlex.split(line.replace("HOST:9092", secured.broker.bootstrap))
         run_java(["org.apache.kafka.tools.AclCommand", *arguments])
+    secured.wait_until_granted(*RIGHTS)
     settings = secured.settings()
-    assert problems_become(settings, lambda problems: not problems) == []
+    assert problems_of(settings) == []
 
     with Probe(settings) as probe:
         first, second = probe.round(), probe.round()
@@ -85,7 +81,7 @@ def test_with_a_bus_rights_to_read_are_enough_on_the_watched_cluster(
     secured.grant(*RIGHTS[:3])
     topics = {"rounds_topic": f"{unique}.rounds", "events_topic": f"{unique}.events"}
     settings = secured.settings(**topics).model_copy(update={"bus": KafkaSettings(bootstrap_servers=bootstrap)})
-    assert problems_become(settings, lambda problems: not problems) == []
+    assert problems_of(settings) == []
     with Probe(settings) as probe:
         assert probe.round().groups == 1
     with Probe(settings) as restarted:  # reads back
@@ -101,10 +97,10 @@ def test_rights_on_the_two_topics_are_enough_on_a_bus(
     login = secured.settings(Filters(groups=(f"/^{unique}/",)), **topics)
     settings = login.model_copy(update={"kafka": KafkaSettings(bootstrap_servers=bootstrap), "bus": login.kafka})
     secured.grant(*RIGHTS[4:])
-    [problem] = problems_become(settings, lambda problems: len(problems) == 1)
+    [problem] = problems_of(settings)
     assert "the right Create on Topic 'evenkeel." in problem
     secured.grant(RIGHTS[3])
-    assert problems_become(settings, lambda problems: not problems) == []
+    assert problems_of(settings) == []
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     cluster = Cluster(bootstrap, unique, admin)
     cluster.commit("g", cluster.topic(), [0])
@@ -143,7 +139,7 @@ def test_without_any_one_of_them_the_sentence_names_it(secured: Secured, missing
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != missing))
     # (With "auto" the log may be out of reach: see test_source.py.)
     settings = secured.settings(**topics).model_copy(update={"offsets_log": "log"})
-    problems = problems_become(settings, lambda found: any(named in problem for problem in found))
+    problems = problems_of(settings)
     assert [problem for problem in problems if named in problem] == problems[:1]
     # The same right for the second topic may follow, and nothing else.
     assert all(named.replace("rounds", "events") in problem for problem in problems[1:])
@@ -159,7 +155,7 @@ def test_rights_on_the_watched_names_only_are_enough(secured: Secured) -> None:
         *RIGHTS[3:],
     )
     settings = secured.settings(Filters(groups=("billing",), topics=("orders",)))
-    assert problems_become(settings, lambda problems: not problems) == []
+    assert problems_of(settings) == []
     assert any("Describe on Group 'payments'" in str(p) for p in check(secured.settings(Filters(groups=("payments",)))))
 
 
@@ -167,12 +163,12 @@ def test_rights_on_the_watched_names_only_are_enough(secured: Secured) -> None:
 def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured: Secured) -> None:
     secured.grant(*RIGHTS)
     settings = secured.settings(rounds_topic="evenkeel.hidden-rounds", events_topic="evenkeel.hidden-events")
-    problems_become(settings, lambda problems: not problems)
+    assert problems_of(settings) == []
     with Probe(settings) as probe:
         assert probe.round().written == 2
         secured.revoke_all()
         secured.grant(*(right for right in RIGHTS if right[1] is not ResourceType.GROUP))
-        problems_become(settings, lambda problems: any("Group" in problem for problem in problems))
+        assert any("Group" in problem for problem in problems_of(settings))
         closed = _next_round(probe)
     # It is still there, with the only thing known: its id. Neither a state nor a topic is invented.
     assert (closed.groups, closed.written) == (1, 1)
@@ -260,7 +256,7 @@ def settling(secured: Secured) -> Iterator[None]:
 def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secured: Secured) -> None:
     secured.grant(*RIGHTS)
     settings = secured.settings(rounds_topic="evenkeel.held-rounds", events_topic="evenkeel.held-events")
-    assert problems_become(settings, lambda problems: not problems) == []
+    assert problems_of(settings) == []
     with Probe(settings) as probe:
         closed = [probe.round() for _ in range(HELD_ROUNDS + 1)][-1]
         assert closed.holds is not None

@@ -134,7 +134,7 @@ def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are
             (ACLOperation.DESCRIBE, ResourceType.CLUSTER, "kafka-cluster", literal),
             (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", literal),
         )
-        # (Rights reach the broker a moment after they are granted, and a new probe waits for the topic's turn.)
+        # (A new probe waits for the topic's turn.)
         for attempt in range(50):
             fresh = {"rounds_topic": f"evenkeel.t-rounds-{attempt}", "events_topic": f"evenkeel.t-events-{attempt}"}
             told = first_of(secured_broker.settings(cluster_topics=True, **fresh), secured_broker)
