@@ -13,8 +13,8 @@ _HOST = "127.0.0.1"
 _PORTS = (20_000, 32_000)
 """Below the ranges that Linux (32768 and up) and macOS (49152 and up) use for outgoing connections."""
 
-# The system's random numbers, because test libraries (pytest-random-order, Hypothesis) seed Python's shared ones, and
-# with the same seed in every process: all of them would draw the same ports at the same time.
+# The system's random numbers: Python's shared ones may be seeded (by test libraries such as Hypothesis), and what is
+# drawn from them must not depend on how many ports were needed before.
 _RANDOM = random.SystemRandom()
 
 _claims: list[socket.socket] = []
@@ -44,7 +44,12 @@ def free_port(neighbours: int = 0) -> int:
 
 
 def _claim(port: int) -> socket.socket:
-    """Raises OSError if another process holds the port, SetupError if a server listens there."""
+    """Hold a port for this process.
+
+    Raises:
+        OSError: It is held already.
+        SetupError: A server listens there.
+    """
     check_port_is_free(port)
     claim = socket.socket(type=socket.SOCK_DGRAM)
     try:

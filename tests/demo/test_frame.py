@@ -10,7 +10,7 @@ import pytest
 
 from streaming.config import ServeSettings
 from streaming.demo.frame import _page_port, _says_quiet
-from streaming.demo.ports import check_port_is_free
+from streaming.demo.ports import check_port_is_free, free_port
 
 
 @pytest.fixture
@@ -53,11 +53,11 @@ def test_a_short_journal_is_read_from_its_beginning(tmp_path: Path) -> None:
     assert _says_quiet(journal)
 
 
-def test_the_page_gets_a_free_port_where_its_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        own = other.getsockname()[1]
-        monkeypatch.setattr("streaming.demo.frame.ServeSettings", lambda: ServeSettings(listen=f"127.0.0.1:{own}"))
-        found = _page_port()
-        assert found not in (0, own)
-        check_port_is_free(found)
+def test_the_page_gets_another_port_where_its_own_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = free_port()
+    monkeypatch.setattr("streaming.demo.frame.ServeSettings", lambda: ServeSettings(listen=f"127.0.0.1:{own}"))
     assert _page_port() == own
+    with socket.create_server(("127.0.0.1", own)):
+        other = _page_port()
+    assert other != own
+    check_port_is_free(other)

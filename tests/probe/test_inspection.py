@@ -42,6 +42,7 @@ def test_each_right_has_a_line_of_its_own(secured: Secured) -> None:
     settings = secured.settings()
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != 1))
     found = looked(settings)
+    assert len(problems(found)) == 1
     [problem] = [one.problem for one in found["right Describe on groups"]]
     assert problem is not None
     assert "lacks the right Describe on Group '*'" in problem

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 from kafka.admin import ACLOperation, ACLResourcePatternType, ConfigResource, ConfigResourceType, ResourceType
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
 from streaming.config import Settings
-from streaming.probe import Probe, RoundAbandonedError
+from streaming.probe import Probe
 from streaming.probe.kafka.offsets_retention import OffsetsRetention
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster
@@ -82,5 +81,4 @@ def test_without_the_right_it_stays_unknown_and_with_it_it_is_told(secured_broke
 def _told(settings: Settings) -> int | None:
     """What a new probe tells in its first round."""
     with Probe(settings) as probe:
-        closing = Retrying(retry=retry_if_exception_type(RoundAbandonedError), stop=stop_after_delay(60), reraise=True)
-        return closing(probe.round).offsets_retention_minutes
+        return probe.round().offsets_retention_minutes

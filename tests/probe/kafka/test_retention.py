@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay
 
 from streaming.config import KafkaSettings, Settings
 from streaming.events import RetentionSettings
-from streaming.probe import Probe, RoundAbandonedError
+from streaming.probe import Probe
 from streaming.probe.kafka.retention import TOPICS_A_ROUND, RetentionKey, Retentions
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster, read_round
@@ -143,9 +142,7 @@ def test_without_the_right_the_settings_stay_unknown_and_with_it_they_are_told(s
 def _told(settings: Settings, broker: Secured) -> set[RetentionSettings | None]:
     """What a new probe tells in its first round, as somebody with all rights reads it."""
     with Probe(settings) as probe:
-        # (Rights reach the broker a moment after they are granted.)
-        closing = Retrying(retry=retry_if_exception_type(RoundAbandonedError), stop=stop_after_delay(60), reraise=True)
-        closed = closing(probe.round)
+        closed = probe.round()
     plain = KafkaSettings(bootstrap_servers=broker.broker.bootstrap)
     seen = read_round(settings.model_copy(update={"kafka": plain}), closed)
     return {topic.retention for group in seen.groups for topic in seen.topics(group).values()}
