@@ -26,7 +26,7 @@ from assignors.assignment import (
     to_pairs,
 )
 from assignors.clients.hidden_inputs import topics_without_metadata
-from assignors.clients.possible_leaders import recognise
+from assignors.clients.possible_leaders import Leaders, declared_leaders, possible_leaders
 from assignors.clients.sticky import claimed_partitions, with_hidden_inputs
 from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
 from assignors.exceptions import (
@@ -61,6 +61,7 @@ from assignors.measures.measure import (
     optimal_moves,
 )
 from assignors.measures.outcomes import Bounds, Outcome, what_if
+from assignors.measures.promises import BrokenPromise, broken_promises
 from assignors.model import Group, Subscription
 from assignors.registry import assign, known_strategies, strategy_named
 from assignors.strategy import CUSTOM, JAVA, Era, Library, PartitionRacks, Strategy, parse_library
@@ -79,6 +80,7 @@ __all__ = [
     "BadStrategy",
     "Balance",
     "Bounds",
+    "BrokenPromise",
     "CannotTell",
     "CustomStrategies",
     "CustomStrategy",
@@ -87,6 +89,7 @@ __all__ = [
     "Era",
     "Group",
     "LeaderWouldFail",
+    "Leaders",
     "Library",
     "Load",
     "Outcome",
@@ -103,9 +106,11 @@ __all__ = [
     "assign",
     "at_most",
     "balance",
+    "broken_promises",
     "claimed_partitions",
     "counts",
     "custom_strategies",
+    "declared_leaders",
     "differences",
     "from_pairs",
     "from_topics",
@@ -119,7 +124,7 @@ __all__ = [
     "owners",
     "pack",
     "parse_library",
-    "recognise",
+    "possible_leaders",
     "same",
     "spend",
     "strategy_named",

@@ -55,7 +55,7 @@ ROOMS = {
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java streaming.places"),
     "streaming.config": room(
         "pydantic pydantic_settings yaml",
-        "streaming.exceptions streaming.places streaming.stores streaming.terminal streaming.times",
+        "assignors streaming.exceptions streaming.places streaming.stores streaming.terminal streaming.times",
     ),
     "streaming.process": room(
         "obstore supervisor",

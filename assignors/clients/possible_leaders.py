@@ -1,8 +1,9 @@
-"""The libraries that may have led a group: all those consistent with the bytes of the leader's own subscription.
+"""The order in which to try the libraries that may have led a group.
 
-The leader's library and release are not recorded. The leader's subscription to the selected protocol is recorded; its
-version, and whether its user data is null or empty, show which libraries can have written it. Client ids and member ids
-can be set by anyone: they only move likely candidates to the front.
+The leader's library and release are not recorded. Its subscription to the selected protocol is: version and user data
+show which of the libraries below may have written it, and client ids and member ids, which anyone can set, which of
+these is likelier. Nobody can list all libraries in the world, nor all that their users configure (sarama writes any
+user data that it is given), so the bytes exclude nobody: every other behaviour is tried behind the likely ones.
 
 Source: the code of Java 2.4 to 4.2, librdkafka 0.9.5 to 2.15, kafka-python 0.9 to 3.1, aiokafka 0.14, sarama 1.26 to
 1.60.1, franz-go 1.0 to 1.21, kafka-go 0.4 (which writes version 1 with the body of version 0, undecodable, so it
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from assignors.registry import known_strategies, strategy_named
-from assignors.strategy import JAVA, UNKNOWN, Era, Library, Recompute, Release
+from assignors.strategy import JAVA, Era, Library, Recompute, Release
 
 # The newest subscription version that we have seen in a source; Java reads higher ones, and may write them some day.
 _NEWEST_VERSION = 3
@@ -33,17 +34,14 @@ class _Writer:
     before: Release | None = None
 
 
-_ANYONE = _Writer(UNKNOWN)
 _SARAMA_WITH_OWNED = _Writer("sarama", since=(1, 60, 1))
 
 # (version, user data) -> writers, for strategies without user data of their own.
 _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
-    # Any small library writes version 0 with null user data: nothing can be excluded.
     (0, _NULL): (
         _Writer(JAVA, before=(2, 4)),
         _Writer("sarama"),  # any release, by its configured Version
         _Writer("franz-go", before=(1, 14, 1)),
-        _ANYONE,
     ),
     (0, _EMPTY): (_Writer("kafka-python"), _Writer("aiokafka"), _Writer("librdkafka", before=(1, 6))),
     (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
@@ -70,7 +68,7 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
 
 # The same for sticky: empty, or partitions and generation in at least eight bytes.
 _STICKY: dict[tuple[int, str], tuple[_Writer, ...]] = {
-    (0, _NULL): (_Writer(JAVA, before=(2, 4)), _Writer("sarama"), _ANYONE),
+    (0, _NULL): (_Writer(JAVA, before=(2, 4)), _Writer("sarama")),
     (0, _EMPTY): (_Writer("kafka-python", since=(2,)), _Writer("aiokafka")),
     (0, _MORE): (
         _Writer(JAVA, before=(2, 4)),
@@ -101,69 +99,86 @@ _CLIENT_IDS = (
 )
 
 
-def recognise(
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """The libraries to try, one per behaviour of the strategy, each in the first release of that behaviour.
+
+    Attributes:
+        likely: Those that write such a subscription, likelier ones first, in the first release that does. Some cannot
+            be computed: `assign` raises CannotTell for them.
+        others: All further behaviours.
+    """
+
+    likely: tuple[Library, ...]
+    others: tuple[Library, ...]
+
+
+def possible_leaders(
     strategy: str,
     *,
-    version: int | None,
-    user_data: bytes | None,
+    version: int | None = None,
+    user_data: bytes | None = None,
     client_id: str = "",
     member_id: str = "",
-) -> tuple[Library, ...]:
-    """List the libraries that can have written the leader's subscription, one per behaviour of the strategy.
-
-    A result is drift only if every candidate was computed (or ruled out by LeaderWouldFail) and none matches. The
-    result also contains candidates that cannot be computed, "unknown" included; `assign` raises CannotTell for them.
+) -> Leaders:
+    """List the libraries that may have led a group, in the order in which to try them.
 
     Args:
-        strategy: Selected protocol; an unregistered name gives ("unknown",).
-        version: Version of the leader's subscription bytes; None if they were not decoded.
+        strategy: Selected protocol; an unregistered name gives nobody.
+        version: Version of the leader's subscription bytes; None if they are not known, so that nobody is likely.
         user_data: Its user data; None means null, which differs from empty.
-        client_id: The leader's client id; moves candidates to the front, excludes none.
+        client_id: The leader's client id.
         member_id: The leader's member id, which begins with its client id and replaces it if there is none.
-
-    Returns:
-        Candidates, likelier ones first. Each has the first release of its era that the bytes allow.
     """
     kind = _user_data_kind(user_data)
     hint = client_id or member_id
-    likely = next((library for start, library in _CLIENT_IDS if hint.startswith(start)), "")
-    return _candidates(strategy, version, kind, likely)
+    hinted = next((library for start, library in _CLIENT_IDS if hint.startswith(start)), "")
+    return _leaders(strategy, version, kind, hinted)
+
+
+def declared_leaders(strategy: str, clients: Iterable[Library]) -> tuple[Library, ...]:
+    """The behaviours of these libraries, all releases of one that has none; a library without an era stays as it is."""
+    found: dict[Recompute | Library, Library] = {}
+    for client in clients:
+        eras = [
+            era
+            for era in (strategy_named(strategy).eras if strategy in known_strategies() else ())
+            if era.library == client.name and (client.release is None or era.holds(client.release))
+        ]
+        for era in eras:
+            found.setdefault(era.recompute, Library(era.library, client.release or era.since))
+        if not eras:
+            found.setdefault(client, client)
+    return tuple(found.values())
 
 
 @lru_cache(maxsize=1024)
-def _candidates(strategy: str, version: int | None, kind: str, likely: str) -> tuple[Library, ...]:
-    if version is None or strategy not in known_strategies():
-        return (Library(UNKNOWN),)
-    # A stable sort: unlikely candidates stay in the table's order, and those that cannot be computed come last. Sorting
-    # precedes the grouping by behaviour, so that the likely one of two libraries that behave alike names the candidate.
-    writers = sorted(
-        _writers(strategy, version, kind),
-        key=lambda writer: (writer.library == UNKNOWN, writer.library != likely),
-    )
-    return tuple(_one_per_behaviour(strategy, writers))
+def _leaders(strategy: str, version: int | None, kind: str, hinted: str) -> Leaders:
+    if strategy not in known_strategies():
+        return Leaders((), ())
+    # A stable sort: writers stay in the table's order but for the hinted one, and it precedes the grouping by
+    # behaviour, so that the hinted one of two libraries that behave alike names the candidate.
+    table = _TABLES.get(strategy, _EAGER)
+    writers = table.get((min(version, _NEWEST_VERSION), kind), ()) if version is not None else ()
+    likely = dict(_one_per_behaviour(strategy, sorted(writers, key=lambda writer: writer.library != hinted)))
+    others: dict[Recompute, Library] = {}
+    for era in strategy_named(strategy).eras:
+        if era.recompute not in likely:
+            others.setdefault(era.recompute, Library(era.library, era.since))
+    return Leaders(tuple(likely.values()), tuple(others.values()))
 
 
-def _writers(strategy: str, version: int, kind: str) -> tuple[_Writer, ...]:
-    known = min(version, _NEWEST_VERSION)
-    writers = _TABLES.get(strategy, _EAGER).get((known, kind), ())
-    if not writers or version > _NEWEST_VERSION:
-        writers = (*writers, _ANYONE)
-    return writers
-
-
-def _one_per_behaviour(strategy: str, writers: Iterable[_Writer]) -> Iterable[Library]:
+def _one_per_behaviour(strategy: str, writers: Iterable[_Writer]) -> Iterable[tuple[Recompute | _Writer, Library]]:
     eras = strategy_named(strategy).eras
     seen: set[Recompute] = set()
-    result: list[Library] = []
     for writer in writers:
         overlapping = [era for era in eras if era.library == writer.library and _overlap(era, writer)]
         if not overlapping:
-            result.append(Library(writer.library, writer.since))
+            yield writer, Library(writer.library, writer.since)
         for era in overlapping:
             if era.recompute not in seen:
                 seen.add(era.recompute)
-                result.append(Library(writer.library, max(era.since, writer.since or era.since)))
-    return result
+                yield era.recompute, Library(writer.library, max(era.since, writer.since or era.since))
 
 
 def _overlap(era: Era, writer: _Writer) -> bool:

@@ -124,7 +124,7 @@ def what_if(
         name = strategy if isinstance(strategy, str) else strategy.name
         try:
             of_library = parse_library(library) if isinstance(library, str) else library
-            asked = _informed(group, name, now, of_library)
+            asked = informed(group, name, now, of_library)
             assignment, generations = _settled(strategy, name, asked, of_library, partition_racks)
             result[name] = outcome(group, now, assignment, best, load, generations=generations)
         except AssignorError as error:
@@ -136,8 +136,15 @@ def _owned(group: Group) -> Assignment:
     return {member.member_id: dict(member.owned) for member in group.members}
 
 
-def _informed(group: Group, name: str, current: Assignment, library: Library | None) -> Group:
-    """The group with members that state their partitions for a sticky strategy, if none does already."""
+def informed(group: Group, name: str, current: Assignment, library: Library | None) -> Group:
+    """The group with members that state their partitions for a sticky strategy, if none does already.
+
+    Args:
+        group: The group.
+        name: A strategy; nothing changes for one that is not sticky.
+        current: The partitions that they state.
+        library: The library in whose form they state them; None is Java's.
+    """
     if name == "sticky" and not any(_told_sticky(member, library) for member in group.members):
         return _telling(group, name, current, library)
     if name == "cooperative-sticky" and not any(member.owned for member in group.members):

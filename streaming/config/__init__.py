@@ -21,6 +21,7 @@ from streaming.config.settings import (
     load_settings,
     owner_of,
 )
+from streaming.config.sources import file_mark
 from streaming.config.spans import DAYS, span_ms, span_text
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
@@ -51,6 +52,7 @@ __all__ = [
     "Writer",
     "checkpoint_of",
     "environment_of",
+    "file_mark",
     "fits",
     "load_settings",
     "needs_delta",

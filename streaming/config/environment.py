@@ -11,16 +11,18 @@ from streaming.config.settings import Settings
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables for the programs, secrets among them; files stay files."""
+    """The settings as environment variables for the programs, secrets among them; files stay files.
+
+    Strategies and declared clients are left out: the probe reads them itself, again and again
+    (`streaming/probe/group_settings.py`), and the environment would win over the file.
+    """
     variables: dict[str, str] = {}
-    for name in type(settings).model_fields:
+    for name in type(settings).model_fields.keys() - {"strategies", "clients"}:
         value = getattr(settings, name)
         fields = {name: value}
         if isinstance(value, BaseModel):
             fields = {f"{name}__{field}": getattr(value, field) for field in type(value).model_fields}
         variables |= {f"EVENKEEL_{field}".upper(): _as_text(v) for field, v in fields.items() if v is not None}
-    if not settings.strategies:
-        del variables["EVENKEEL_STRATEGIES"]
     return variables
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -25,6 +25,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from assignors import UnknownLibrary, parse_library
 from streaming.config.alerts import AlertSettings
 from streaming.config.kafka import KafkaSettings, Section
 from streaming.config.patterns import compile_all, fits
@@ -74,21 +75,46 @@ class Filters(Section):
 
 
 class StrategyRule(Section):
-    """Which strategy groups are expected to run.
+    """Which strategy groups should run, and which client libraries they run.
 
     Attributes:
-        groups: Literal name or "/regular expression/" of group ids; the first rule that fits counts.
-        strategy: Expected protocol name, for example "cooperative-sticky".
+        groups: Literal name or "/regular expression/" of group ids.
+        strategy: Protocol name, for example "cooperative-sticky"; of the rules that fit a group and name one, the first
+            counts. None leaves it open.
+        clients: Libraries that the members run, such as "java" or "librdkafka:2.3"; of the rules that fit a group and
+            declare some, the first counts, then `Settings.clients`.
     """
 
     groups: str
-    strategy: str = Field(min_length=1)
+    strategy: str | None = Field(default=None, min_length=1)
+    clients: tuple[str, ...] = ()
 
     @field_validator("groups")
     @classmethod
     def _compile(cls, pattern: str) -> str:
         compile_all((pattern,))
         return pattern
+
+    @field_validator("clients")
+    @classmethod
+    def _are_libraries(cls, clients: tuple[str, ...]) -> tuple[str, ...]:
+        return _libraries(clients)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.strategy is None and not self.clients:
+            message = "it names neither a strategy nor clients"
+            raise ValueError(message)
+        return self
+
+
+def _libraries(clients: tuple[str, ...]) -> tuple[str, ...]:
+    for client in clients:
+        try:
+            parse_library(client)
+        except UnknownLibrary as error:
+            raise ValueError(str(error)) from None
+    return clients
 
 
 class Owner(Section):
@@ -317,7 +343,8 @@ class Settings(BaseSettings):
         serve: The server of page, metrics and API.
         maintenance: Maintenance of the lake.
         owners: Teams and their groups; the first entry that matches a group counts.
-        strategies: Expected strategies.
+        strategies: Strategies that groups should run, and the client libraries that they run.
+        clients: Client libraries that every group of the cluster runs; () declares none.
         custom_strategies: Strategies of the user's own, beside those of installed packages.
     """
 
@@ -343,6 +370,7 @@ class Settings(BaseSettings):
     maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
+    clients: tuple[str, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
 
     @field_validator("page", mode="before")
@@ -355,6 +383,11 @@ class Settings(BaseSettings):
                 "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
             )
             raise ValueError(message)
+
+    @field_validator("clients")
+    @classmethod
+    def _are_libraries(cls, clients: tuple[str, ...]) -> tuple[str, ...]:
+        return _libraries(clients)
 
     @field_validator("rocketmq", mode="before")
     @classmethod
@@ -403,12 +436,15 @@ class Settings(BaseSettings):
             return False
         return self.probe.cluster_topics and self.filters.watches_topic(topic)
 
-    def expected_strategy(self, group: str) -> str | None:
-        """Strategy that a group is expected to run; None when no rule names it."""
-        for rule in self.strategies:
-            if fits(group, rule.groups):
-                return rule.strategy
-        return None
+    def configured_strategy(self, group: str) -> str | None:
+        """Strategy that a group should run; None when no rule names one."""
+        rules = (rule.strategy for rule in self.strategies if fits(group, rule.groups))
+        return next((strategy for strategy in rules if strategy is not None), None)
+
+    def declared_clients(self, group: str) -> tuple[str, ...]:
+        """Client libraries that a group's members run, as the operator says; () when nothing is declared."""
+        rules = (rule.clients for rule in self.strategies if fits(group, rule.groups))
+        return next(filter(None, rules), self.clients)
 
 
 def load_settings(**given: Any) -> Settings:

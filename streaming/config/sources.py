@@ -23,7 +23,13 @@ _NAME = "evenkeel.toml"
 _CLUSTERS_VARIABLE = "EVENKEEL_CLUSTERS"
 
 # Settings of an entry of `[[clusters]]`, with their names in `Settings`.
-_OF_CLUSTER = {"name": "cluster", "kafka": "kafka", "offsets_log": "offsets_log", "rocketmq": "rocketmq"}
+_OF_CLUSTER = {
+    "name": "cluster",
+    "kafka": "kafka",
+    "offsets_log": "offsets_log",
+    "rocketmq": "rocketmq",
+    "clients": "clients",
+}
 
 
 class NoJsonError(ValueError):
@@ -74,6 +80,17 @@ class Environment(EnvSettingsSource):
             if given == value and name.startswith(self.env_prefix.lower()) and name.endswith(field_name.lower()):
                 return next((real for real in os.environ if real.lower() == name), name)
         return self.env_prefix + "..."
+
+
+def file_mark() -> tuple[object, ...] | None:
+    """A value that changes whenever the user's settings file does; None when there is no file, or nobody can tell."""
+    given = os.environ.get("EVENKEEL_CONFIG")
+    try:
+        path = own_file(_NAME) if given is None else Path(given)
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return None if found is None else (str(path), found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def file_values() -> dict[str, Any]:

@@ -19,6 +19,7 @@ from streaming.records import (
     ANSWERS,
     OK,
     BrokerSeen,
+    Configured,
     HeldQueue,
     MemberSeen,
     QueuesSeen,
@@ -90,6 +91,7 @@ class RocketMQGroupEvent(msgspec.Struct, frozen=True, tag="rocketmq_group", tag_
         idle: The group has no members and has not changed for a while: until it changes, it has events only once per
             heartbeat.
         rested: As in `GroupEvent`.
+        configured: As in `GroupEvent`.
     """
 
     v: int
@@ -105,6 +107,7 @@ class RocketMQGroupEvent(msgspec.Struct, frozen=True, tag="rocketmq_group", tag_
     cut: tuple[str, ...] = ()
     idle: bool = False
     rested: tuple[int, int] | None = None
+    configured: Configured | None = None
 
 
 def are_possible_brokers(known: Mapping[str, int]) -> bool:

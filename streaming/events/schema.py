@@ -37,6 +37,7 @@ import msgspec
 from streaming.events.brokers import Brokers
 from streaming.events.rocketmq import RocketMQGroupEvent
 from streaming.events.seen import ClassicSeen, CommitsSeen, ConsumerSeen
+from streaming.records import Configured
 
 EVENTS_VERSION: Final = 1
 
@@ -234,6 +235,8 @@ class GroupEvent(_OfGroup, frozen=True, tag="group", tag_field="type"):
         rested: For a group that was idle and has changed, times of the first and the last round in which it looked the
             same. Its topics' offsets were the same until then, although the rounds between reported it only once per
             heartbeat. None otherwise, and from a probe that does not report it.
+        configured: What the settings say of the group; None where they say nothing, and from a probe that does not
+            report it.
     """
 
     topics: int
@@ -246,6 +249,7 @@ class GroupEvent(_OfGroup, frozen=True, tag="group", tag_field="type"):
     held_by: str | None = None
     idle: bool = False
     rested: tuple[int, int] | None = None
+    configured: Configured | None = None
 
 
 class SeenGroupEvent(GroupEvent, frozen=True, tag="group_seen", tag_field="type"):

@@ -16,7 +16,7 @@ import msgspec
 
 from streaming.groups import compaction
 from streaming.groups.classic import churn, cost
-from streaming.groups.classic.drift import write_classic_verdicts
+from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context, GroupConfig
@@ -31,8 +31,8 @@ from streaming.groups.lag.state import WINDOW, PartitionState
 from streaming.groups.load.rates import void_topic
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.members import close_modern_members, write_modern_members
-from streaming.groups.modern.verdicts import was_met_empty, write_modern_verdicts
-from streaming.groups.rocketmq.round import close_rocketmq_group, judge_rocketmq_round
+from streaming.groups.modern.verdicts import judge_modern_again, was_met_empty, write_modern_verdicts
+from streaming.groups.rocketmq.round import close_rocketmq_group, judge_rocketmq_again, judge_rocketmq_round
 from streaming.groups.rows import LOG, ROCKETMQ, Rows
 from streaming.groups.seen.commits import windows_of
 from streaming.groups.seen.take_in import take_membership
@@ -175,6 +175,9 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
     churn.note_round(state)
     _see_topics(state, observation, context.config)
     cost.close_cost(state, context.rows, observation)
+    if _take_configuration(state, observation):
+        judge_again(state)
+        judge_modern_again(state, observation, context)
     write_modern_members(state, context)
     if was_met_empty(state):
         close_modern_members(state, observation.log_position, observation.time, context)
@@ -187,12 +190,21 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
     write_health(state, observation, context, totals)
 
 
+def _take_configuration(state: GroupState, observation: GroupObservation | RocketMQObservation) -> bool:
+    """Take in what the settings say of the group; whether that differs from what they said at the round before."""
+    before, state.configured = state.configured, observation.configured
+    now = observation.configured
+    return (before.says() if before is not None else None) != (now.says() if now is not None else None)
+
+
 def _take_rocketmq_round(state: GroupState, seen: RocketMQObservation, context: Context) -> GroupState | None:
     """Judge what a round saw of a RocketMQ group; None when the group is gone."""
     state = _with_source(state, ROCKETMQ)
     context.source = state.source
     passed, rounds = _take_time(state, seen)
     if seen.gone is None:
+        if _take_configuration(state, seen):
+            judge_rocketmq_again(state)
         judge_rocketmq_round(state, seen, context, passed, rounds)
         return state
     if state.rocketmq is not None:

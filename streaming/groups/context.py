@@ -11,10 +11,6 @@ from streaming.exceptions import SetupError
 from streaming.groups.rows import LOG, Rows
 
 
-def _none(_: str) -> None:
-    return None
-
-
 def _all(_: str) -> bool:
     return True
 
@@ -70,7 +66,6 @@ class GroupConfig:
         cluster: Configured name of the cluster.
         metadata_grace_ms: How long a leader may work with old metadata.
         heartbeat_ms: A row that has not changed is repeated after this time.
-        expected_strategy: The strategy that a group is expected to run; None when none is configured.
         watches_topic: Whether a topic passes the filters; rounds never show one that does not.
         custom: The user's own strategies.
         what_if_max_size: Largest decision, in partitions times members, for which other strategies are tried; 0 turns
@@ -82,7 +77,6 @@ class GroupConfig:
     cluster: str
     metadata_grace_ms: int = 600_000
     heartbeat_ms: int = 600_000
-    expected_strategy: Callable[[str], str | None] = _none
     watches_topic: Callable[[str], bool] = _all
     custom: CustomStrategies = field(default_factory=CustomStrategies)
     what_if_max_size: int = 50_000

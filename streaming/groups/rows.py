@@ -153,12 +153,17 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     strategy: str | None
     expected_strategy: str | None
     strategy_mismatch: bool | None
+    configuration_version: str | None
     verdict: str
+    basis: str | None
+    own_verdict: str
     reason: str | None
     matching_library: str | None
     candidates: int
     drifted_count: int
     drifted_partitions: tuple[DriftedPartition, ...]
+    nearest_library: str | None
+    nearest_differing: int | None
     inputs: bytes | None
 
 
@@ -224,6 +229,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     last_decision_time: int | None
     members: int
     verdict: str
+    verdict_basis: str | None
     verdict_reason: str | None
     drifted_count: int
     findings: tuple[Finding, ...]
@@ -428,6 +434,7 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     round_time: int
     strategy: str
     runs: bool | None
+    configured: bool | None
     library: str | None
     partitions_moved: int | None
     partitions_moved_optimal: int | None

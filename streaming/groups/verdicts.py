@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from assignors import Group, Library, PartitionRacks
+from assignors import Assignment, Group, Library, PartitionRacks, differences
 from assignors.brokers import ServerGroup
 from assignors.jsonl import write_client_line, write_server_line
 from streaming.groups.budget import NEWEST, of_round
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.rows import LOG, DriftedPartition, DriftRow, WhatIfRow, partition_column
-from streaming.records import GroupObservation
+from streaming.records import Configured, GroupObservation
 from streaming.times import day_of
 
 IDENTICAL = "identical"
@@ -31,6 +31,22 @@ DRIFTED = "drifted"
 UNVERIFIED = "unverified"
 NOT_APPLICABLE = "not_applicable"
 PENDING = "pending"
+
+INVARIANT: Final = "invariant"
+"""Basis of a drift: a partition has two owners, or an owner that no client of that strategy gives it."""
+
+PROMISE: Final = "promise"
+"""Basis of a drift: what the strategy's own name promises is broken, as no known client breaks it."""
+
+CONFIGURED: Final = "configured"
+"""Basis of a drift: the settings name another strategy than the one that the group runs."""
+
+DECLARED: Final = "declared"
+"""Basis of a drift: by the word of the operator, of a plug-in or of RocketMQ's members it is known who computed the
+assignment and how, and that gives another one."""
+
+UNEXPLAINED: Final = "no known client gives this assignment"
+"""Reason of a decision that no candidate gives. It proves nothing: nobody can list all the world's clients."""
 
 MISPLACED = "misplaced"
 """Kind of a drifted partition that has the wrong owner, or does not exist."""
@@ -224,29 +240,54 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Nearest:
+    """The computed candidate whose result differs from the assignment in the fewest partitions.
+
+    Attributes:
+        library: The candidate, as text.
+        differing: Partitions with another owner than it gives, in the form of drifted ones.
+    """
+
+    library: str
+    differing: tuple[DriftedPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict on one decision.
 
     Attributes:
         verdict: "identical", "drifted", "unverified" or "not_applicable".
         reason: Why, as text; None for "identical".
+        basis: What "drifted" rests on: `INVARIANT`, `PROMISE`, `CONFIGURED` or `DECLARED`; None for any other verdict.
         library: The candidate that fits, as text; None when none does.
         candidates: Number of candidates tried.
         drifted: Partitions whose owner is not the expected one; empty unless drifted.
         counts: Partition counts by topic with which the candidate fits; None when none does.
         racks: Racks of the replicas with which it fits; None when none does, or when it was tried without racks.
-        inputs: The inputs of the candidate that fits; if none does, of the first that could be computed, or else of
-            the first that was tried. None when none was tried.
+        inputs: The inputs of the candidate that fits; if none does, of the nearest one, or else of the first that was
+            tried. None when none was tried. Those of the configured strategy where the basis is `CONFIGURED` and it
+            could be computed.
+        nearest: The nearest candidate; None when one fits, or none could be computed.
+        own: The verdict on the strategy that the group runs, where the basis is `CONFIGURED`; else None.
     """
 
     verdict: str
     reason: str | None = None
+    basis: str | None = None
     library: str | None = None
     candidates: int = 0
     drifted: tuple[DriftedPartition, ...] = ()
     counts: Mapping[str, int] | None = None
     racks: PartitionRacks | None = None
     inputs: VerdictInputs | None = None
+    nearest: Nearest | None = None
+    own: str | None = None
+
+    @property
+    def on_running(self) -> str:
+        """The verdict on the strategy that the group runs."""
+        return self.own or self.verdict
 
 
 class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -256,14 +297,31 @@ class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
         verdict: As in `drift`.
         reason: As in `drift`.
         drifted_count: Number of drifted partitions.
+        basis: As in `drift`.
+        own: The verdict on the strategy that the group runs, where the basis is `CONFIGURED`; else None.
     """
 
     verdict: str
     reason: str | None
     drifted_count: int
+    basis: str | None = None
+    own: str | None = None
 
 
 _D_contra = TypeVar("_D_contra", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the configured strategy would have decided.
+
+    Attributes:
+        drifted: Partitions with another owner than it gives.
+        inputs: What it was given.
+    """
+
+    drifted: tuple[DriftedPartition, ...]
+    inputs: VerdictInputs | None
 
 
 class GroupKind(Protocol[_D_contra]):
@@ -274,6 +332,9 @@ class GroupKind(Protocol[_D_contra]):
 
     def judged_of(self, decision: _D_contra) -> Judged:
         """The decision's own columns."""
+
+    def expected_by(self, strategy: str, decision: _D_contra, verdict: Verdict) -> Expected | str:
+        """What another strategy would have decided in the place of the group's own, or why nobody can tell."""
 
     def what_if(self, decision: _D_contra, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
         """The decision's `what_if` rows; `crowded` if it is not one of the newest (`budget.NEWEST`)."""
@@ -304,7 +365,7 @@ def write_verdicts(
         for decision in reversed(waiting):
             verdict = kind.judge(decision, later_is_judged=bool(verdicts))
             if verdict is not None:
-                verdicts.append(verdict)
+                verdicts.append(against_configured(kind, decision, verdict, observation.configured))
     verdicts.reverse()
     judged = [kind.judged_of(decision) for decision in waiting[: len(verdicts)]]
     others: list[list[WhatIfRow]] = []
@@ -318,9 +379,61 @@ def write_verdicts(
     return verdicts
 
 
+def against_configured(
+    kind: GroupKind[_Decision], decision: _Decision, own: Verdict, configured: Configured | None
+) -> Verdict:
+    """The verdict against the configured strategy where the group runs another one; else its own verdict.
+
+    Two owners of a partition are graver than a strategy that nobody configured, so that verdict stays.
+    """
+    strategy, runs = configured.strategy if configured is not None else None, kind.judged_of(decision).strategy
+    if own.verdict == NOT_APPLICABLE or own.basis == INVARIANT or not mismatch(strategy, runs):
+        return own
+    expected = kind.expected_by(str(strategy), decision, own)
+    return drifted_from_configured(own, str(strategy), str(runs), expected)
+
+
+def drifted_from_configured(own: Verdict, strategy: str, runs: str, expected: Expected | str) -> Verdict:
+    """The verdict on a group that runs another strategy than the configured one.
+
+    Args:
+        own: The verdict on the strategy that it runs.
+        strategy: The configured strategy.
+        runs: The strategy that it runs.
+        expected: What the configured strategy would have decided, or why nobody can tell.
+    """
+    reason = f"the group runs {runs[:100]}, and {strategy[:100]} is configured"
+    if isinstance(expected, str):
+        reason, expected = f"{reason}; what that gives is not known: {expected}", Expected((), own.inputs)
+    return replace(
+        own,
+        verdict=DRIFTED,
+        reason=reason,
+        basis=CONFIGURED,
+        drifted=expected.drifted,
+        inputs=expected.inputs,
+        own=own.verdict,
+    )
+
+
+def drifted_between(expected: Assignment, actual: Assignment) -> tuple[DriftedPartition, ...]:
+    """The partitions that have another owner than expected."""
+    return tuple(
+        DriftedPartition(
+            topic=d.topic,
+            partition=d.partition,
+            kind=MISPLACED if d.actual else UNASSIGNED,
+            expected=d.expected[0] if d.expected else None,
+            actual=d.actual,
+        )
+        for d in differences(expected, actual)
+    )
+
+
 def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
     """One verdict on all of a group's topics as a row of `drift`."""
-    expected = config.expected_strategy(judged.group)
+    configured, nearest = observation.configured, verdict.nearest
+    strategy = configured.strategy if configured is not None else None
     return DriftRow(
         cluster=config.cluster,
         group_id=judged.group,
@@ -335,14 +448,19 @@ def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation, c
         round=observation.round,
         round_time=observation.time,
         strategy=judged.strategy,
-        expected_strategy=expected,
-        strategy_mismatch=mismatch(expected, judged.strategy),
+        expected_strategy=strategy,
+        strategy_mismatch=mismatch(strategy, judged.strategy),
+        configuration_version=configured.version if configured is not None else None,
         verdict=verdict.verdict,
+        basis=verdict.basis,
+        own_verdict=verdict.on_running,
         reason=verdict.reason,
         matching_library=verdict.library,
         candidates=verdict.candidates,
         drifted_count=len(verdict.drifted),
         drifted_partitions=verdict.drifted,
+        nearest_library=nearest.library if nearest is not None else None,
+        nearest_differing=len(nearest.differing) if nearest is not None else None,
         inputs=None if verdict.inputs is None else pack_inputs(verdict.inputs),
     )
 
@@ -356,4 +474,5 @@ def standing(verdicts: Sequence[Verdict]) -> StandingVerdict | None:
     """The newest of these verdicts, which are oldest first; None if there are none."""
     if not verdicts:
         return None
-    return StandingVerdict(verdicts[-1].verdict, verdicts[-1].reason, len(verdicts[-1].drifted))
+    newest = verdicts[-1]
+    return StandingVerdict(newest.verdict, newest.reason, len(newest.drifted), newest.basis, newest.own)

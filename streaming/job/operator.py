@@ -62,7 +62,6 @@ def group_config(settings: Settings, incarnations: Incarnations | None = None) -
         cluster=settings.cluster,
         metadata_grace_ms=settings.job.metadata_grace_ms,
         heartbeat_ms=settings.job.heartbeat_ms,
-        expected_strategy=settings.expected_strategy,
         watches_topic=settings.filters.watches_topic,
         custom=custom_of((one.name, one.assignor, one.deterministic) for one in settings.custom_strategies),
         what_if_max_size=settings.job.what_if_max_size,

@@ -15,6 +15,7 @@ from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
+from streaming.probe.group_settings import GroupSettings
 from streaming.probe.standby import Identity, Tail, Turn, patience_s
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
@@ -61,6 +62,7 @@ class RoundsProbe(ABC):
             settings.cluster, self._who, self._tail, interval_s, patience_s(interval_s, self.LEAST_ROUND_S)
         )
         self._writer: RoundWriter | None = None
+        self._rules = GroupSettings(settings)
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +84,7 @@ class RoundsProbe(ABC):
         """
         if self._turn.paused:
             self.close()
+        self._rules.refresh()
         try:
             return self._round()
         except KafkaError as error:

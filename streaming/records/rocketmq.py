@@ -17,6 +17,8 @@ from typing import Final
 
 import msgspec
 
+from streaming.records.rounds import Configured
+
 OK: Final = "ok"
 NONE: Final = "none"
 MISSING: Final = "missing"
@@ -299,6 +301,7 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
         rested_since: As in `GroupObservation`.
         rested_until: As in `GroupObservation`.
         name_servers: Every name server of the configuration, whether or not it answered.
+        configured: As in `GroupObservation`.
     """
 
     round: int
@@ -314,6 +317,7 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
     rested_since: int = -1
     rested_until: int = -1
     name_servers: tuple[str, ...] = ()
+    configured: Configured | None = None
 
     @property
     def elapsed_time(self) -> int:

@@ -254,6 +254,27 @@ def decode_cluster_topics(payload: bytes) -> list[ClusterTopicObservation]:
     return _TOPICS_DECODER.decode(payload)
 
 
+class Configured(msgspec.Struct, frozen=True, array_like=True):
+    """What the settings say of one group, as the probe had read them before the round.
+
+    It travels with the group, so that a replay judges with the settings of that time.
+
+    Attributes:
+        version: Fingerprint of `[[strategies]]` and `clients` as a whole.
+        strategy: The strategy that the group should run; None where none is configured.
+        clients: The libraries that its members run, as the operator declares ("java:3.7.1", "sarama"); () where
+            nothing is declared.
+    """
+
+    version: str
+    strategy: str | None = None
+    clients: tuple[str, ...] = ()
+
+    def says(self) -> tuple[str | None, tuple[str, ...]]:
+        """What a verdict depends on: all but the version."""
+        return self.strategy, self.clients
+
+
 class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     """One group in one round.
 
@@ -286,6 +307,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
             the round's number. None where the log is read.
         coordinator_moves: How the group's coordinator moved in the last hour, the oldest first.
         coordinator_epoch: Leader epoch of the group's log partition when the round asked who leads it; -1 when unknown.
+        configured: What the settings say of the group; None where they say nothing.
     """
 
     round: int
@@ -309,6 +331,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     seen: Seen | None = None
     coordinator_moves: tuple[CoordinatorMove, ...] = ()
     coordinator_epoch: int = -1
+    configured: Configured | None = None
 
     @property
     def elapsed_time(self) -> int:

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from streaming.groups import GroupConfig, Rows, advance, decode_state, encode_state
 from streaming.groups.rows import ChurnRow
 from streaming.groups.state import GroupState
 from streaming.records import (
     CommitWindow,
+    Configured,
     GroupInput,
     GroupObservation,
     Member,
@@ -185,22 +188,34 @@ def make_look(
     return make_observation(number, *topics, **given)
 
 
+def declared(*clients: str) -> Configured:
+    """Settings that declare these client libraries for the group, and no strategy."""
+    return Configured("v1", None, clients)
+
+
 class Life:
     """One group that processes events, one call of `advance` at a time; the state is packed in between.
 
     Attributes:
         state: Its present state.
         rows: All rows so far.
+        configured: What rounds that say nothing else say of the group's settings.
     """
 
-    def __init__(self, config: GroupConfig = CONFIG) -> None:
-        self.config = config
+    def __init__(self, config: GroupConfig = CONFIG, configured: Configured | None = None) -> None:
+        self.config, self.configured = config, configured
         self.state: GroupState | None = None
         self.rows = Rows()
 
     def take(self, *inputs: GroupInput) -> Rows:
         """Advance by these inputs; returns their rows."""
-        after, rows = advance(self.state, GROUP, list(inputs), self.config)
+        told = [
+            msgspec.structs.replace(one, configured=self.configured)
+            if isinstance(one, GroupObservation) and one.configured is None
+            else one
+            for one in inputs
+        ]
+        after, rows = advance(self.state, GROUP, told, self.config)
         self.state = None if after is None else decode_state(*encode_state(after))
         for table in rows.__struct_fields__:
             getattr(self.rows, table).extend(getattr(rows, table))

@@ -31,7 +31,7 @@ def verdict_of(life: Life) -> DriftRow:
 
 def judged(*members: Member, counts: Mapping[str, int | None], protocol: str = "range", **changes: Any) -> DriftRow:
     """The verdict on a first decision, with the round right after it."""
-    life = Life()
+    life = Life(configured=changes.pop("configured", None))
     life.take(
         make_record(5, members, protocol=protocol, **changes),
         make_observation(10, *(make_topic(topic, count) for topic, count in counts.items())),

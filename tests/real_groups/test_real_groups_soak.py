@@ -24,7 +24,7 @@ from kafka import KafkaAdminClient
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from assignors import AssignorError, Group, assign, from_topics, recognise, same
+from assignors import AssignorError, Group, assign, from_topics, possible_leaders, same
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.classic.membership import leader_counts, subscription_of
 from streaming.records import MembershipRecord
@@ -152,8 +152,10 @@ def _is_what_a_leader_gives(record: MembershipRecord) -> bool:
     actual = from_topics({member.member_id: member.assigned or () for member in record.members})
     shown = leader_counts(record)
     strategy = record.protocol or ""
-    candidates = recognise(strategy, version=leader.subscription_version, user_data=leader.user_data)
-    for library, counts in product(candidates, product(*((n, n - 1, n + 1) for n in shown.values()))):
+    found = possible_leaders(strategy, version=leader.subscription_version, user_data=leader.user_data)
+    for library, counts in product(
+        (*found.likely, *found.others), product(*((n, n - 1, n + 1) for n in shown.values()))
+    ):
         try:
             known = dict(zip(shown, map(partial(max, 0), counts), strict=True))
             if same(assign(strategy, Group(members, known), library), actual):

@@ -87,7 +87,9 @@ def _hand_to_verdicts(
     classic.handed_over = classic.tombstoned = None
     if past.decides:
         first_half = bool(change.pending)
-        await_verdict(classic.waiting, decision, change.owned, change.optimal, context.config, first_half=first_half)
+        classic.current = await_verdict(
+            classic.waiting, decision, change.owned, change.optimal, context.config, first_half=first_half
+        )
     if len(classic.waiting) > WAITING_MAX:
         at = len(classic.waiting) - WAITING_MAX - 1
         oldest = classic.waiting[at]

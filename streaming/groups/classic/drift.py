@@ -1,7 +1,9 @@
 """Verdicts on classic groups: did the group's leader decide what its strategy gives?
 
-The log does not record the leader's library, its release or its metadata. So every candidate that the record and the
-rounds allow is tried, and a decision has `drifted` only if all could be computed and none fits.
+The log does not record the leader's library, its release or its metadata. So candidates are tried, and one that fits
+makes a decision `identical`. That none fits proves nothing, because nobody knows all clients; `drifted` needs a basis
+(`Verdict.basis`): a partition with two owners, a broken promise of the strategy's name, another strategy than the
+configured one, or the word of the operator on which clients run.
 
 - **Partition counts** need no search. Strategies assign every partition that the leader knows, so its count of a topic
   is the highest assigned partition plus one; `possible_counts` has the exceptions of sticky strategies. It remains to
@@ -18,20 +20,30 @@ assignors of each client library (docs/assignors.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from assignors import (
     NOT_SUBSCRIBED,
     Assignment,
+    AssignorError,
+    broken_promises,
     from_topics,
     known_strategies,
     owners,
+    parse_library,
     strategy_named,
     violations,
 )
 from streaming.groups.classic.leader_metadata import COOPERATIVE, NO_RACKS, SeenCounts, seen_counts, seen_racks
-from streaming.groups.classic.membership import counts_of, generation_column, is_consumer, undecodable
+from streaming.groups.classic.membership import (
+    counts_of,
+    generation_column,
+    is_consumer,
+    subscription_of,
+    undecodable,
+)
 from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, GroupConfig
@@ -40,18 +52,24 @@ from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
     DRIFTED,
+    IDENTICAL,
+    INVARIANT,
     MISPLACED,
     NOT_APPLICABLE,
     PENDING,
+    PROMISE,
+    UNEXPLAINED,
     UNVERIFIED,
+    Expected,
     Judged,
     StandingVerdict,
     Verdict,
+    drifted_between,
     standing,
     too_many,
     write_verdicts,
 )
-from streaming.groups.what_if.classic import what_if_rows
+from streaming.groups.what_if.classic import assigned, result_of, what_if_rows
 from streaming.records import GroupObservation, MembershipRecord
 
 # A new group's first decision is followed by a round within an interval or two. If the first round that shows a topic
@@ -60,6 +78,12 @@ _FIRST_SEEN_MS = 60_000
 
 # The assignors' kinds of violation as kinds of drift (docs/verdicts.md).
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
+
+# Kinds of decisions that no leader made, with the reason why they are not recomputed.
+_BY_NO_LEADER: Final = {
+    "migration": "the group was downgraded from the KIP-848 protocol: the broker made this assignment",
+    "static_replacement": "a static member has come back since the decision, and the members have other ids now",
+}
 
 # Kinds, among those of broken invariants, that `_may_be_given_back` explains.
 _KEPT = frozenset({NOT_SUBSCRIBED, MISPLACED})
@@ -77,6 +101,14 @@ def write_classic_verdicts(
     classic.waiting = classic.waiting[len(verdicts) :]
 
 
+def judge_again(state: GroupState) -> None:
+    """Let the newest decision, if it is judged, wait once more: the settings say something else of the group now."""
+    classic = state.classic
+    is_judged = classic.verdict is not None and not classic.waiting
+    if classic.current is not None and is_judged and state.live_record() is not None:
+        classic.waiting = [classic.current]
+
+
 @dataclass(frozen=True, slots=True)
 class _Classic:
     state: GroupState
@@ -86,7 +118,9 @@ class _Classic:
 
     def judge(self, decision: ClassicDecision, *, later_is_judged: bool) -> Verdict | None:
         latest = max(self.state.clock.now, self.observation.time)
-        return _judge(self.state, decision, latest, self.context.config, last=self.last or later_is_judged)
+        told = self.observation.configured
+        clients = told.clients if told is not None else ()
+        return _judge(self.state, decision, latest, self.context.config, clients, last=self.last or later_is_judged)
 
     def judged_of(self, decision: ClassicDecision) -> Judged:
         record = decision.record
@@ -101,13 +135,31 @@ class _Classic:
             self.context.source,
         )
 
+    def expected_by(self, strategy: str, decision: ClassicDecision, verdict: Verdict) -> Expected | str:
+        record, config = decision.record, self.context.config
+        if decision.kind in _BY_NO_LEADER:
+            return _BY_NO_LEADER[decision.kind]
+        if not record.members or undecodable(record) is not None:
+            return verdict.reason or "its members are not known"
+        found = result_of(self.state, decision, strategy, verdict, config)
+        if isinstance(found, AssignorError):
+            return str(found)
+        inputs, outcome = found
+        return Expected(drifted_between(outcome.assignment, assigned(record)), inputs)
+
     def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
         config = self.context.config
         return what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
 
 
 def _judge(
-    state: GroupState, decision: ClassicDecision, latest: int, config: GroupConfig, *, last: bool = False
+    state: GroupState,
+    decision: ClassicDecision,
+    latest: int,
+    config: GroupConfig,
+    clients: Sequence[str] = (),
+    *,
+    last: bool = False,
 ) -> Verdict | None:
     """Judge one decision at a round after it.
 
@@ -116,6 +168,7 @@ def _judge(
         decision: A decision whose record lies below the round's log position.
         latest: Latest possible time of the round, ms.
         config: Settings.
+        clients: The libraries that the group's members run, as the operator declares; () where nothing is declared.
         last: No more rounds will come.
 
     Returns:
@@ -128,28 +181,51 @@ def _judge(
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if not is_consumer(record):
         return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
-    member = undecodable(record)
-    if member is not None:
-        return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
     counts = seen_counts(state, decision, config)
     # (It was decided after the round before it, even if its coordinator's clock is behind.)
     settled = state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     is_dated = not (record.seen and record.decided_after < 0)
     broken = _broken(decision, actual, counts if settled and is_dated else {})
-    violated = Verdict(DRIFTED, "it violates the invariants of every strategy", drifted=broken)
     if broken and not _may_be_given_back(record, broken):
-        return violated
+        return Verdict(DRIFTED, _reason_of(broken), basis=INVARIANT, drifted=broken)
+    member = undecodable(record)
+    if member is not None:
+        return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
+    verdict = _recomputed(state, decision, actual, counts, latest, config, clients, settled=settled, last=last)
+    if verdict is not None and verdict.verdict == IDENTICAL:
+        return verdict
+    promised = _promised(decision, actual, verdict)
+    if promised is not None:
+        return promised
+    if verdict is None or (verdict.verdict != DRIFTED and verdict.reason != UNEXPLAINED):
+        return verdict
+    doubt = _doubt(state, decision, counts, is_dated=is_dated)
+    return verdict if doubt is None else replace(verdict, verdict=UNVERIFIED, reason=doubt, basis=None, drifted=())
+
+
+def _recomputed(
+    state: GroupState,
+    decision: ClassicDecision,
+    actual: Assignment,
+    counts: dict[str, SeenCounts],
+    latest: int,
+    config: GroupConfig,
+    clients: Sequence[str],
+    *,
+    settled: bool,
+    last: bool,
+) -> Verdict | None:
+    """What the candidates give, or why they cannot be computed; None while a later round may show what is missing."""
+    record = decision.record
     if record.record_time - latest > config.metadata_grace_ms:
         return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())
     if waits and not settled and not last:
         return None
-    if decision.kind == "migration":
-        return Verdict(
-            UNVERIFIED, "the group was downgraded from the KIP-848 protocol: the broker made this assignment"
-        )
+    if decision.kind in _BY_NO_LEADER:
+        return Verdict(UNVERIFIED, _BY_NO_LEADER[decision.kind])
     if missing is not None:
         return Verdict(UNVERIFIED, missing[0])
     strategy = record.protocol or ""
@@ -158,34 +234,57 @@ def _judge(
         return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
     in_racks = custom is not None or any(member.rack for member in record.members)
     racks = seen_racks(state, decision, config, counts) if in_racks else NO_RACKS
-    verdict = recompute(record, custom or strategy_named(strategy), actual, counts, racks, settled=settled)
-    if verdict.verdict == DRIFTED and broken:
-        return violated
-    if verdict.verdict == DRIFTED and _may_be_a_return(decision):
-        return Verdict(
-            UNVERIFIED,
-            "no candidate fits, but this may be the record of a static member's return, which no leader decided",
-            candidates=verdict.candidates,
-            inputs=verdict.inputs,
-        )
-    if verdict.verdict == DRIFTED and not is_dated:
-        return Verdict(
-            UNVERIFIED,
+    libraries = tuple(map(parse_library, clients))
+    return recompute(record, custom or strategy_named(strategy), actual, counts, racks, libraries, settled=settled)
+
+
+def _promised(decision: ClassicDecision, actual: Assignment, verdict: Verdict | None) -> Verdict | None:
+    """The verdict on a decision that breaks what its strategy's name promises; None for any other.
+
+    Args:
+        decision: A decision whose members are decoded.
+        actual: Its assignment.
+        verdict: What the candidates give; None while that is not known.
+    """
+    record = decision.record
+    if decision.kind in _BY_NO_LEADER or _may_be_a_return(decision):
+        return None
+    broken = broken_promises(record.protocol or "", [subscription_of(member) for member in record.members], actual)
+    if not broken:
+        return None
+    verdict = verdict or Verdict(UNVERIFIED)
+    worst = max(broken, key=lambda one: one.most - one.fewest)
+    of = "partitions" if worst.topic is None else f"partitions of topic {worst.topic[:100]!r}"
+    reason = (
+        f"{record.protocol} gives members with equal subscriptions as many {of} as it can: member "
+        f"{worst.most_loaded[0][:100]!r} has {worst.most:,}, and {worst.least_loaded[0][:100]!r} has {worst.fewest:,}"
+    )
+    owner = owners(actual)
+    surplus = sorted({partition for one in broken for partition in one.surplus})
+    drifted = tuple([DriftedPartition(t, p, MISPLACED, None, tuple(owner[t][p])) for t, p in surplus])
+    if verdict.nearest is not None and verdict.nearest.differing:
+        drifted = verdict.nearest.differing
+    return replace(verdict, verdict=DRIFTED, reason=reason, basis=PROMISE, drifted=drifted)
+
+
+def _doubt(
+    state: GroupState, decision: ClassicDecision, counts: dict[str, SeenCounts], *, is_dated: bool
+) -> str | None:
+    """Why that no candidate fits says even less; None if there is no such reason."""
+    if _may_be_a_return(decision):
+        return "no candidate fits, but this may be the record of a static member's return, which no leader decided"
+    if not is_dated:
+        return (
             "no candidate fits, but the group was met with this assignment: when it was made, and with which partition "
-            "counts, is not known",
-            candidates=verdict.candidates,
-            inputs=verdict.inputs,
+            "counts, is not known"
         )
     old = _changed_before_it_was_seen(state, decision, counts)
-    if verdict.verdict == DRIFTED and old is not None:
-        return Verdict(
-            UNVERIFIED,
+    if old is not None:
+        return (
             f"no candidate fits, but the partition count of topic {old[:100]!r} at that time is not known: no round "
-            "has seen the topic before it grew",
-            candidates=verdict.candidates,
-            inputs=verdict.inputs,
+            "has seen the topic before it grew"
         )
-    return verdict
+    return None
 
 
 def _may_be_a_return(decision: ClassicDecision) -> bool:
@@ -228,9 +327,17 @@ def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: Gr
 def _broken(
     decision: ClassicDecision, actual: Assignment, counts: dict[str, SeenCounts]
 ) -> tuple[DriftedPartition, ...]:
-    """Partitions that violate an invariant of all strategies; counts are checked only if the rounds are certain."""
-    sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
-    found = violations(actual, _asked(decision), sure)
+    """Partitions that violate an invariant.
+
+    No leader gives a partition two owners. Only a strategy of Kafka's own name is known to give members nothing but
+    existing partitions of their topics; counts are checked only if the rounds are certain.
+    """
+    record = decision.record
+    asked, sure = {}, {}
+    if _is_kafkas(decision):
+        asked = {m.member_id: frozenset(m.topics) for m in record.members if m.topics is not None}
+        sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
+    found = violations(actual, asked, sure)
     if not found:
         return ()
     who = owners(actual)
@@ -266,18 +373,28 @@ def _may_be_given_back(record: MembershipRecord, broken: Iterable[DriftedPartiti
     )
 
 
-def _asked(decision: ClassicDecision) -> dict[str, frozenset[str]]:
-    """Topics that each member may be assigned; members without a restriction are missing."""
-    record = decision.record
-    if _may_be_a_return(decision):
-        return {}
-    if decision.kind != "migration" and record.protocol in known_strategies():
-        return {m.member_id: frozenset(m.topics or ()) for m in record.members}
-    # Members with a pattern subscription list the topics that they know. An assignor other than Kafka's four may assign
-    # them topics that only the leader knows yet, as Kafka Streams does (`InternalTopologyBuilder`'s
-    # `addSubscribedTopicsFromAssignment`).
-    anybody = frozenset(topic for m in record.members for topic in m.topics or ())
-    return {m.member_id: anybody for m in record.members}
+def _is_kafkas(decision: ClassicDecision) -> bool:
+    """Whether a leader decided by a strategy that gives members nothing but existing partitions of their topics.
+
+    Other assignors may assign members topics that only the leader knows yet, as Kafka Streams does
+    (`InternalTopologyBuilder`'s `addSubscribedTopicsFromAssignment`).
+    """
+    return (
+        decision.kind not in _BY_NO_LEADER
+        and decision.record.protocol in known_strategies()
+        and not _may_be_a_return(decision)
+    )
+
+
+def _reason_of(broken: Sequence[DriftedPartition]) -> str:
+    kinds = {found.kind for found in broken}
+    if "doubly_assigned" in kinds:
+        return "partitions have two owners"
+    return (
+        "members own partitions of topics that they do not subscribe to"
+        if NOT_SUBSCRIBED in kinds
+        else ("members own partitions that do not exist")
+    )
 
 
 def classic_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:

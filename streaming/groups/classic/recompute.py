@@ -1,4 +1,9 @@
-"""Recomputes a leader's decision with all candidates for its library, and compares the results with its assignment."""
+"""Recomputes a leader's decision with all candidates for its library, and compares the results with its assignment.
+
+A candidate that gives the assignment explains it. That none does proves nothing by itself, because nobody can list all
+the clients in the world: it is drift only where the operator has declared the clients, or where the strategy is a
+deterministic plug-in of the user's own.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ from assignors import (
     AssignorError,
     CannotTell,
     Group,
+    Leaders,
     LeaderWouldFail,
     Library,
     PartitionRacks,
@@ -23,8 +29,8 @@ from assignors import (
     TooMuchWork,
     assign,
     claimed_partitions,
-    differences,
-    recognise,
+    declared_leaders,
+    possible_leaders,
     same,
     spend,
     topics_without_metadata,
@@ -40,9 +46,18 @@ from streaming.groups.classic.leader_metadata import (
     racks_of,
 )
 from streaming.groups.classic.membership import subscription_of
-from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import RacksSeen
-from streaming.groups.verdicts import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, ClientInputs, Verdict
+from streaming.groups.verdicts import (
+    DECLARED,
+    DRIFTED,
+    IDENTICAL,
+    UNEXPLAINED,
+    UNVERIFIED,
+    ClientInputs,
+    Nearest,
+    Verdict,
+    drifted_between,
+)
 from streaming.records import Member, MembershipRecord
 
 # Most combinations of partition counts to try: four topics with two possible counts each, already a rare coincidence.
@@ -59,6 +74,7 @@ def recompute(
     actual: Assignment,
     counts: dict[str, SeenCounts],
     racks: SeenRacks,
+    clients: Sequence[Library] = (),
     *,
     settled: bool,
 ) -> Verdict:
@@ -70,23 +86,24 @@ def recompute(
         actual: The record's assignment.
         counts: Partition counts of all subscribed and assigned topics.
         racks: Racks of their replicas.
+        clients: The libraries that the members run, as the operator declares; () where nothing is declared.
         settled: No later round can show a count that the leader may have known.
 
     Returns:
-        `identical`, `drifted` or `unverified`. It is also `unverified` if the work exceeds the limit for one decision;
-        its candidates are then those computed within the limit.
+        `identical`, `drifted` (by declaration) or `unverified`. It is also `unverified` if the work exceeds the limit
+        for one decision; its candidates are then those computed within the limit.
     """
     with of_decision():
-        verdict = _Search(record, strategy, actual, counts, racks, settled=settled).verdict()
+        verdict = _Search(record, strategy, actual, counts, racks, clients, settled=settled).verdict()
         if not record.seen or verdict.verdict == IDENTICAL or not _order_may_matter(strategy, record.members):
             return verdict
         for other in _other_orders(record):
-            found = _Search(other, strategy, actual, counts, racks, settled=settled).verdict()
+            found = _Search(other, strategy, actual, counts, racks, clients, settled=settled).verdict()
             if found.verdict == IDENTICAL:
                 return found
-        if verdict.verdict != DRIFTED:
+        if verdict.verdict != DRIFTED and verdict.reason != UNEXPLAINED:
             return verdict
-        return replace(verdict, verdict=UNVERIFIED, reason=_UNKNOWN_ORDER, drifted=())
+        return replace(verdict, verdict=UNVERIFIED, reason=_UNKNOWN_ORDER, basis=None, drifted=())
 
 
 _UNKNOWN_ORDER: Final = (
@@ -129,19 +146,22 @@ class _Search:
         actual: Assignment,
         counts: dict[str, SeenCounts],
         racks: SeenRacks,
+        clients: Sequence[Library],
         *,
         settled: bool,
     ) -> None:
         self._record, self._strategy, self._actual = record, strategy, actual
         self._counts, self._racks, self._settled = counts, racks, settled
+        self._leaders = _leaders(record, strategy, clients)
+        self._declared = bool(clients) or strategy.custom
         self._members = tuple(map(subscription_of, record.members))
         self._familiar = _familiar_topics(record, self._members)
         self._candidates = 0
         self._tried: set[Library] = set()
-        # Why not all candidates could be tried; None while all could.
+        # Why not all likely candidates could be tried; None while all could.
         self._cannot = _far_beyond_seen(counts)
-        # Result and inputs of the first candidate that could be computed.
-        self._expected: Assignment | None = None
+        # The candidate that comes nearest, of those that could be computed, and its inputs, or those of the first.
+        self._nearest: Nearest | None = None
         self._inputs: ClientInputs | None = None
         # Whether some candidate may fit with racks that no round has seen.
         self._may_fit = False
@@ -151,7 +171,7 @@ class _Search:
         variants = self._variants()
         if not variants:
             return Verdict(UNVERIFIED, self._cannot)
-        libraries = (Library(CUSTOM),) if self._strategy.custom else _candidates(self._record, self._strategy.name)
+        libraries = (*self._leaders.likely, *self._leaders.others)
         self._candidates = len(libraries) * len(variants) * len(self._racks.views)
         for library, known, view in product(libraries, variants, self._racks.views):
             found = self._try(library, known, view)
@@ -180,9 +200,10 @@ class _Search:
             )
         return variants
 
-    def _could_not(self, reason: str) -> None:
-        """Keep the first reason why not all candidates were tried."""
-        self._cannot = self._cannot or reason
+    def _could_not(self, reason: str, library: Library | None = None) -> None:
+        """Keep the first reason why not all candidates were tried; one of a library that is not likely counts not."""
+        if library is None or library in self._leaders.likely:
+            self._cannot = self._cannot or reason
 
     def _try(self, library: Library, known: Mapping[str, int], view: Mapping[str, RacksSeen]) -> Verdict | None:
         """Try one candidate; None where it gives something else, or cannot be computed."""
@@ -195,7 +216,7 @@ class _Search:
         except LeaderWouldFail:
             return None
         except AssignorError as error:
-            self._could_not(_reason(error, len(self._members), known, self._candidates))
+            self._could_not(_reason(error, len(self._members), known, self._candidates), library)
             return None
         self._tried.add(library)
         unseen = self._unseen(library, known)
@@ -212,7 +233,7 @@ class _Search:
                 result, fit = _computed(self._strategy, asked, self._actual)
             except AssignorError as error:
                 reason = _reason(error, len(self._members), known, self._candidates)
-                self._could_not(f"with the newest partition counts: {reason}")
+                self._could_not(f"with the newest partition counts: {reason}", library)
                 return None
         if fit is not None:
             return Verdict(
@@ -223,8 +244,9 @@ class _Search:
                 racks=fit.partition_racks,
                 inputs=fit,
             )
-        if self._expected is None:
-            self._expected, self._inputs = result, asked
+        differing = drifted_between(result, self._actual)
+        if self._nearest is None or len(differing) < len(self._nearest.differing):
+            self._nearest, self._inputs = Nearest(str(library), differing), asked
         self._may_fit = self._may_fit or _may_fit_in_other_racks(
             self._strategy, self._members, result, self._actual, asked.partition_racks, self._racks
         )
@@ -261,21 +283,26 @@ class _Search:
 
     def _verdict_without_fit(self) -> Verdict:
         """The verdict when no candidate gives the assignment."""
-        if self._expected is not None and not self._strategy.deterministic:
+        nearest, tried = self._nearest, len(self._tried)
+        if nearest is not None and not self._strategy.deterministic:
             self._could_not("the strategy is not deterministic: a different result now proves nothing")
         if self._may_fit:
             self._could_not(_UNTRIED_RACKS if self._racks.left_out else _UNSEEN_RACKS)
-        reason, tried = self._cannot, len(self._tried)
-        if reason is None and self._expected is None:
-            reason = "no known library could have led this group"
-        if reason is not None or self._expected is None:
-            return Verdict(UNVERIFIED, reason, candidates=tried, inputs=self._inputs)
+        if nearest is None:
+            self._could_not("no known library could have led this group")
+        elif not self._declared:
+            self._could_not(UNEXPLAINED)
+        if self._cannot is not None or nearest is None:
+            return Verdict(UNVERIFIED, self._cannot, candidates=tried, inputs=self._inputs, nearest=nearest)
+        by = "the strategy" if self._strategy.custom else "none of the declared clients"
         return Verdict(
             DRIFTED,
-            f"none of {tried} candidates gives this assignment",
+            f"{by} gives {'another' if self._strategy.custom else 'this'} assignment",
+            basis=DECLARED,
             candidates=tried,
-            drifted=_kinds(self._expected, self._actual),
+            drifted=nearest.differing,
             inputs=self._inputs,
+            nearest=nearest,
         )
 
 
@@ -371,36 +398,25 @@ def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candi
     return error.reason if isinstance(error, CannotTell) else str(error)[:200]
 
 
-def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
-    if record.seen:
-        # Any member may lead.
-        found = [_candidates_led_by(member, strategy) for member in record.members]
-        return tuple(dict.fromkeys(library for libraries in found for library in libraries))
-    leader = next((m for m in record.members if m.member_id == record.leader), None)
-    if leader is None:
-        # The leader may have left between join and sync; then the record has no bytes of its subscription.
-        return recognise(strategy, version=None, user_data=None)
-    return _candidates_led_by(leader, strategy)
+def _leaders(record: MembershipRecord, strategy: Strategy, clients: Sequence[Library]) -> Leaders:
+    """The libraries to try."""
+    if strategy.custom:
+        return Leaders((Library(CUSTOM),), ())
+    if clients:
+        return Leaders(declared_leaders(strategy.name, clients), ())
+    # Where nobody knows who led, any member may have. (The leader may have left between join and sync, too.)
+    members = [m for m in record.members if record.seen or m.member_id == record.leader]
+    found = [_led_by(member, strategy.name) for member in members] or [possible_leaders(strategy.name)]
+    likely = dict.fromkeys(library for leaders in found for library in leaders.likely)
+    others = dict.fromkeys(library for leaders in found for library in leaders.others if library not in likely)
+    return Leaders(tuple(likely), tuple(others))
 
 
-def _candidates_led_by(leader: Member, strategy: str) -> tuple[Library, ...]:
-    return recognise(
+def _led_by(leader: Member, strategy: str) -> Leaders:
+    return possible_leaders(
         strategy,
         version=leader.subscription_version,
         user_data=leader.user_data,
         client_id=leader.client_id,
         member_id=leader.member_id,
-    )
-
-
-def _kinds(expected: Assignment, actual: Assignment) -> tuple[DriftedPartition, ...]:
-    return tuple(
-        DriftedPartition(
-            topic=d.topic,
-            partition=d.partition,
-            kind=MISPLACED if d.actual else UNASSIGNED,
-            expected=d.expected[0] if d.expected else None,
-            actual=d.actual,
-        )
-        for d in differences(expected, actual)
     )

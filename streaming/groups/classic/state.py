@@ -23,8 +23,9 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
         incarnation: The group's incarnation.
         after_unseen: Earlier records of the group may be missing (this is the first one read, or generations were
             skipped), so this may be the record of a static member's return, which no leader decided.
-        before: Each member's previous partitions, while the decision waits; None if unknown or not needed.
-        partitions_moved_optimal: As in its churn row, while the decision waits.
+        before: Each member's previous partitions, while the decision waits or is the newest: the settings may name
+            another strategy then, which needs them. None if unknown, or too many.
+        partitions_moved_optimal: As in its churn row, while the decision waits or is the newest.
         first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
         more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
         after_round: Time of the newest round before the record, ms: it was not decided earlier, whatever the clock said

@@ -35,7 +35,7 @@ from streaming.groups.load.rows import end_member_load, write_member_load
 from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import Finding, GroupHealthRow, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
+from streaming.groups.verdicts import INVARIANT, NOT_APPLICABLE, UNEXPLAINED, UNVERIFIED, StandingVerdict, mismatch
 from streaming.plurals import counted
 from streaming.records import GroupObservation, MembershipRecord, TopicObservation
 from streaming.times import day_of
@@ -138,7 +138,7 @@ def _row(
     ended: bool = False,
 ) -> GroupHealthRow:
     config, verdict = context.config, membership.verdict
-    expected = config.expected_strategy(context.group)
+    configured = None if observation.configured is None else observation.configured.strategy
     told = None if ended else observation.state
     oldest, loss = totals.unread_partition, totals.loss
     in_danger = totals.total is not None and not totals.keeps_up
@@ -159,13 +159,14 @@ def _row(
         group_type=observation.group_type,
         protocol_type=membership.protocol_type,
         strategy=membership.strategy,
-        expected_strategy=expected,
-        strategy_mismatch=mismatch(expected, membership.strategy),
+        expected_strategy=configured,
+        strategy_mismatch=mismatch(configured, membership.strategy),
         incarnation=membership.incarnation,
         generation=membership.generation,
         last_decision_time=membership.decided,
         members=membership.members,
         verdict=verdict.verdict,
+        verdict_basis=verdict.basis,
         verdict_reason=verdict.reason,
         drifted_count=verdict.drifted_count,
         findings=findings,
@@ -241,6 +242,9 @@ def _findings_of(
     found = list(_log_findings(observation))
     if state.members_known:
         found.extend(_findings_about_members(state, observation, config))
+    verdict = (state.modern if state.modern.key_type is not None else state.classic).verdict
+    if verdict is not None and verdict.reason == UNEXPLAINED and state.members_known:
+        found.append(FindingAtRound("unexplained_assignment", now, UNEXPLAINED))
     found.extend(never_committed(state, observation))
     if (raging := storm(state.rebalances, now)) is not None:
         found.append(raging)
@@ -317,6 +321,7 @@ def _membership_findings(
     )
     if unseen:
         found.append(FindingAtRound("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
+    found.extend(_odd_owners(state, record, shown, decided, config))
 
     # While the offsets log is blocked, there may be a newer generation: nothing becomes graver than it was.
     may_worsen = observation.held_since is None or "unassigned" in state.findings
@@ -361,6 +366,40 @@ def _membership_findings(
     if settled and not (count or orphaned or stale):
         found.extend(idle_members(record, shown, decided))
     return found
+
+
+def _odd_owners(
+    state: GroupState,
+    record: MembershipRecord,
+    shown: Mapping[str, TopicObservation],
+    decided: int,
+    config: GroupConfig,
+) -> Iterator[FindingAtRound]:
+    """Members that own what they do not subscribe to, or what does not exist, as far as the verdict is not about that.
+
+    Such partitions are usually read by nobody. Some leaders decide so: kafkajs' deals its own topics to all members,
+    librdkafka's leaves some partitions with their owners.
+    """
+    verdict = state.classic.verdict
+    if verdict is not None and verdict.basis == INVARIANT:
+        return
+    strange: dict[str, int] = {}
+    beyond: dict[str, int] = {}
+    is_old = state.clock.passed - decided > config.metadata_grace_ms
+    for member in record.members:
+        for topic, partitions in member.assigned or ():
+            if topic not in (member.topics or ()):
+                strange[topic] = strange.get(topic, 0) + len(partitions)
+            seen = shown.get(topic)
+            if is_old and seen is not None and seen.partitions:
+                beyond[topic] = beyond.get(topic, 0) + sum(number >= seen.partitions for number in partitions)
+    for name, what, counts in (
+        ("not_subscribed", "assigned to members that do not subscribe to the topic", strange),
+        ("no_such_partition", "assigned, but the topic has no such partitions", beyond),
+    ):
+        where = [(decided, f"{topic[:200]} ({counted(n, 'partition')})") for topic, n in sorted(counts.items()) if n]
+        if where:
+            yield finding_of(name, what, where)
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:

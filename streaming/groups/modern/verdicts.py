@@ -21,23 +21,31 @@ from dataclasses import dataclass
 
 import msgspec
 
-from streaming.groups.budget import of_record
+from assignors import AssignorError, from_topics
+from assignors.brokers import assign_on_server, known_server_strategies
+from streaming.groups.budget import of_decision, of_record
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.columns import Membership
 from streaming.groups.modern.balance import balance_of_target
 from streaming.groups.modern.group import ModernDecision, asked_assignors, state_of
-from streaming.groups.modern.members import as_it_is, names_at
-from streaming.groups.modern.recompute import asked_of, recompute_target
+from streaming.groups.modern.members import as_it_is, named, names_at
+from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, recompute_target
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
     DRIFTED,
+    INVARIANT,
     NOT_APPLICABLE,
     PENDING,
     UNVERIFIED,
+    Expected,
     Judged,
+    ServerInputs,
     StandingVerdict,
     Verdict,
+    against_configured,
+    drift_row,
+    drifted_between,
     standing,
     too_many,
     write_verdicts,
@@ -65,6 +73,22 @@ def write_modern_verdicts(state: GroupState, observation: GroupObservation, cont
         modern.balance = balance_of_target(newest, names_at(state, newest))
 
 
+def judge_modern_again(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    """Judge the newest decision, if it is judged, once more: the settings say something else of the group now.
+
+    Its verdict on the strategy that runs stays as it was. The target before it is no longer known.
+    """
+    modern = state.modern
+    now = as_it_is(state, modern.shown) if modern.shown is not None else None
+    if modern.verdict is None or modern.waiting or now is None:
+        return
+    was, kind = modern.verdict, _Modern(state, observation, context)
+    own = Verdict(was.verdict, was.reason, was.basis) if was.own is None else Verdict(was.own)
+    verdict = against_configured(kind, now, own, observation.configured)
+    context.rows.drift.append(drift_row(kind.judged_of(now), verdict, observation, context.config))
+    modern.verdict = standing([verdict])
+
+
 @dataclass(frozen=True, slots=True)
 class _Modern:
     state: GroupState
@@ -85,6 +109,24 @@ class _Modern:
             assignor_of(decision.assignors),
             self.context.source,
         )
+
+    def expected_by(self, strategy: str, decision: ModernDecision, verdict: Verdict) -> Expected | str:  # noqa: ARG002
+        name = f"{PREFIX}{strategy}"
+        if name not in known_server_strategies():
+            return f"strategy {strategy[:100]!r} is none of the broker's"
+        asked = asked_of(self.state, decision, self.context.config)
+        names = names_at(self.state, decision)
+        targets = named(decision.targets, names)
+        if isinstance(asked, str) or targets is None:
+            return asked if isinstance(asked, str) else "the topics of its target are not known"
+        inputs = ServerInputs(name, asked, ERAS[-1])
+        try:
+            with of_decision():
+                expected = assign_on_server(name, asked, ERAS[-1])
+        except AssignorError as error:
+            return str(error)[:200]
+        by_name = {member: {names[i]: of for i, of in topics.items()} for member, topics in expected.items()}
+        return Expected(drifted_between(by_name, from_topics(targets)), inputs)
 
     def what_if(self, decision: ModernDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
         config = self.context.config
@@ -114,7 +156,7 @@ def _judge(state: GroupState, decision: ModernDecision, config: GroupConfig) -> 
     names = names_at(state, decision)
     broken = _broken(decision, names)
     if broken:
-        return Verdict(DRIFTED, "it violates the invariants of every assignor", drifted=broken)
+        return Verdict(DRIFTED, "it violates the invariants of every assignor", basis=INVARIANT, drifted=broken)
     asked = asked_of(state, decision, config)
     return Verdict(UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
 

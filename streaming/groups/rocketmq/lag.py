@@ -64,6 +64,7 @@ def as_any_group(views: Views, members: int) -> GroupObservation:
         closed=seen.closed,
         rested_since=seen.rested_since,
         rested_until=seen.rested_until,
+        configured=seen.configured,
     )
 
 

@@ -21,7 +21,7 @@ from streaming.groups.rocketmq.gone import gone, named_brokers, unnamed_since
 from streaming.groups.rocketmq.lag import as_any_group, as_queue, as_queues, take_commits, write_lag
 from streaming.groups.rocketmq.membership import member_rows, record_of
 from streaming.groups.rocketmq.places import named
-from streaming.groups.rocketmq.state import RocketMQState
+from streaming.groups.rocketmq.state import AGAIN, RocketMQState, Unjudged
 from streaming.groups.rocketmq.verdicts import give_up, write_verdicts
 from streaming.groups.rocketmq.views import NO_MEMBERS, Views
 from streaming.groups.rows import Finding, GroupHealthRow
@@ -58,6 +58,13 @@ def judge_rocketmq_round(
     totals = write_lag(state, observation, context, passed, rounds, views)
     _write_health(state, mine, views, observation, context, totals)
     mine.seen_at = state.clock.now
+
+
+def judge_rocketmq_again(state: GroupState) -> None:
+    """Let the newest decision, if it is judged, wait once more: the settings say something else of the group now."""
+    mine = state.rocketmq
+    if mine is not None and mine.unjudged is None and mine.standing is not None:
+        mine.unjudged = Unjudged(None, None, AGAIN)
 
 
 def close_rocketmq_group(state: GroupState, seen: RocketMQObservation, context: Context) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from streaming.groups.verdicts import StandingVerdict
@@ -58,13 +60,17 @@ class Settling(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     until: int = -1
 
 
+AGAIN: Final = "again"
+"""Kind of a decision that is judged once more, because the settings say something else of the group now."""
+
+
 class Unjudged(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The newest decision, while it waits for its verdict.
 
     Attributes:
         before: What each member held before, by place; None if unknown.
         partitions_moved_optimal: As in its churn row.
-        kind: Kind of its churn row.
+        kind: Kind of its churn row, or `AGAIN`.
     """
 
     before: dict[str, dict[str, tuple[int, ...]]] | None

@@ -26,28 +26,42 @@ import msgspec
 
 from assignors import AssignorError
 from assignors.jsonl import write_allocate_line
-from assignors.rocketmq import MessageQueue
+from assignors.rocketmq import MessageQueue, strategy_named
 from streaming.groups.context import Context
 from streaming.groups.health.columns import some
-from streaming.groups.rocketmq.allocation import BY_CONFIGURATION, MOST_ENTRIES, Computed, Queue, Runs, options_of
-from streaming.groups.rocketmq.state import RocketMQState
+from streaming.groups.rocketmq.allocation import (
+    BY_CONFIGURATION,
+    MOST_ENTRIES,
+    Computed,
+    Queue,
+    Runs,
+    missing_of,
+    options_of,
+)
+from streaming.groups.rocketmq.state import AGAIN, RocketMQState
 from streaming.groups.rocketmq.views import NO_MEMBERS, Views, queues_of
 from streaming.groups.rocketmq.what_if import rocketmq_what_if_rows
 from streaming.groups.rows import ROCKETMQ, DriftedPartition, DriftRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
+    DECLARED,
     DRIFTED,
     IDENTICAL,
+    INVARIANT,
     MISPLACED,
     NOT_APPLICABLE,
     UNASSIGNED,
     UNVERIFIED,
+    Expected,
     Judged,
     StandingVerdict,
     Verdict,
     drift_row,
+    drifted_from_configured,
+    mismatch,
     pack_line,
 )
+from streaming.groups.what_if.classic import configured_name
 from streaming.records import GroupObservation, MembershipRecord
 
 SETTLED_MS: Final = 60_000
@@ -94,7 +108,10 @@ def write_verdicts(
     if waiting is None or current is None or mine.settling is not None:
         return
     is_old = observation.elapsed_time - mine.views_since >= SETTLED_MS
-    judged = [verdict_on_topic(views, topic) for topic in sorted(views.topics)] or [_nothing(views)]
+    runs, configured = current.record.protocol, configured_name(observation)
+    judged = [_against(configured, runs, views, verdict_on_topic(views, topic)) for topic in sorted(views.topics)] or [
+        _nothing(views)
+    ]
     if not is_old and any(of.verdict.verdict not in {IDENTICAL, NOT_APPLICABLE} for of in judged):
         return
     mine.unjudged = None
@@ -103,7 +120,7 @@ def write_verdicts(
     rows_of = [*judged, *_left(mine.judged, views)]
     mine.judged = tuple(sorted(of.topic for of in judged if of.verdict.verdict != NOT_APPLICABLE))
     context.rows.drift.extend(_row(decided, of, observation, context) for of in rows_of)
-    if mine.standing.verdict != NOT_APPLICABLE:
+    if mine.standing.verdict != NOT_APPLICABLE and waiting.kind != AGAIN:
         rows = rocketmq_what_if_rows(state, waiting, decided, views, observation, context.config)
         context.rows.what_if.extend(rows)
 
@@ -125,7 +142,8 @@ def give_up(state: GroupState, mine: RocketMQState, observation: GroupObservatio
 def standing_of(judged: Sequence[TopicVerdict]) -> StandingVerdict:
     """The verdict on the group: that of its worst topic, with the drifted queues of all."""
     worst = max(judged, key=lambda of: _RANKS.index(of.verdict.verdict)).verdict
-    return StandingVerdict(worst.verdict, worst.reason, sum(len(of.verdict.drifted) for of in judged))
+    count = sum(len(of.verdict.drifted) for of in judged)
+    return StandingVerdict(worst.verdict, worst.reason, count, worst.basis, worst.own)
 
 
 def _nothing(views: Views) -> TopicVerdict:
@@ -148,6 +166,17 @@ def verdict_on_topic(views: Views, topic: str) -> TopicVerdict:
         return TopicVerdict(topic, Verdict(UNVERIFIED, "a static topic: its logical queues are not asked for"))
     found = _Topic(views, topic)
     return TopicVerdict(topic, found.verdict(), found.line())
+
+
+def _against(configured: str | None, runs: str | None, views: Views, own: TopicVerdict) -> TopicVerdict:
+    """The verdict against the configured strategy where members run another one; else their own."""
+    verdict = own.verdict
+    if verdict.verdict == NOT_APPLICABLE or verdict.basis == INVARIANT or not mismatch(configured, runs):
+        return own
+    expected, line = _Topic(views, own.topic).expected_by(str(configured))
+    return TopicVerdict(
+        own.topic, drifted_from_configured(verdict, str(configured), str(runs), expected), line or own.line
+    )
 
 
 class _Topic:
@@ -201,9 +230,28 @@ class _Topic:
             return self._drifted(broken, self._why_split())
         return Verdict(IDENTICAL, library=self._library(), candidates=self._candidates)
 
-    def line(self) -> dict[str, Any] | None:
-        """The line of `evenkeel assign` for the fullest views."""
-        runs = self._usual()
+    def expected_by(self, name: str) -> tuple[Expected | str, dict[str, Any] | None]:
+        """What another strategy gives by the fullest views, or why nobody can tell; and its line."""
+        missing = missing_of(name, self._views.allocation)
+        try:
+            runs = Runs(name, strategy_named(name, options_of(self._views.allocation)), is_sure=True)
+        except AssignorError as error:
+            return str(error)[:200], None
+        expected = self._expected(runs)
+        if missing is not None or not expected:
+            return missing or self._why_not() or "the strategy fails for members", None
+        owners = {queue: tuple(sorted(self._holders.get(queue, ()))) for queue in {*expected, *self._holders}}
+        drifted = []
+        for (broker, number), of in sorted(owners.items()):
+            should = expected.get((broker, number))
+            if of != (() if should is None else (should,)):
+                kind = MISPLACED if of else UNASSIGNED
+                drifted.append(DriftedPartition(self._topic, number, kind, should, of, broker))
+        return Expected(tuple(drifted), None), self.line(runs)
+
+    def line(self, runs: Runs | None = None) -> dict[str, Any] | None:
+        """The line of `evenkeel assign` for the fullest views; of what most members run if no strategy is given."""
+        runs = runs or self._usual()
         if not self._pairs or runs is None or runs.strategy is None:
             return None
         queues, clients = self._pairs[0]
@@ -301,12 +349,13 @@ class _Topic:
         return found
 
     def _drifted(self, found: Mapping[Queue, tuple[str, tuple[str, ...]]], reason: str) -> Verdict:
-        expected = self._expected()
+        expected = self._expected(self._usual())
         drifted = tuple(
             DriftedPartition(self._topic, queue, kind, expected.get((broker, queue)), owners, broker)
             for (broker, queue), (kind, owners) in sorted(found.items())
         )
-        return Verdict(DRIFTED, reason, candidates=self._candidates, drifted=drifted)
+        basis = INVARIANT if any(kind == DOUBLY_ASSIGNED for kind, _ in found.values()) else DECLARED
+        return Verdict(DRIFTED, reason, basis, candidates=self._candidates, drifted=drifted)
 
     def _usual(self) -> Runs | None:
         """The strategy that most members run."""
@@ -314,9 +363,8 @@ class _Topic:
         names = Counter(runs.name for runs in of)
         return max(of, key=lambda runs: names[runs.name]) if of else None
 
-    def _expected(self) -> dict[Queue, str]:
-        """The owner of each queue by the fullest views and the strategy that most members run."""
-        runs = self._usual()
+    def _expected(self, runs: Runs | None) -> dict[Queue, str]:
+        """The owner of each queue by the fullest views; empty where that is not known."""
         if not self._pairs or runs is None or runs.strategy is None:
             return {}
         found: dict[Queue, str] = {}

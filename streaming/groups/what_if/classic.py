@@ -11,7 +11,7 @@ be delayed by what-ifs that nobody asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -36,7 +36,7 @@ from assignors import (
     parse_library,
     strategy_named,
 )
-from assignors.measures import bounds_of, outcome, what_if
+from assignors.measures import bounds_of, informed, outcome, what_if
 from streaming.groups.budget import NEWEST, of_decision
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
@@ -45,7 +45,7 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.load.rates import known_load
 from streaming.groups.rows import WhatIfRow, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
+from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, ClientInputs, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 
@@ -89,8 +89,8 @@ def await_verdict(
     config: GroupConfig,
     *,
     first_half: bool,
-) -> None:
-    """Let a decision wait for its verdict, with the data that `what_if` needs then.
+) -> ClassicDecision:
+    """Let a decision wait for its verdict, with the data that `what_if` and a configured strategy need then.
 
     Args:
         waiting: The waiting decisions, oldest first. The decision is appended, and an older one loses data that is no
@@ -100,6 +100,9 @@ def await_verdict(
         partitions_moved_optimal: As in its churn row.
         config: Settings.
         first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
+
+    Returns:
+        The decision with this data.
     """
     keeps = owned is not None and not first_half and _too_large(decision.record, owned, config) is None
     waiting.append(
@@ -112,6 +115,7 @@ def await_verdict(
     )
     if len(waiting) > NEWEST and waiting[-NEWEST - 1].before is not None:
         waiting[-NEWEST - 1] = msgspec.structs.replace(waiting[-NEWEST - 1], before=None)
+    return waiting[-1]
 
 
 def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
@@ -164,7 +168,8 @@ def what_if_rows(
         least = _least_imbalance(state, decision)
         with of_decision():
             load = known_load(state.load, counts)
-            told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, load, config))
+            names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
+            told = [] if why_not else list(_told(decision, names, runs, verdict, counts, racks, least, load, config))
             told = with_load_optimal(told, Group(tuple(map(subscription_of, record.members)), counts), load)
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
@@ -188,6 +193,11 @@ def with_load_optimal(told: list[StrategyColumns], group: Group, load: Load | st
     return [replace(one, load_optimal=(found[0], max(found[0], best))) for one in told]
 
 
+def configured_name(observation: GroupObservation) -> str | None:
+    """The strategy that the settings name for the group; None where they name none."""
+    return observation.configured.strategy if observation.configured is not None else None
+
+
 def what_if_row(told: StrategyColumns, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
     """The row of `what_if` for one strategy at one decision."""
     return WhatIfRow(
@@ -204,6 +214,7 @@ def what_if_row(told: StrategyColumns, judged: Judged, observation: GroupObserva
         round_time=observation.time,
         strategy=told.strategy,
         runs=told.runs,
+        configured=None if (name := configured_name(observation)) is None else name == told.strategy,
         library=told.library,
         partitions_moved=told.partitions_moved,
         partitions_moved_optimal=told.partitions_moved_optimal,
@@ -268,6 +279,7 @@ def _least_imbalance(state: GroupState, decision: ClassicDecision) -> float | No
 
 def _told(
     decision: ClassicDecision,
+    names: Iterable[str],
     runs: str,
     verdict: Verdict,
     counts: Mapping[str, int],
@@ -277,33 +289,27 @@ def _told(
     config: GroupConfig,
 ) -> Iterator[StrategyColumns]:
     record, before = decision.record, decision.before
-    members = tuple(map(subscription_of, record.members))
-    as_it_was = Group(members, counts)
-    silent = Group(tuple([replace(m, owned=(), generation=None, user_data=None) for m in members]), counts)
+    as_it_was = Group(tuple(map(subscription_of, record.members)), counts)
     had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
     if before is not None and counts == leader_counts(record):
         bounds = Bounds(decision.partitions_moved_optimal, imbalance_optimal(as_it_was) if least is None else least)
     else:
         bounds = bounds_of(as_it_was, had)
     weights = None if isinstance(load, str) else load
-    matched = verdict.library if verdict.verdict == IDENTICAL else None
+    matched = verdict.library if verdict.on_running == IDENTICAL else None
     client = JAVA if matched is None or matched == CUSTOM else parse_library(matched).name
-    for name in dict.fromkeys((*known_strategies(), runs)):
+    for name in names:
         library: str | None = matched
         found: Outcome | AssignorError
         if name == runs and matched is not None:
-            found = outcome(as_it_was, had, _assigned(record), bounds, weights)
+            found = outcome(as_it_was, had, assigned(record), bounds, weights)
         else:
-            strategy, as_library = _strategy(name, client, config)
+            strategy, as_library = _strategy(name, client, decision, config)
             library = None if as_library is None else str(as_library)
-            if strategy is None:
-                found = CannotTell(f"strategy {name[:100]!r} is not known")
-            elif not strategy.deterministic:
-                found = CannotTell("the strategy is not deterministic: its result is not known")
-            elif before is None and name != runs and name in STICKY:
-                found = CannotTell(UNKNOWN_BEFORE)
+            if isinstance(strategy, CannotTell):
+                found = strategy
             else:
-                asked = as_it_was if name == runs else silent
+                asked = as_it_was if name == runs else _silent(as_it_was)
                 now = None if before is None else had
                 found = what_if(
                     asked, [strategy], now, library=as_library, partition_racks=racks, load=weights, bounds=bounds
@@ -311,23 +317,72 @@ def _told(
         yield told_of(name, found, bounds, load, runs=name == runs, library=library, known_before=before is not None)
 
 
-def _assigned(record: MembershipRecord) -> Assignment:
+def result_of(
+    state: GroupState, decision: ClassicDecision, name: str, verdict: Verdict, config: GroupConfig
+) -> tuple[ClientInputs, Outcome] | AssignorError:
+    """What a strategy that the group does not run would have decided, and by what; or why nobody can tell.
+
+    What only the other protocol would have carried, such as owned partitions for `sticky`, is taken from the decision
+    before.
+
+    Args:
+        state: The group's state, including the topics of a round after the decision.
+        decision: A decision whose members are decoded.
+        name: The strategy.
+        verdict: Its verdict on the strategy that runs.
+        config: Settings.
+    """
+    matched = verdict.library if verdict.on_running == IDENTICAL else None
+    client = JAVA if matched is None or matched == CUSTOM else parse_library(matched).name
+    strategy, library = _strategy(name, client, decision, config)
+    if isinstance(strategy, CannotTell) or library is None:
+        return strategy if isinstance(strategy, CannotTell) else CannotTell(UNKNOWN_BEFORE)
+    before: Assignment = {member: dict(topics) for member, topics in (decision.before or {}).items()}
+    try:
+        counts = _counts(state, decision, verdict, config)
+        racks = _racks(state, decision, verdict, counts, config)
+        group = _silent(Group(tuple(map(subscription_of, decision.record.members)), counts))
+        with of_decision():
+            asked = informed(group, name, before, library)
+            found = what_if(asked, [strategy], before, library=library, partition_racks=racks)[name]
+    except AssignorError as error:
+        return error
+    return found if isinstance(found, AssignorError) else (ClientInputs(name, asked, library, racks), found)
+
+
+def _silent(group: Group) -> Group:
+    """The group with members that state no previous partitions: what they stated was meant for another strategy."""
+    members = [replace(member, owned=(), generation=None, user_data=None) for member in group.members]
+    return Group(tuple(members), group.partitions_per_topic)
+
+
+def assigned(record: MembershipRecord) -> Assignment:
+    """The assignment of a decision whose members are decoded."""
     return from_topics({member.member_id: member.assigned or () for member in record.members})
 
 
-def _strategy(name: str, client: str, config: GroupConfig) -> tuple[Strategy | None, Library | None]:
-    """A strategy, and the first release of its newest era in a client, or in Java if the client does not have it."""
+def _strategy(
+    name: str, client: str, decision: ClassicDecision, config: GroupConfig
+) -> tuple[Strategy | CannotTell, Library | None]:
+    """A strategy, or why its result is not known; and the library that it is computed as.
+
+    That is the first release of its newest era in a client, or in Java if the client does not have it.
+    """
     custom = config.custom.named(name)
-    if custom is not None:
-        return custom, Library(CUSTOM)
-    if name not in known_strategies():
-        return None, None
-    strategy = strategy_named(name)
-    try:
-        era = strategy.era(Library(client))
-    except CannotTell:
-        era = strategy.era(Library(JAVA))
-    return strategy, Library(era.library, era.since)
+    if custom is None and name not in known_strategies():
+        return CannotTell(f"strategy {name[:100]!r} is not known"), None
+    strategy, library = custom or strategy_named(name), Library(CUSTOM)
+    if custom is None:
+        try:
+            era = strategy.era(Library(client))
+        except CannotTell:
+            era = strategy.era(Library(JAVA))
+        library = Library(era.library, era.since)
+    if not strategy.deterministic:
+        return CannotTell("the strategy is not deterministic: its result is not known"), library
+    if decision.before is None and name != decision.record.protocol and name in STICKY:
+        return CannotTell(UNKNOWN_BEFORE), library
+    return strategy, library
 
 
 def told_of(

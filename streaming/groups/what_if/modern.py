@@ -82,7 +82,7 @@ def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: 
     if group is None or had is None:
         return [_untold(name, decision, _NOT_MEASURED) for name in _names(decision)]
     target = from_topics(decision.targets)
-    fits = verdict.verdict == IDENTICAL
+    fits = verdict.on_running == IDENTICAL
     release, found = _answers(decision, asked, target, fits=fits)
     gives = _gives(decision, asked, target) if fits else frozenset()
     bounds = bounds_of(group, had)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from streaming.events import RetentionSettings, UnreadTimestamp
 from streaming.probe.kafka.holds import BlockedPartition
 from streaming.probe.kafka.seen import SeenGroup, SeenMembership
+from streaming.records import Configured
 
 EMPTY: Final = "Empty"
 """State of a group without members, in Kafka's words."""
+
+
+def _nothing(_: str) -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class RoundHead:
         time: Its append time.
         log: Position in each partition of the offsets log; empty in a round that does not read it.
         holds: Per partition of the offsets log.
+        configured: What the settings say of a group.
     """
 
     cluster: str
@@ -96,6 +102,7 @@ class RoundHead:
     time: int
     log: tuple[int, ...]
     holds: tuple[BlockedPartition | None, ...]
+    configured: Callable[[str], Configured | None] = _nothing
 
 
 @dataclass(frozen=True, slots=True)

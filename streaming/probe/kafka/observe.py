@@ -106,6 +106,7 @@ def _events_of_group(
                 cluster_id=head.cluster_id,
                 idle=idle,
                 rested=stretch,
+                configured=head.configured(group),
                 seen=len(telling.events),
                 looked=telling.looked,
                 absent_at=None if group in memory.topics or memory.rest.time < 0 else memory.rest.time,
@@ -135,6 +136,7 @@ def _events_of_group(
         held_by=holder.transactional_id if holder is not None else None,
         idle=idle,
         rested=stretch,
+        configured=head.configured(group),
     )
     return [first, *of_topics]
 

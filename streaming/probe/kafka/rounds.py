@@ -22,6 +22,7 @@ from streaming.config import Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe.deadline import Deadline
+from streaming.probe.group_settings import GroupSettings
 from streaming.probe.kafka.brokers import brokers_after, is_outdated
 from streaming.probe.kafka.cluster import KafkaCluster, LogPositions
 from streaming.probe.kafka.holds import advance_holds, reported_holds
@@ -35,7 +36,13 @@ from streaming.probe.writer import RoundWriter
 
 
 def one_round(
-    cluster: KafkaCluster, writer: RoundWriter, turn: Turn, settings: Settings, memory: Memory, deadline: Deadline
+    cluster: KafkaCluster,
+    writer: RoundWriter,
+    turn: Turn,
+    settings: Settings,
+    rules: GroupSettings,
+    memory: Memory,
+    deadline: Deadline,
 ) -> tuple[RoundClosed, Memory]:
     """Run one round.
 
@@ -44,6 +51,7 @@ def one_round(
         writer: Where the round is written.
         turn: Opens it, if it is this probe's turn.
         settings: Name of the cluster, filters.
+        rules: What the settings say of groups.
         memory: From the last closed round.
         deadline: When the round is given up.
 
@@ -70,6 +78,7 @@ def one_round(
         time=opened.time,
         log=positions.stable,
         holds=cluster.name_holders(log, holds, deadline),
+        configured=rules.of,
     )
     brokers = brokers_after(
         memory.brokers, log.metadata.hosts, log.coordinators, opened.number, opened.time, memory.time, memory.outdated

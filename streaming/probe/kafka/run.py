@@ -57,7 +57,9 @@ class Probe(RoundsProbe):
 
     def _round(self) -> RoundClosed:
         cluster, writer, memory = self._opened()
-        closed, self._memory = one_round(cluster, writer, self._turn, self._settings, memory, self._deadline())
+        closed, self._memory = one_round(
+            cluster, writer, self._turn, self._settings, self._rules, memory, self._deadline()
+        )
         return closed
 
     def _opened(self) -> tuple[KafkaCluster, RoundWriter, Memory]:

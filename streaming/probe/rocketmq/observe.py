@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ from streaming.events import (
 )
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
-from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS
+from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, Configured
 from streaming.times import DAY_MS
 
 _BROKER_KNOWN_MS: Final = DAY_MS
@@ -79,6 +79,7 @@ def round_of_groups(
     look: RocketMQLook,
     memory: RocketMQMemory,
     filters: Filters,
+    configured: Callable[[str], Configured | None],
     period_ms: int,
     interval_ms: int,
 ) -> RoundOfGroups:
@@ -95,6 +96,7 @@ def round_of_groups(
         look: What the round saw.
         memory: From the closed round before.
         filters: What is watched.
+        configured: What the settings say of a group.
         period_ms: An idle group has one event within it.
         interval_ms: The probe's interval.
     """
@@ -134,6 +136,7 @@ def round_of_groups(
             seen.cut,
             idle=idle,
             rested=None if idle else rested(group, memory.rest),
+            configured=configured(group),
         )
         (resting if idle else others).append((group, _fitting(_with_possible_routes(event))))
     events = resting + others

@@ -77,6 +77,7 @@ class RocketMQProbe(RoundsProbe):
             look,
             memory,
             settings.filters,
+            self._rules.of,
             settings.job.heartbeat_ms,
             settings.probe.interval_ms,
         )

@@ -143,7 +143,7 @@ GROUP_HEALTH: Final = Table(
         Column("group_type", STRING, "classic, consumer, share, streams; NULL when the broker does not say"),
         Column("protocol_type", STRING, "Protocol type; NULL when not known"),
         Column("strategy", STRING, "Strategy that the group runs; NULL without members"),
-        Column("expected_strategy", STRING, "Strategy that the configuration expects; NULL when there is none"),
+        Column("expected_strategy", STRING, "Strategy that the settings name for the group; NULL when they name none"),
         Column(
             "strategy_mismatch", BOOLEAN, "The group runs another strategy than expected; NULL when either is not known"
         ),
@@ -152,12 +152,13 @@ GROUP_HEALTH: Final = Table(
         Column("last_decision_time", TIMESTAMP, "record_time of the newest decision, UTC"),
         Column("members", INT, "Number of members"),
         Column("verdict", STRING, "Verdict of the newest decision, or pending"),
+        Column("verdict_basis", STRING, "As basis in drift"),
         Column("verdict_reason", STRING, "Its reason; NULL for identical"),
         Column("drifted_count", INT, "Drifted partitions of the newest decision"),
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, idle_members, never_committed, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
+            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, not_subscribed, no_such_partition, unexplained_assignment, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),

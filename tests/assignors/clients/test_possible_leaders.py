@@ -1,14 +1,26 @@
-"""Candidates by the bytes of the leader's subscription: all libraries that can have written them."""
+"""The libraries to try by the bytes of the leader's subscription: those that write them first, then all others."""
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
-from assignors import CannotTell, Group, Library, Subscription, assign, recognise, strategy_named
+from assignors import (
+    CannotTell,
+    Group,
+    Library,
+    Subscription,
+    assign,
+    declared_leaders,
+    possible_leaders,
+    strategy_named,
+)
 
 
 def names(strategy: str, version: int | None, user_data: bytes | None, **hints: str) -> list[str]:
-    return [str(found) for found in recognise(strategy, version=version, user_data=user_data, **hints)]
+    found = possible_leaders(strategy, version=version, user_data=user_data, **hints)
+    return [str(library) for library in found.likely]
 
 
 def test_java_before_and_after_the_change_of_3_5_writes_the_same_bytes() -> None:
@@ -40,28 +52,59 @@ def test_version_2_is_sarama() -> None:
     assert names("roundrobin", 2, None) == ["sarama:1.60.1"]
 
 
-def test_what_any_small_library_writes_excludes_nobody() -> None:
-    found = names("range", 0, None)
+def test_what_any_small_library_writes_is_likely_of_several() -> None:
+    assert {"java:0.9", "sarama:1.19", "sarama:1.34.1", "franz-go:1.0"} <= set(names("range", 0, None))
 
-    assert found[-1] == "unknown"
-    assert {"java:0.9", "sarama:1.19", "sarama:1.34.1", "franz-go:1.0"} <= set(found)
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("version", [None, 0, 1, 2, 3, 7])
+@pytest.mark.parametrize("user_data", [None, b"", bytes(4), b"my own"])
+def test_every_behaviour_is_tried_once_whatever_the_bytes(
+    strategy: str, version: int | None, user_data: bytes | None
+) -> None:
+    found = possible_leaders(strategy, version=version, user_data=user_data)
+
+    tried = []
+    for library in (*found.likely, *found.others):
+        with contextlib.suppress(CannotTell):
+            tried.append(strategy_named(strategy).era(library).recompute)
+    assert len(tried) == len(set(tried))
+    assert set(tried) == {era.recompute for era in strategy_named(strategy).eras}
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_user_data_that_no_known_library_writes_is_unknown(version: int) -> None:
-    assert names("range", version, b"my own") == ["unknown"]
+def test_nobody_is_likely_to_write_user_data_that_no_known_library_writes(version: int) -> None:
+    assert names("range", version, b"my own") == []
 
 
-def test_a_newer_version_is_read_as_version_3_but_may_be_anyone() -> None:
-    assert names("roundrobin", 7, None) == ["java:3.4", "franz-go:1.14.1", "unknown"]
+def test_a_newer_version_is_read_as_version_3() -> None:
+    assert names("roundrobin", 7, None) == ["java:3.4", "franz-go:1.14.1"]
 
 
-def test_a_leader_that_was_not_decoded_is_unknown() -> None:
-    assert names("range", None, None) == ["unknown"]
+def test_nobody_is_likely_where_the_leader_was_not_decoded() -> None:
+    assert names("range", None, None) == []
 
 
-def test_an_unregistered_strategy_is_unknown() -> None:
-    assert names("my-assignor", 3, None) == ["unknown"]
+def test_an_unregistered_strategy_has_no_candidates() -> None:
+    found = possible_leaders("my-assignor", version=3)
+
+    assert (found.likely, found.others) == ((), ())
+
+
+def test_a_declared_library_without_a_release_has_all_its_behaviours() -> None:
+    assert [str(found) for found in declared_leaders("range", [Library("java")])] == [
+        "java:0.9",
+        "java:2.4",
+        "java:3.5",
+    ]
+
+
+def test_a_declared_release_has_one_behaviour() -> None:
+    assert [str(found) for found in declared_leaders("range", [Library("java", (3, 7, 1))])] == ["java:3.7.1"]
+
+
+def test_a_declared_library_that_cannot_be_computed_stays_a_candidate() -> None:
+    assert declared_leaders("sticky", [Library("sarama")]) == (Library("sarama"),)
 
 
 def test_a_client_id_moves_candidates_and_excludes_none() -> None:
@@ -123,7 +166,7 @@ def test_sticky_bytes_of_version_0_are_old_java_s_or_python_s() -> None:
         ("cooperative-sticky", 2, bytes(4), "sarama:1.60.1"),
         ("cooperative-sticky", 3, b"", "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.14.1"),
         ("cooperative-sticky", 3, bytes(9), "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.14.1"),
-        ("sticky", 0, None, "java:0.11 sarama unknown"),
+        ("sticky", 0, None, "java:0.11 sarama"),
         ("sticky", 0, b"", "kafka-python:2.0 kafka-python:3 aiokafka"),
         ("sticky", 0, bytes(8), "java:0.11 kafka-python:2.0 kafka-python:3 aiokafka sarama franz-go"),
         ("sticky", 1, bytes(8), "java:2.4 java:2.5.1 java:2.8.1 java:3.0 sarama:1.60.1"),
@@ -142,11 +185,12 @@ def test_version_and_user_data_name_the_libraries_that_write_them(
 @pytest.mark.parametrize("user_data", [None, b""])
 def test_every_candidate_is_computed_or_cannot_be_told(strategy: str, version: int, user_data: bytes | None) -> None:
     group = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 3})
-    for library in recognise(strategy, version=version, user_data=user_data):
+    found = possible_leaders(strategy, version=version, user_data=user_data)
+    for library in (*found.likely, *found.others):
         try:
             assert sum(len(parts["t"]) for parts in assign(strategy, group, library).values()) == 3
         except CannotTell:
-            assert library.name in ("unknown", "sarama")
+            assert library.name == "sarama"
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from streaming.groups import GroupConfig
 from streaming.groups.rows import DriftedPartition
-from streaming.records import Member
+from streaming.records import Configured, Member
 from tests.groups.build import (
     GROUP,
     LOG_PARTITION,
     SECOND,
     START,
     Life,
+    declared,
     even,
     make_member,
     make_observation,
@@ -67,8 +67,19 @@ def test_a_leader_of_kafka_python_that_loses_a_member_is_identical() -> None:
     assert str(row.matching_library).startswith("kafka-python")
 
 
-def test_the_same_loss_under_a_java_leader_is_drifted() -> None:
-    life = Life()
+@pytest.mark.parametrize(
+    ("configured", "expected"),
+    [
+        (declared("java"), ("drifted", "declared", None, "java:2.4")),
+        (None, ("identical", None, "kafka-python:1.0", None)),
+        (declared("java", "kafka-python"), ("identical", None, "kafka-python:1.0", None)),
+    ],
+    ids=["java declared", "nothing declared", "both declared"],
+)
+def test_the_same_loss_is_drift_only_where_java_alone_is_declared(
+    configured: Configured | None, expected: tuple[str | None, ...]
+) -> None:
+    life = Life(configured=configured)
     life.take(make_record(1, generation=0, protocol_type=""), make_observation(2))
     life.rows.drift.clear()
     life.take(
@@ -83,9 +94,11 @@ def test_the_same_loss_under_a_java_leader_is_drifted() -> None:
         make_observation(10, make_topic("x", 3)),
     )
     row = verdict_of(life)
-    assert row.verdict == "drifted"
-    # Java: static b first, then a and c: one each.
-    assert row.drifted_partitions == (DriftedPartition("x", 1, "misplaced", "a", ("b",)),)
+    assert (row.verdict, row.basis, row.matching_library, row.nearest_library) == expected
+    if row.verdict == "drifted":
+        # Java: static b first, then a and c: one each.
+        assert row.drifted_partitions == (DriftedPartition("x", 1, "misplaced", "a", ("b",)),)
+        assert (row.reason, row.nearest_differing) == ("none of the declared clients gives this assignment", 1)
 
 
 def test_everything_on_one_member_is_drifted_though_the_topic_was_first_seen_seconds_ago() -> None:
@@ -94,7 +107,11 @@ def test_everything_on_one_member_is_drifted_though_the_topic_was_first_seen_sec
         make_member("b", ("x",), {}),
         counts={"x": 4},
     )
-    assert (row.verdict, row.candidates > 0, row.drifted_count) == ("drifted", True, 2)
+    assert (row.verdict, row.basis, row.candidates > 0, row.drifted_count) == ("drifted", "promise", True, 2)
+    assert row.reason == (
+        "range gives members with equal subscriptions as many partitions of topic 'x' as it can: member 'a' has 4, "
+        "and 'b' has 0"
+    )
     assert row.drifted_partitions == (
         DriftedPartition("x", 2, "misplaced", "b", ("a",)),
         DriftedPartition("x", 3, "misplaced", "b", ("a",)),
@@ -113,6 +130,16 @@ def test_an_unknown_strategy_is_not_verified() -> None:
     assert (row.verdict, row.reason) == ("unverified", "strategy 'house-blend' is not known")
 
 
+def test_a_partition_with_two_owners_is_drifted_beside_a_subscription_that_cannot_be_read() -> None:
+    row = judged(
+        make_member("a", ("x",), {"x": (0, 1)}),
+        make_member("b", None, {"x": (1,)}, undecodable="subscription: 3 bytes are missing"),
+        counts={"x": 2},
+    )
+    assert (row.verdict, row.basis) == ("drifted", "invariant")
+    assert row.drifted_partitions == (DriftedPartition("x", 1, "doubly_assigned", None, ("a", "b")),)
+
+
 def test_an_undecodable_member_is_named_with_its_reason() -> None:
     row = judged(
         make_member("a", ("x",), {"x": (0,)}),
@@ -122,9 +149,9 @@ def test_an_undecodable_member_is_named_with_its_reason() -> None:
     assert (row.verdict, row.reason) == ("unverified", "member 'b': subscription: 3 bytes are missing")
 
 
-def test_a_leader_that_is_no_member_is_not_verified() -> None:
+def test_every_library_is_tried_where_the_leader_is_no_member() -> None:
     row = judged(*even("x", 2, "a", "b")[::-1], counts={"x": 2}, leader="gone")
-    assert row.verdict == "unverified"
+    assert row.verdict == "identical"
 
 
 def test_an_empty_group_is_not_applicable() -> None:
@@ -146,7 +173,7 @@ def test_a_partition_assigned_twice_is_drifted_for_any_strategy() -> None:
         counts={"x": 2},
         protocol="house-blend",
     )
-    assert row.verdict == "drifted"
+    assert (row.verdict, row.basis, row.reason) == ("drifted", "invariant", "partitions have two owners")
     assert row.drifted_partitions == (DriftedPartition("x", 1, "doubly_assigned", None, ("a", "b")),)
 
 
@@ -154,13 +181,20 @@ def test_a_topic_that_the_member_did_not_ask_for_is_drifted() -> None:
     row = judged(
         make_member("a", ("x",), {"x": (0,), "y": (0,)}), make_member("b", ("y",), {"y": (1,)}), counts={"x": 1, "y": 2}
     )
-    assert row.verdict == "drifted"
+    assert (row.verdict, row.basis) == ("drifted", "invariant")
     assert row.drifted_partitions == (DriftedPartition("y", 0, "not_subscribed", None, ("a",)),)
 
 
-def test_a_topic_that_nobody_asked_for_is_drifted_for_any_strategy() -> None:
-    row = judged(make_member("a", ("x",), {"x": (0,), "y": (0,)}), counts={"x": 1, "y": 1}, protocol="stream")
-    assert row.verdict == "drifted"
+def test_a_foreign_assignor_may_give_a_topic_that_nobody_asked_for_and_a_finding_says_so() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0,), "y": (0,)}),)
+    life.take(make_record(5, members, protocol="stream"), make_observation(10, make_topic("x", 1), make_topic("y", 1)))
+    assert verdict_of(life).verdict == "unverified"
+    (finding,) = life.rows.group_health[-1].findings
+    assert (finding.finding, finding.detail) == (
+        "not_subscribed",
+        "assigned to members that do not subscribe to the topic: y (1 partition)",
+    )
 
 
 def test_a_foreign_assignor_may_give_what_only_the_leader_knows_of_yet() -> None:
@@ -209,13 +243,6 @@ def test_a_static_member_s_return_is_not_judged() -> None:
 def test_a_record_that_no_leader_could_have_seen_is_not_verified() -> None:
     row = judged(make_member("a", ("x",), {"x": (0,)}), make_member("a", ("x",), {"x": (1,)}), counts={"x": 2})
     assert row.verdict == "unverified"
-
-
-def test_the_strategy_is_compared_with_the_configured_one() -> None:
-    life = Life(GroupConfig(cluster="test", expected_strategy=lambda _: "cooperative-sticky"))
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
-    row = verdict_of(life)
-    assert (row.verdict, row.expected_strategy, row.strategy_mismatch) == ("identical", "cooperative-sticky", True)
 
 
 def test_without_a_configured_strategy_there_is_no_mismatch() -> None:

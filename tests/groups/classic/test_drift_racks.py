@@ -17,7 +17,7 @@ from streaming.groups.classic.leader_metadata import newest_racks, racks_of, see
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
-from tests.groups.build import MINUTE, SECOND, Life, make_member, make_observation, make_record, make_topic
+from tests.groups.build import MINUTE, SECOND, Life, declared, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import JAVA, LIBRDKAFKA, verdict_of
 
 Racks = tuple[tuple[str, ...], ...] | None
@@ -29,6 +29,7 @@ EVERYWHERE = (("r1", "r2"), ("r2", "r1"))
 FOREIGN = (("x",), ("y",))
 HIDDEN = "it fits no racks that rounds have seen; a leader sees other racks while a broker is down"
 UNTRIED = "it fits none of the racks that were tried, and the racks have changed too often to try all"
+RACK_AWARE = declared("librdkafka:2.3", "java:4.2")
 UNKNOWN = "members have racks, and the racks of the replicas are not known"
 
 
@@ -41,7 +42,7 @@ def two(of_a: Sequence[int], of_b: Sequence[int], **client: Any) -> tuple[Member
 
 def judged(*members: Member, before: Racks, after: Racks | str = "same", **changes: Any) -> DriftRow:
     """The verdict on a decision at 2000, with the given racks in all rounds before it, and in the one after it."""
-    life = Life(changes.pop("config", Life().config))
+    life = Life(changes.pop("config", Life().config), changes.pop("configured", None))
     partitions = changes.pop("partitions", 2)
     told_after = before if isinstance(after, str) else after
     for position, racks in ((1, before), (1990, before)):
@@ -94,13 +95,13 @@ def test_partitions_dealt_plainly_where_racks_change_nothing_are_identical(
         (7, CROSSED, ("identical", None)),
         (8, CROSSED, ("unverified", UNTRIED)),
         # In none of the states that are not tried was a replica in a member's rack.
-        (8, FOREIGN, ("drifted", "none of 1 candidates gives this assignment")),
+        (8, FOREIGN, ("drifted", "none of the declared clients gives this assignment")),
     ],
 )
 def test_racks_that_changed_too_often_to_try_all_may_be_those_that_a_leader_knew(
     changes: int, then: Racks, expected: tuple[str, str | None]
 ) -> None:
-    life = Life()
+    life = Life(configured=RACK_AWARE)
     restarts = [((f"x{n}",), (f"y{n}",)) for n in range(changes)]
     told = [
         (1, then),
@@ -133,7 +134,7 @@ def test_racks_within_the_metadata_s_age_may_be_those_that_a_leader_knew() -> No
 
 
 def test_racks_from_before_any_metadata_that_the_leader_may_have_had_explain_nothing() -> None:
-    life = Life()
+    life = Life(configured=RACK_AWARE)
     for position, racks in ((1, CROSSED), (900, CROSSED), (910, FOREIGN), (1990, FOREIGN)):
         life.take(make_observation(position, make_topic("x", 2, racks=racks)))
     life.take(
@@ -157,11 +158,11 @@ def test_no_racks_make_a_range_uneven_so_that_is_drifted() -> None:
 
 @pytest.mark.parametrize("racks", [FOREIGN, None])
 def test_where_no_broker_is_in_a_member_s_rack_a_wrong_assignment_is_drifted(racks: Racks) -> None:
-    assert judged(*two((1,), (0,), **LIBRDKAFKA), before=racks).verdict == "drifted"
+    assert judged(*two((1,), (0,), **LIBRDKAFKA), before=racks, configured=RACK_AWARE).verdict == "drifted"
 
 
 def test_franz_go_may_have_dealt_by_the_racks_of_leaders() -> None:
-    row = judged(*two((0, 1), ()), before=CROSSED)
+    row = judged(*two((0, 1), ()), before=CROSSED, configured=declared("franz-go"))
     assert row.verdict == "unverified"
     assert "rack of each partition's leader" in str(row.reason)
 
@@ -169,7 +170,7 @@ def test_franz_go_may_have_dealt_by_the_racks_of_leaders() -> None:
 def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
     """As after an upgrade: the state has the topic's count, but not its racks."""
     for of_a, of_b, expected in (((1,), (0,), "identical"), ((0,), (1,), "unverified")):
-        life = Life()
+        life = Life(configured=RACK_AWARE)
         life.take(make_observation(1, make_topic("x", 2)), make_observation(1990, make_topic("x", 2)))
         assert life.state is not None
         life.state.topics["x"].racks.clear()
@@ -182,14 +183,14 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
 def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_first_round() -> None:
     # The leader decided after the round at 1990 s, and its metadata was at most ten minutes old: from 1390 s.
     for first_round, expected in ((1390, "drifted"), (1391, "unverified")):
-        life = Life()
+        life = Life(configured=RACK_AWARE)
         life.take(*(make_observation(at, make_topic("x", 2, racks=FOREIGN)) for at in (first_round, 1990)))
         life.take(make_record(2000, two((1,), (0,), **JAVA)), make_observation(2005, make_topic("x", 2, racks=FOREIGN)))
         assert verdict_of(life).verdict == expected
 
 
 def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None:
-    life = Life()
+    life = Life(configured=RACK_AWARE)
     life.take(make_observation(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
     assert life.state is not None
     life.state.topics["x"].racks.clear()

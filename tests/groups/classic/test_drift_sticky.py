@@ -14,7 +14,7 @@ from assignors.clients.sticky import write_sticky
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
-from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
+from tests.groups.build import Life, declared, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of
 
 Parts = Mapping[str, Sequence[int]]
@@ -42,7 +42,7 @@ def sticky(member_id: str, had: Parts, assigned: Parts, generation: int = -1) ->
 
 def judged_later(*members: Member, counts: Mapping[str, int], **changes: Any) -> DriftRow:
     """The verdict on a decision whose topics the rounds have known for long."""
-    life = Life()
+    life = Life(configured=changes.pop("configured", None))
     seen_for_long(life, *counts.items())
     life.take(
         make_record(2000, members, **changes),
@@ -100,6 +100,7 @@ def test_partitions_given_up_beyond_what_the_strategy_holds_back_are_drift() -> 
         counts={"x": 1, "y": 2},
         protocol="cooperative-sticky",
         generation=2,
+        configured=declared("java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1"),
     )
     assert row.verdict == "drifted", "every release leaves two of the three with their owner"
 
@@ -129,6 +130,7 @@ def test_a_cooperative_group_that_gave_up_too_much_is_drifted() -> None:
         counts={"x": 3, "y": 2},
         protocol="cooperative-sticky",
         generation=2,
+        configured=declared("java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1"),
     )
     assert (row.verdict, row.candidates) == ("drifted", 5)
     assert {(d.topic, d.partition, d.kind) for d in row.drifted_partitions} >= {("x", 1, "unassigned")}
@@ -186,7 +188,7 @@ def judged_after_its_return(assigned: Parts, *, strategy: str = "cooperative-sti
     """The verdict on that decision, after the first one and the record of the member's return have been read."""
     given = {"group_instance_id": "s0", "user_data": struct.pack(">i", -1)} | library
     topics = [make_topic("x", 3), make_topic("y", 2), make_topic("z", 2)]
-    life = Life()
+    life = Life(configured=library.pop("configured", None))
     seen_for_long(life, ("x", 3), ("y", 2), ("z", 2))
     life.take(
         make_record(1995, (make_member("first", ("x", "y", "z"), _HAD, **given),), protocol=strategy),
@@ -212,24 +214,26 @@ def test_what_a_member_keeps_beside_another_assignment_is_open_where_franz_go_ma
 @pytest.mark.parametrize(
     ("assigned", "changes"),
     [
-        pytest.param(_KEPT, {}, id="java drops it"),
         pytest.param({**_KEPT, "x": (0, 1, 2, 3)}, LIBRDKAFKA, id="it did not own x-3"),
         pytest.param(_KEPT, LIBRDKAFKA | {"strategy": "range"}, id="range gives nothing back"),
     ],
 )
 def test_partitions_that_nobody_subscribes_to_are_drifted_otherwise(assigned: Parts, changes: dict[str, Any]) -> None:
     row = judged_after_its_return(assigned, **changes)
-    assert (row.verdict, row.reason) == ("drifted", "it violates the invariants of every strategy")
+    assert (row.verdict, row.basis) == ("drifted", "invariant")
     assert {p.kind for p in row.drifted_partitions} == {"not_subscribed"}
 
 
-@pytest.mark.parametrize(
-    ("library", "verdict"), [(LIBRDKAFKA, "identical"), ({}, "drifted")], ids=["librdkafka", "java"]
-)
-def test_librdkafka_leaves_a_member_what_it_owns_and_does_not_exist(library: dict[str, Any], verdict: str) -> None:
-    given = {"user_data": struct.pack(">i", 1)} | library
+def test_what_a_member_keeps_without_a_subscription_is_drift_only_where_the_declared_clients_drop_it() -> None:
+    for configured, expected in ((None, "identical"), (declared("java"), "drifted")):
+        assert judged_after_its_return(_KEPT, configured=configured).verdict == expected
+
+
+@pytest.mark.parametrize(("library", "verdict"), [("librdkafka", "identical"), ("java", "drifted")])
+def test_librdkafka_leaves_a_member_what_it_owns_and_does_not_exist(library: str, verdict: str) -> None:
+    given = {"user_data": struct.pack(">i", 1)}
     member = make_member("a", ("x",), {"x": (0, 1, 2)}, owned=(("x", (0, 1, 2)),), generation=1, **given)
-    life = Life()
+    life = Life(configured=declared(library))
     seen_for_long(life, ("x", 2))
     life.take(
         make_record(2000, (member,), protocol="cooperative-sticky"),

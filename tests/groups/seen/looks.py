@@ -24,7 +24,7 @@ def classic(*members: Member, protocol: str = "range", protocol_type: str = "con
 
 
 def two_looks(first: SeenClassic, second: SeenClassic, **changes: Any) -> Life:
-    life = Life()
+    life = Life(configured=changes.pop("configured", None))
     life.take(make_look(1, X, classic=first, **changes))
     life.take(make_look(3, X, classic=second))
     return life

@@ -11,6 +11,7 @@ from tests.groups.build import (
     SECOND,
     START,
     Life,
+    declared,
     even,
     make_commit,
     make_look,
@@ -118,9 +119,9 @@ def test_a_static_member_that_only_came_back_is_no_rebalance() -> None:
 def test_a_wrong_assignment_is_drift_where_no_order_of_members_matters() -> None:
     a, b = even("x", 2, "a", "b")
     wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
-    life = two_looks(classic(a), classic(*wrong))
+    life = two_looks(classic(a), classic(*wrong), configured=declared("java"))
     assert life.rows.drift[-1].verdict == "drifted"
-    met = Life()
+    met = Life(configured=declared("java"))
     met.take(make_look(3, X, classic=classic(*wrong)))
     assert met.rows.drift[-1].verdict == "unverified"
     assert "met with this assignment" in (met.rows.drift[-1].reason or "")

@@ -344,6 +344,7 @@ class ObservationAssembler:
             seen=seen,
             coordinator_moves=current.moves.get(event.log_partition, ()),
             coordinator_epoch=current.epochs[event.log_partition] if current.epochs else -1,
+            configured=of_group.configured if of_group else None,
         )
         self._observations.setdefault(event.group, []).append(observation)
         self.made += size

@@ -39,6 +39,7 @@ def rocketmq_observation(
         rested_since=since,
         rested_until=until,
         name_servers=event.name_servers,
+        configured=event.configured,
     )
 
 
