@@ -25,7 +25,6 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
             bootstrap_servers="c:3", sasl_mechanism="PLAIN", sasl_password="q=x y", client={"client_id": "b"}
         ),
         owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
-        strategies=({"groups": "/^a/", "strategy": "range"},),
         alerts={
             "heartbeat_url": "https://hc.example.org/s3cret",
             "targets": {"ops": "json://a:1", "am": "alertmanager://b:2"},
@@ -41,6 +40,11 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
     for name, value in environment_of(loaded).items():
         monkeypatch.setenv(name, value)
     assert load_settings() == loaded
+
+
+def test_strategies_and_clients_are_left_to_the_file_which_the_probe_reads_again_and_again() -> None:
+    settings = load_settings(strategies=({"groups": "/^a/", "strategy": "range"},), clients=("java",))
+    assert not {"EVENKEEL_STRATEGIES", "EVENKEEL_CLIENTS"} & set(environment_of(settings))
 
 
 def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:

@@ -32,7 +32,7 @@ def test_the_first_rule_that_fits_names_the_expected_strategy() -> None:
     loaded = load_settings(
         strategies=({"groups": "/^pay/", "strategy": "sticky"}, {"groups": "/./", "strategy": "range"})
     )
-    assert [loaded.expected_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
+    assert [loaded.configured_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
 
 
 @pytest.mark.parametrize(

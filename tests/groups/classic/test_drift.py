@@ -70,9 +70,9 @@ def test_a_leader_of_kafka_python_that_loses_a_member_is_identical() -> None:
 @pytest.mark.parametrize(
     ("configured", "expected"),
     [
-        (declared("java"), ("drifted", "declared", None, "java:2.4")),
-        (None, ("identical", None, "kafka-python:1.0", None)),
-        (declared("java", "kafka-python"), ("identical", None, "kafka-python:1.0", None)),
+        (declared("java:3.7.1"), ("drifted", "declared", None, "java:3.7.1")),
+        (None, ("identical", None, "kafka-python:2.3", None)),
+        (declared("java", "kafka-python"), ("identical", None, "kafka-python:2.3", None)),
     ],
     ids=["java declared", "nothing declared", "both declared"],
 )

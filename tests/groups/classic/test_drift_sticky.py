@@ -142,8 +142,9 @@ def test_a_sticky_group_dealt_anew_is_not_called_drifted_where_the_leader_may_re
         sticky("a", had, {"x": (0, 2), "y": (1,)}, generation=4),
         sticky("b", {"x": (0, 1)}, {"x": (1,), "y": (0,)}, generation=4),
     )
-    row = judged(*members, counts={"x": 3, "y": 2}, protocol="sticky", generation=5)
-    assert row.verdict == "unverified"
+    for configured, expected in ((declared("java"), "unverified"), (None, "identical")):
+        given = {"protocol": "sticky", "generation": 5, "configured": configured}
+        assert judged(*members, counts={"x": 3, "y": 2}, **given).verdict == expected
 
 
 @pytest.mark.parametrize(
@@ -186,9 +187,9 @@ def decided(assigned: Parts, **given: Any) -> tuple[Member, Member]:
 
 def judged_after_its_return(assigned: Parts, *, strategy: str = "cooperative-sticky", **library: Any) -> DriftRow:
     """The verdict on that decision, after the first one and the record of the member's return have been read."""
+    life = Life(configured=library.pop("configured", None))
     given = {"group_instance_id": "s0", "user_data": struct.pack(">i", -1)} | library
     topics = [make_topic("x", 3), make_topic("y", 2), make_topic("z", 2)]
-    life = Life(configured=library.pop("configured", None))
     seen_for_long(life, ("x", 3), ("y", 2), ("z", 2))
     life.take(
         make_record(1995, (make_member("first", ("x", "y", "z"), _HAD, **given),), protocol=strategy),
