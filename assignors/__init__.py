@@ -61,6 +61,7 @@ from assignors.measures.measure import (
     optimal_moves,
 )
 from assignors.measures.outcomes import Bounds, Outcome, what_if
+from assignors.measures.promises import BrokenPromise, broken_promises
 from assignors.model import Group, Subscription
 from assignors.registry import assign, known_strategies, strategy_named
 from assignors.strategy import CUSTOM, JAVA, Era, Library, PartitionRacks, Strategy, parse_library
@@ -79,6 +80,7 @@ __all__ = [
     "BadStrategy",
     "Balance",
     "Bounds",
+    "BrokenPromise",
     "CannotTell",
     "CustomStrategies",
     "CustomStrategy",
@@ -103,6 +105,7 @@ __all__ = [
     "assign",
     "at_most",
     "balance",
+    "broken_promises",
     "claimed_partitions",
     "counts",
     "custom_strategies",
