@@ -5,8 +5,8 @@
          {"error": reason}
 
 The fields are those that Kafka's generated `...JsonConverter` classes print for the value's version (`interpreter.py`).
-In group metadata with protocol type "consumer", subscriptions and assignments become objects where they decode. A record
-in Redpanda's layout (`record_types.py`, `keys.py`) has `"dialect": "redpanda"` besides.
+In group metadata with protocol type "consumer", subscriptions and assignments become objects where they decode. A
+record in Redpanda's layout (`record_types.py`, `keys.py`) has `"dialect": "redpanda"` besides.
 """
 
 from __future__ import annotations

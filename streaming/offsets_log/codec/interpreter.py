@@ -86,9 +86,7 @@ def is_flexible(schema: RecordSchema, version: int) -> bool:
 class _Compiler:
     """Compiles the structs of one schema for one version."""
 
-    def __init__(
-        self, schema: RecordSchema, version: int, *, flexible: bool, repeats_version: bool = False
-    ) -> None:
+    def __init__(self, schema: RecordSchema, version: int, *, flexible: bool, repeats_version: bool = False) -> None:
         self._schema = schema
         self._version = version
         self._flexible = flexible

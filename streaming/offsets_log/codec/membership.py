@@ -13,9 +13,9 @@ With protocol type "consumer" each member has two values of the consumer protoco
       rackId           string?              3+, "" = none
 
 Newer versions only append fields: a higher version is read as 3, and bytes after the last known field are skipped, as
-Java does. Some clients claim a higher version than their bytes have: kafka-go, sarama-cluster and others write 1 and the
-fields of 0, Faust 4. So a subscription that ends where a lower version ends is read as that version, as sarama and
-franz-go read it (Java refuses it). An assignment of zero bytes is an empty one: the leader did not return that member.
+Java does. Some clients claim a higher version than their bytes have: kafka-go, sarama-cluster and others write 1 and
+the fields of 0. So a subscription that ends where a lower version ends is read as that version, as sarama and franz-go
+read it (Java refuses it). An assignment of zero bytes is an empty one: the leader did not return that member.
 
 Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, `ConsumerProtocol.java`,
 kafka-clients 4.3.1; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).

@@ -137,9 +137,7 @@ def decode_record_value(
     return value
 
 
-def _decode(
-    key_type: int, version: int, data: bytes, allowance: Allowance, dialect: Dialect
-) -> RecordValue | Rejected:
+def _decode(key_type: int, version: int, data: bytes, allowance: Allowance, dialect: Dialect) -> RecordValue | Rejected:
     flexible = is_flexible(RECORD_TYPES[key_type], version)
     reader = Reader(data, _VERSION_BYTES, flexible=flexible, allowance=allowance)
     try:
