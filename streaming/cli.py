@@ -26,7 +26,7 @@ from streaming.process import JOB, only_one
 from streaming.terminal import printable, read_by_nobody, visible
 
 if TYPE_CHECKING:
-    from assignors import Strategy
+    from assignors import CustomStrategies
 
 app = typer.Typer(
     name="evenkeel",
@@ -375,7 +375,7 @@ def explain(
     from streaming.explain import print_explanation, read_partition  # noqa: PLC0415
 
     place = None if partition is None else read_partition(partition)
-    custom = _custom_strategies()
+    custom = _custom_strategies().by_name()
     print_explanation(settings.lake, _console(), group, generation, place, cluster, custom, as_json=as_json)
 
 
@@ -458,7 +458,7 @@ def assign() -> None:
     """Recompute assignments: JSON lines, or drift.inputs in hex, in; JSON lines out (docs/tools.md)."""
     from assignors.jsonl import assign_line  # noqa: PLC0415
 
-    custom = _custom_strategies()
+    custom = _custom_strategies().by_name()
     answer_lines(lambda line: assign_line(line, custom), decode_inputs)
 
 
@@ -467,7 +467,7 @@ def what_if() -> None:
     """Show how each strategy would assign a group: JSON lines in, JSON lines out (docs/tools.md)."""
     from assignors.jsonl import what_if_line  # noqa: PLC0415
 
-    custom = _custom_strategies()
+    custom = _custom_strategies().by_name()
     answer_lines(lambda line: what_if_line(line, custom), decode_unique)
 
 
@@ -477,6 +477,15 @@ def decode() -> None:
     from streaming.offsets_log import decode_line  # noqa: PLC0415
 
     answer_lines(decode_line)
+
+
+@app.command()
+def judge() -> None:
+    """Judge groups by their records of __consumer_offsets: JSON lines in, JSON lines out (docs/tools.md)."""
+    from streaming.judge import judge_line  # noqa: PLC0415
+
+    custom = _custom_strategies()
+    answer_lines(lambda line: judge_line(line, custom), decode_unique)
 
 
 @app.command(name="rocketmq-decode")
@@ -569,8 +578,8 @@ def _refuse(problems: list[Any]) -> None:
         raise SetupError("\n".join(map(str, problems)))
 
 
-def _custom_strategies() -> dict[str, Strategy]:
+def _custom_strategies() -> CustomStrategies:
     from streaming.groups import custom_of  # noqa: PLC0415
 
     listed = load_settings().custom_strategies
-    return custom_of((one.name, one.assignor, one.deterministic) for one in listed).by_name()
+    return custom_of((one.name, one.assignor, one.deterministic) for one in listed)

@@ -29,6 +29,11 @@ EXAMPLES: Final = {
     "assign": f"echo '{_GROUP}}}' | evenkeel assign",
     "what-if": (f'echo \'{_GROUP}, "current": {{"a": [["t", 0], ["t", 1], ["t", 2]]}}}}\' | evenkeel what-if'),
     "decode": 'echo \'{"key": "0002000167", "value": null}\' | evenkeel decode',
+    "judge": (
+        'echo \'{"topics": {"t": 1}, "records": [{"key": "0002000167", "value": "00030008636f6e73756d6572000000010005'
+        "72616e6765000161ffffffffffffffff00000001000161ffff000163000168000493e00000afc80000000d0000000000010001740000"
+        '0000000000130000000000010001740000000100000000ffffffff", "time": 1767225600000}]}\' | evenkeel judge'
+    ),
     "rocketmq-decode": (
         'echo \'{"bytes": "00000067000000637b22636f6465223a33382c226c616e6775616765223a22505954484f4e222c22766'
         "57273696f6e223a3430312c226f7061717565223a372c22666c6167223a302c226578744669656c6473223a7b22636f6e737"

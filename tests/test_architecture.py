@@ -71,6 +71,10 @@ ROOMS = {
     ),
     "streaming.burrow": room("msgspec"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
+    "streaming.judge": room(
+        "msgspec",
+        "assignors streaming.config streaming.groups streaming.log_health streaming.offsets_log streaming.records",
+    ),
     "streaming.tables": room(
         "deltalake duckdb numpy pyarrow",
         "streaming.exceptions streaming.lifecycle streaming.stores streaming.times",

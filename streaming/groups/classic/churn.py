@@ -24,8 +24,11 @@ from streaming.groups.classic.membership import (
     close_members,
     generation_column,
     group_for_assignors,
+    is_consumer,
     owners_of,
-    subscribed_topics,
+    owning_members,
+    undecodable,
+    wanted_topics,
     write_members,
 )
 from streaming.groups.classic.past import Past, past_of, replaced_members
@@ -135,14 +138,14 @@ def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> _Chan
     before = past.before
     transfer = state.classic.transfer if before is not None else None
     replaced = replaced_members(before, record)
-    after = owners_of(record)
-    was = _owners_before(before, transfer, replaced) if past.known else None
+    after = owners_of(record, before)
+    was = _owners_before(before, record, transfer, replaced) if past.known else None
     if past.decision is not None and was and _may_have_been_in_transfer(past.decision, record, was, after):
         was = None
     owned = None if was is None else by_member(was)
     # A downgrade happens when the last KIP-848 member leaves; the rebalance that follows at once takes its partitions.
     gives_on = past.kind == "migration" or (past.kind == "rebalance" and record.protocol not in EAGER)
-    moves, pending = _compare(was, after, subscribed_topics(record) if gives_on else None)
+    moves, pending = _compare(was, after, wanted_topics(record) if gives_on else None)
     with of_record(len(state.classic.waiting), decides=past.decides):
         optimal = None if pending else _least_moves(owned, record)
         balance = balance_of(record)
@@ -184,7 +187,7 @@ def _churn_row(
     change: _Change,
     context: Context,
 ) -> ChurnRow:
-    replaced, after = change.replaced, change.after
+    replaced = change.replaced
     joined = _only_in(record, past.before, {r.new_member_id for r in replaced}) if past.known else None
     return ChurnRow(
         cluster=context.config.cluster,
@@ -205,7 +208,7 @@ def _churn_row(
         strategy=record.protocol,
         leader=record.leader,
         members=len(record.members),
-        partitions=sum(len(p) for p in after.values()) if after is not None else 0,
+        partitions=sum(map(len, owning_members(record).values())),
         joined=joined,
         left=_only_in(past.before, record, {r.old_member_id for r in replaced}),
         replaced=replaced,
@@ -258,12 +261,15 @@ def _only_in(one: MembershipRecord | None, other: MembershipRecord | None, witho
 
 
 def _owners_before(
-    before: MembershipRecord | None, transfer: Transfer | None, replaced: tuple[ReplacedMember, ...]
+    before: MembershipRecord | None,
+    record: MembershipRecord,
+    transfer: Transfer | None,
+    replaced: tuple[ReplacedMember, ...],
 ) -> Owners | None:
     """Owners before the decision: the first owner for partitions pending handover, the new id for replaced members."""
     if before is None:
         return {}
-    owners = owners_of(before)
+    owners = owners_of(before, record)
     if owners is None:
         return None
     if transfer is not None:
@@ -311,7 +317,7 @@ def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str] | 
 
 
 def _least_moves(owned: Owned | None, record: MembershipRecord) -> int | None:
-    if owned is None or not record.members or owners_of(record) is None:
+    if owned is None or not record.members or not is_consumer(record) or undecodable(record) is not None:
         return None
     try:
         return optimal_moves({member: dict(topics) for member, topics in owned.items()}, group_for_assignors(record))

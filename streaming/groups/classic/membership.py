@@ -47,7 +47,7 @@ def undecodable(record: MembershipRecord) -> Member | None:
 def owning_members(record: MembershipRecord) -> dict[str, dict[int, Member]]:
     """The member that owns each partition, by topic; the first in record order for a partition assigned twice.
 
-    A member that cannot be decoded owns nothing. Empty for other protocol types than "consumer".
+    A member whose assignment cannot be decoded owns nothing. Empty for other protocol types than "consumer".
     """
     owners: dict[str, dict[int, Member]] = {}
     if is_consumer(record):
@@ -59,17 +59,38 @@ def owning_members(record: MembershipRecord) -> dict[str, dict[int, Member]]:
     return owners
 
 
-def owners_of(record: MembershipRecord) -> Owners | None:
+def owners_of(record: MembershipRecord, beside: MembershipRecord | None = None) -> Owners | None:
     """Id of the member that owns each partition, by topic.
 
+    Args:
+        record: The record.
+        beside: The decision before or after it. Of a partition's several owners one counts that both records have: it
+            has not moved. Without one it is the first in record order.
+
     Returns:
-        None if the protocol type is not "consumer" or a member cannot be decoded.
+        None if the protocol type is not "consumer" or an assignment cannot be decoded.
     """
     if not record.members:
         return {}
-    if not is_consumer(record) or undecodable(record) is not None:
+    if not is_consumer(record) or any(member.assigned is None for member in record.members):
         return None
-    return {topic: {p: m.member_id for p, m in of.items()} for topic, of in owning_members(record).items()}
+    owners = {topic: {p: m.member_id for p, m in of.items()} for topic, of in owning_members(record).items()}
+    if beside is not None and sum(counts_of(record) or ()) > sum(map(len, owners.values())):
+        before_or_after = _all_owners(beside)
+        for (topic, partition), members in _all_owners(record).items():
+            staying = members & before_or_after.get((topic, partition), frozenset())
+            if staying:
+                owners[topic][partition] = min(staying)
+    return owners
+
+
+def _all_owners(record: MembershipRecord) -> dict[tuple[str, int], set[str]]:
+    owners: dict[tuple[str, int], set[str]] = {}
+    for member in record.members:
+        for topic, partitions in member.assigned or ():
+            for partition in partitions:
+                owners.setdefault((topic, partition), set()).add(member.member_id)
+    return owners
 
 
 def counts_of(record: MembershipRecord) -> list[int] | None:
@@ -92,6 +113,13 @@ def subscribed_topics(record: MembershipRecord) -> frozenset[str] | None:
             return None
         topics.update(member.topics)
     return frozenset(topics)
+
+
+def wanted_topics(record: MembershipRecord) -> frozenset[str]:
+    """Topics with a subscriber as far as known: a member with an unknown subscription wants what it is assigned."""
+    assigned = [[topic for topic, _ in member.assigned or ()] for member in record.members]
+    asked = [m.topics if m.topics is not None else of for m, of in zip(record.members, assigned, strict=True)]
+    return frozenset(topic for topics in asked for topic in topics)
 
 
 def leader_counts(record: MembershipRecord) -> dict[str, int]:
@@ -124,12 +152,14 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
     """Imbalance of a decision, and the lowest that any assignment of the same partitions could have.
 
     Returns:
-        (None, None) when nothing is assigned or a member cannot be decoded; (imbalance, None) when only the lowest
-        cannot be computed.
+        (None, None) when nothing is assigned or an assignment cannot be decoded; (imbalance, None) when only the lowest
+        cannot be computed, as where a subscription cannot be decoded.
     """
     counts = counts_of(record) if is_consumer(record) else None
-    if not counts or not sum(counts) or undecodable(record) is not None:
+    if not counts or not sum(counts):
         return None, None
+    if undecodable(record) is not None:
+        return imbalance(counts), None
     try:
         return imbalance(counts), imbalance_optimal(group_for_assignors(record))
     except AssignorError:

@@ -12,7 +12,7 @@ import msgspec
 
 from streaming.groups.classic.cost import EAGER
 from streaming.groups.classic.drift import classic_membership, classic_verdict
-from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
+from streaming.groups.classic.membership import leader_counts, owners_of, wanted_topics
 from streaming.groups.classic.state import Transfer
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import (
@@ -308,9 +308,9 @@ def _membership_findings(
     state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
 ) -> list[FindingAtRound]:
     now, passed = state.clock.now, state.clock.passed
-    subscribed = subscribed_topics(record)
+    subscribed = wanted_topics(record)
     owners = owners_of(record)
-    if subscribed is None or owners is None:
+    if owners is None:
         return []
     found: list[FindingAtRound] = []
     current = state.classic.current

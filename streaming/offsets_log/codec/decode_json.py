@@ -5,7 +5,8 @@
          {"error": reason}
 
 The fields are those that Kafka's generated `...JsonConverter` classes print for the value's version (`interpreter.py`).
-In group metadata with protocol type "consumer", subscriptions and assignments become objects where they decode.
+In group metadata with protocol type "consumer", subscriptions and assignments become objects where they decode. A
+record in Redpanda's layout (`record_types.py`, `keys.py`) has `"dialect": "redpanda"` besides.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from streaming.offsets_log.codec.keys import GROUP_METADATA, GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.codec.keys import (
+    GROUP_METADATA,
+    GroupKey,
+    OffsetKey,
+    OtherKey,
+    UnknownKey,
+    decode_key,
+    wrapped_key,
+)
 from streaming.offsets_log.codec.membership import (
     MemberAssignment,
     MemberSubscription,
@@ -53,6 +62,8 @@ def decode_line(line: Mapping[str, Any]) -> dict[str, Any]:
         "key": key_json,
         "value": None,
     }
+    if wrapped_key(key_bytes) == key:
+        out["dialect"] = "redpanda"
     if value_bytes is None:
         return out
     value = decode_record_value(key_type, value_bytes)
@@ -60,6 +71,8 @@ def decode_line(line: Mapping[str, Any]) -> dict[str, Any]:
         return {"error": value.reason}
     if isinstance(value, UnknownVersion):
         return {"error": f"value: version {value.version} of key type {key_type} is not known to this release"}
+    if value.dialect != "kafka":
+        out["dialect"] = value.dialect
     return out | {"value_version": value.version, "value": _value(value)}
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import Any
 
@@ -63,12 +63,19 @@ def key_layout(schema: RecordSchema) -> Layout:
     return _Compiler(schema, 0, flexible=False).struct(f"{schema.name}Key", schema.key)
 
 
-def value_layout(schema: RecordSchema, version: int) -> Layout:
+def value_layout(schema: RecordSchema, version: int, *, repeats_version: bool = False) -> Layout:
     """Layout of the value behind its version, which the schema must have.
 
     The reader passed to it must be set to flexible as `is_flexible` says.
+
+    Args:
+        schema: Its schema.
+        version: Its version.
+        repeats_version: Each struct of an array begins with the value's version once more.
     """
-    return _Compiler(schema, version, flexible=is_flexible(schema, version)).struct(f"{schema.name}Value", schema.value)
+    flexible = is_flexible(schema, version)
+    compiler = _Compiler(schema, version, flexible=flexible, repeats_version=repeats_version)
+    return compiler.struct(f"{schema.name}Value", schema.value)
 
 
 def is_flexible(schema: RecordSchema, version: int) -> bool:
@@ -79,10 +86,11 @@ def is_flexible(schema: RecordSchema, version: int) -> bool:
 class _Compiler:
     """Compiles the structs of one schema for one version."""
 
-    def __init__(self, schema: RecordSchema, version: int, *, flexible: bool) -> None:
+    def __init__(self, schema: RecordSchema, version: int, *, flexible: bool, repeats_version: bool = False) -> None:
         self._schema = schema
         self._version = version
         self._flexible = flexible
+        self._repeats_version = repeats_version
 
     def struct(self, name: str, fields: tuple[Field, ...]) -> Layout:
         """Compile one struct with everything in it."""
@@ -114,6 +122,8 @@ class _Compiler:
     def _field(self, field: Field) -> Layout:
         element = self._element(field)
         if field.array:
+            if self._repeats_version and field.kind in self._schema.structs:
+                element = _behind_version(element, self._version)
             least = 1 if self._flexible else _LEAST_PLAIN_ARRAY
             memory = STRUCT_BYTES if field.kind in self._schema.structs else ELEMENT_BYTES
             return Layout(
@@ -216,6 +226,17 @@ def _nullable_reader(field: Field, read: _Read) -> _Read:
             raise MalformedError(message) from None
 
     return read_nullable
+
+
+def _behind_version(element: Layout, version: int) -> Layout:
+    def read(reader: Reader) -> Any:
+        start, own = reader.position, reader.int16("version")
+        if own != version:
+            message = f"version at byte {start} is {own}, and that of the value is {version}"
+            raise MalformedError(message)
+        return element.read(reader)
+
+    return replace(element, read=read, least=element.least + _SIZES["int16"])
 
 
 def _constant(value: Any) -> _Read:

@@ -2,7 +2,8 @@
 
     int16 type, then the fields that the type's schema names (`schemas/`), never flexible
 
-Before Kafka 4.1 the source calls the type "key version"; the bytes are the same.
+Before Kafka 4.1 the source calls the type "key version"; the bytes are the same. Redpanda once wrote the keys of
+tombstones behind their length, a little-endian int32 (`maybe_unwrap_from_iobuf` in its `group_metadata.cc`).
 
 The group decides the partition of the log: `Utils.abs(groupId.hashCode()) % partitions`, by
 `GroupMetadataManager.partitionFor` (Kafka 3.9.1) and `GroupCoordinatorService.partitionFor` (4.x). `hashCode` is Java's
@@ -22,6 +23,8 @@ from streaming.offsets_log.codec.wire import MalformedError, Reader
 LEGACY_OFFSET_COMMIT = 0
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2
+
+_LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,26 @@ def decode_key(data: bytes | None) -> Key:
     parts = offset_commit_parts(data)
     if parts is not None:
         return OffsetKey(OFFSET_COMMIT, *parts)
+    key = _kafka_key(data)
+    if isinstance(key, UnknownKey | Rejected):
+        return wrapped_key(data) or key
+    return key
+
+
+def wrapped_key(data: bytes) -> OffsetKey | GroupKey | None:
+    """The key that Redpanda has written behind its length; None if the bytes are no such thing.
+
+    A wrapped key cannot be a known one of Kafka's: below 256 bytes its length is a type from 256 on, and of a longer
+    one the first text would end where its length says no such thing.
+    """
+    inside = data[_LENGTH_BYTES:]
+    if int.from_bytes(data[:_LENGTH_BYTES], "little") != len(inside):
+        return None
+    key = _kafka_key(inside)
+    return key if isinstance(key, OffsetKey | GroupKey) else None
+
+
+def _kafka_key(data: bytes) -> OffsetKey | GroupKey | OtherKey | UnknownKey | Rejected:
     reader = Reader(data)
     try:
         key_type = reader.int16("key type")

@@ -13,7 +13,9 @@ With protocol type "consumer" each member has two values of the consumer protoco
       rackId           string?              3+, "" = none
 
 Newer versions only append fields: a higher version is read as 3, and bytes after the last known field are skipped, as
-Java does. An assignment of zero bytes is an empty one: the leader did not return that member.
+Java does. Some clients claim a higher version than their bytes have: kafka-go, sarama-cluster and others write 1 and
+the fields of 0. So a subscription that ends where a lower version ends is read as that version, as sarama and franz-go
+read it (Java refuses it). An assignment of zero bytes is an empty one: the leader did not return that member.
 
 Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, `ConsumerProtocol.java`,
 kafka-clients 4.3.1; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).
@@ -32,13 +34,16 @@ from streaming.records import Member, MembershipRecord, TopicPartitions
 # A topic's two-byte length and the count of its partitions.
 _LEAST_TOPIC_PARTITIONS = 2 + 4
 
+# Newest version of a subscription with a field of its own.
+_NEWEST = 3
+
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
     """A member's subscription, as it joined.
 
     Attributes:
-        version: As written, even beyond 3.
+        version: As written, even beyond 3; but the version of its fields where they are those of a lower one.
         topics: In record order.
         user_data: None when null; empty is b"".
         owned: Partitions it owned, in record order; empty below v1.
@@ -76,9 +81,18 @@ def decode_subscription(data: bytes, allowance: Allowance | None = None) -> Memb
         version = _version(reader)
         topics = tuple([reader.string("topic") for _ in range(reader.count("topics", 2, ELEMENT_BYTES))])
         user_data = reader.nullable_bytes("userData")
-        owned = _topic_partitions(reader, "ownedPartitions") if version >= 1 else ()
-        generation = reader.int32("generationId") if version >= 2 else -1
-        rack = reader.nullable_string("rackId") if version >= 3 else None
+        owned: TopicPartitions = ()
+        generation, rack = -1, None
+        for newer in range(1, min(version, _NEWEST) + 1):
+            if not reader.remaining:
+                version = newer - 1
+                break
+            if newer == 1:
+                owned = _topic_partitions(reader, "ownedPartitions")
+            elif newer == 2:
+                generation = reader.int32("generationId")
+            else:
+                rack = reader.nullable_string("rackId")
     except MalformedError as error:
         return Rejected(f"subscription: {error}")
     return MemberSubscription(version, topics, user_data, owned, generation, rack)

@@ -1,13 +1,20 @@
 """Records of the offsets log, and the schemas of their keys and values by the int16 at the head of the key.
 
 Bad data is a value (`Rejected`, `UnknownVersion`): it ends in a table, not in a stack trace.
+
+Redpanda writes the same records, except that each member of a group's metadata begins with an int16 version of its own,
+which is that of the value (`member_state::encode` in its `group_metadata.cc`, unchanged since its first release with
+this log, 22.1; always version 3). Nothing in a record names its writer. So a value is Kafka's if it decodes as Kafka's;
+one that does not is Redpanda's if it decodes as that, with each of these versions and to its last byte. Neither can be
+taken for the other by chance: in the member id of a Kafka record Redpanda's version would be a length of 3, and its
+member id's length, read as the beginning of Kafka's, leaves two letters as the length of the next text, at least 8,224.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from streaming.offsets_log.codec.interpreter import Layout, is_flexible, key_layout, value_layout
 from streaming.offsets_log.codec.layouts import RecordSchema, record_schemas
@@ -56,6 +63,15 @@ RECORD_TYPES: dict[int, RecordSchema] = record_schemas()
 """Schema by key type, ascending."""
 
 
+Dialect = Literal["kafka", "redpanda"]
+"""Whose layout of a record it is, where they differ."""
+
+# Key type and version of the value that Redpanda lays out in its own way.
+_REDPANDA = 2, 3
+
+_VERSION_BYTES = 2
+
+
 @dataclass(frozen=True, slots=True)
 class RecordValue:
     """The value of one record.
@@ -64,11 +80,13 @@ class RecordValue:
         key_type: Key type.
         version: Version of the value.
         fields: Named tuple with Kafka's field names, see `interpreter.py`.
+        dialect: Whose layout it has.
     """
 
     key_type: int
     version: int
     fields: Any
+    dialect: Dialect = "kafka"
 
     def printed(self) -> dict[str, Any]:
         """As Kafka's `...JsonConverter` prints it."""
@@ -83,9 +101,9 @@ def key_of_type(key_type: int) -> Layout:
 
 
 @cache
-def value_of_version(key_type: int, version: int) -> Layout:
+def value_of_version(key_type: int, version: int, dialect: Dialect = "kafka") -> Layout:
     """Layout of the value behind its version; type and version must be known."""
-    return value_layout(RECORD_TYPES[key_type], version)
+    return value_layout(RECORD_TYPES[key_type], version, repeats_version=dialect == "redpanda")
 
 
 def decode_record_value(
@@ -101,16 +119,30 @@ def decode_record_value(
     schema = RECORD_TYPES[key_type]
     if schema.versions is None:
         return Rejected(f"value: no release has written type {key_type} ({schema.name}), so no layout of it is known")
-    reader = Reader(data, allowance=allowance)
     try:
-        version = reader.int16("value version")
-        if version > schema.versions[1]:
-            return UnknownVersion(version)
-        if version < schema.versions[0]:
-            return Rejected(f"value: version {version} is negative")
-        reader.flexible = is_flexible(schema, version)
-        fields = value_of_version(key_type, version).read(reader)
+        version = Reader(data).int16("value version")
+    except MalformedError as error:
+        return Rejected(f"value: {error}")
+    if version > schema.versions[1]:
+        return UnknownVersion(version)
+    if version < schema.versions[0]:
+        return Rejected(f"value: version {version} is negative")
+    allowance = Allowance() if allowance is None else allowance
+    taken = allowance.taken
+    value = _decode(key_type, version, data, allowance, "kafka")
+    if isinstance(value, Rejected) and (key_type, version) == _REDPANDA and not allowance.exceeded:
+        allowance.taken = taken
+        other = _decode(key_type, version, data, allowance, "redpanda")
+        return value if isinstance(other, Rejected) else other
+    return value
+
+
+def _decode(key_type: int, version: int, data: bytes, allowance: Allowance, dialect: Dialect) -> RecordValue | Rejected:
+    flexible = is_flexible(RECORD_TYPES[key_type], version)
+    reader = Reader(data, _VERSION_BYTES, flexible=flexible, allowance=allowance)
+    try:
+        fields = value_of_version(key_type, version, dialect).read(reader)
         reader.end("value")
     except MalformedError as error:
         return Rejected(f"value: {error}")
-    return RecordValue(key_type, version, fields)
+    return RecordValue(key_type, version, fields, dialect)

@@ -22,7 +22,6 @@ import msgspec
 import numpy as np
 
 from streaming.offsets_log.codec.keys import (
-    LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
     GroupKey,
     Key,
@@ -77,8 +76,6 @@ _WINDOW_BYTES = 300
 _RECORD_BYTES = 500
 _DECODED = 2
 _NAME_BYTES = 200
-
-_LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 
 
 class _Group:
@@ -271,8 +268,8 @@ class Compactor:
             if committed is not None:
                 numbers[row] = self._commit_slots.met(committed)
                 continue
-            if key is not None and key.startswith(_LEGACY):
-                numbers[row] = self._legacy_number(records, row, key)
+            if key is not None:
+                numbers[row] = self._number_of_other_key(records, row, key)
                 if numbers[row] != UNKNOWN:
                     continue
             # It has no slot itself, and may close open ones.
@@ -290,13 +287,16 @@ class Compactor:
             self._fold.fold_columns(slots[with_slot], records.where(with_slot))
         return int(unknown.size)
 
-    def _legacy_number(self, records: RecordColumns, row: int, key: bytes) -> int:
-        """Number of the partition of a sound commit under the legacy key; `UNKNOWN` for any other record."""
+    def _number_of_other_key(self, records: RecordColumns, row: int, key: bytes) -> int:
+        """Number of the partition of a sound commit whose key is no plain one of type 1; `UNKNOWN` for other records.
+
+        Such a key is of the legacy type, or one that Redpanda has wrapped (`keys.wrapped_key`).
+        """
         decoded = self._decoded.of(key)
         if not isinstance(decoded, OffsetKey):
             return UNKNOWN
         value = records.value(row)
-        if value is not None and not isinstance(decode_offset_commit(LEGACY_OFFSET_COMMIT, value), OffsetCommit):
+        if value is not None and not isinstance(decode_offset_commit(decoded.key_type, value), OffsetCommit):
             return UNKNOWN
         modern = offset_commit_key(decoded)
         committed = self._commit_slots.committed(modern) or self._new_committed(modern)
@@ -345,10 +345,10 @@ class Compactor:
             self._add_modern(record, key, group)
 
     def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
-        """Process a commit of the legacy key type 0; those of type 1 are in a slot before they could come here."""
+        """Process a commit whose key is no plain one of type 1; those are in a slot before they could come here."""
         value = record.value
         if value is not None:
-            # Version 0 is its only one, and has the layout of the other type's; if sound, it is folded as one of that.
+            # Version 0, the legacy type's only one, has the layout of type 1's: if sound, it is folded as one of that.
             commit = decode_offset_commit(key.key_type, value)
             if not isinstance(commit, OffsetCommit):
                 self._quarantine(record, commit)

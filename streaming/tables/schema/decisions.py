@@ -68,7 +68,7 @@ REBALANCE_CHURN: Final = Table(
         ),
         Column("leader", STRING, "Member id of the leader; NULL when the group is empty, and where the broker assigns"),
         Column("members", INT, "Number of members"),
-        Column("partitions", INT, "Assigned partitions; 0 where the assignment cannot be read"),
+        Column("partitions", INT, "Assigned partitions, as far as the assignments can be read"),
         Column(
             "joined", STRINGS, "Ids of members that were not in the previous generation; NULL when that is not known"
         ),
