@@ -190,7 +190,23 @@ def test_the_shipped_rules_are_right_and_the_rules_of_the_working_folder_win(
 
 def test_every_shipped_rule_is_explained() -> None:
     page = (SHIPPED_RULES.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
-    assert [rule.name for rule in load_rules(SHIPPED_RULES) if f"| `{rule.name}` |" not in page] == []
+    rules = load_rules(SHIPPED_RULES, disabled_too=True)
+    assert [rule.name for rule in rules if f"| `{rule.name}` |" not in page] == []
+
+
+def test_a_rule_that_is_off_is_checked_and_listed_and_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _file(tmp_path, enabled="false")
+    assert load_rules(file) == ()
+    assert [rule.name for rule in load_rules(file, disabled_too=True)] == ["lag"]
+    monkeypatch.setenv("EVENKEEL_ALERTS__RULES", str(file))
+    done = CliRunner().invoke(app, ["alert", "--check", "--lake", str(tmp_path / "lake")])
+    assert done.output.splitlines()[:2] == ["rules: none", "off: lag"]
+    with pytest.raises(RulesError, match="there is no column lagg"):
+        load_rules(_file(tmp_path, enabled="false", when="lagg > 5"))
+    with pytest.raises(RulesError, match="enabled is true or false"):
+        load_rules(_file(tmp_path, enabled="sometimes"))
 
 
 def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path: Path) -> None:
