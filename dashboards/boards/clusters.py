@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from streaming.terminal import age
 __all__ = ["BOARD", "missing"]
 
 _SHOWN: Final = 100
+_BROKERS: Final = 10
 
 
 def missing(row: Row) -> list[str]:
@@ -107,6 +108,12 @@ def _cluster(
         "alerts": view.address.link("alerts", cluster=name),
         "held": row["held_partitions"],
         "log": row["log_partitions"],
+        "brokers": row["brokers"],
+        "brokers_changed": [
+            *_changed(row["brokers_gone"], "gone since", view),
+            *_changed(row["brokers_joined"], "joined at", view),
+        ],
+        "expiry": _expiry(row["offsets_retention_minutes"]),
         "blocked": row["blocked"],
         "quarantine": lost.get("quarantine", 0),
         "gaps": lost.get("gap", 0),
@@ -114,6 +121,20 @@ def _cluster(
         "missing": missing(row),
         "href": view.address.link(cluster=name),
     }
+
+
+def _changed(brokers: Sequence[Row] | None, word: str, view: View) -> list[str]:
+    """Brokers that went or came: "2 (kafka-2, rack b) gone since 14:03"."""
+    return [
+        f"{broker['broker']} ({words.cut(', '.join(filter(None, (broker['host'], broker['rack']))), 60)}) {word} "
+        f"{view.clock.time(broker['since'])}"
+        for broker in (brokers or ())[:_BROKERS]
+    ]
+
+
+def _expiry(minutes: int | None) -> str:
+    """For how long the offsets of a group without members are kept."""
+    return words.DASH if minutes is None else age(timedelta(minutes=minutes))
 
 
 def _held(row: Row, view: View) -> dict[str, Any]:

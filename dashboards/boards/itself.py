@@ -272,6 +272,7 @@ def _undecoded(row: Row, view: View) -> dict[str, Any]:
         "version": version,
         "reason": row["reason"] or "",
         "records": row["records"],
+        "place": row["newest_place"] or "",
         "time": view.clock.time(row["newest_time"]),
     }
 
