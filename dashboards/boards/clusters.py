@@ -38,8 +38,7 @@ def missing(row: Row) -> list[str]:
         )
     if row["type_unknown"]:
         said.append(
-            f"{words.counted(row['type_unknown'], 'group')} whose type the broker does not say: brokers before 3.8 "
-            "do not"
+            f"{words.counted(row['type_unknown'], 'group')} of unknown type: brokers before 3.8 do not report it"
         )
     if row["seen"]:
         said.append(

@@ -11,10 +11,13 @@ from dashboards.charts.plots import Heard
 from dashboards.format import Row
 from dashboards.spans import Range
 
-__all__ = ["MEASURES", "Held", "held_in", "rolled_up", "total"]
+__all__ = ["HOLDS", "MEASURES", "Held", "held_in", "rolled_up", "total"]
 
 MEASURES: Final = ("state", "verdict", "lag_status")
 """Columns of which a group always has one value."""
+
+HOLDS: Final = "holds"
+"""The only value of a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def held_in(rows: Sequence[Row], span: Range, heard: Heard) -> dict[str, list[He
         if row["ended"] or end <= begin:
             continue
         values = {name: row[name] for name in MEASURES if row[name] is not None}
-        values |= {f"finding {finding['finding']}": "holds" for finding in row["findings"] or ()}
+        values |= {f"finding {finding['finding']}": HOLDS for finding in row["findings"] or ()}
         whole = place > 0 and row["round_time"] >= span.begin
         for name, value in values.items():
             _put(found.setdefault(name, []), Held(value, begin, end, whole))
@@ -78,7 +81,7 @@ def rolled_up(rows: Sequence[Row]) -> dict[str, dict[str, timedelta]]:
     for row in rows:
         for name in (*MEASURES, "finding"):
             for item in row[f"{name}_seconds"] or ():
-                measure, value = (name, item["name"]) if name != "finding" else (f"finding {item['name']}", "holds")
+                measure, value = (name, item["name"]) if name != "finding" else (f"finding {item['name']}", HOLDS)
                 of = found.setdefault(measure, {})
                 of[value] = of.get(value, timedelta(0)) + timedelta(seconds=item["seconds"])
     return {name: _longest_first(of) for name, of in found.items()}

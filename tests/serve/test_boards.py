@@ -120,7 +120,7 @@ def test_a_rule_is_shown_with_its_condition_and_the_numbers_of_its_thresholds(bo
     assert "imbalance - imbalance_optimal &gt; :imbalance" in text
     assert ":imbalance 0.5" in text
     assert "for 6 rounds" in text
-    assert "It fires for nothing." in text
+    assert "Nothing fires." in text
     assert "No rule of this name" in shown(boards, "/alerts/of_yesterday")
     assert "No alert rule is called nobody" in boards.get("/alerts/nobody").text
 

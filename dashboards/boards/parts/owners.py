@@ -21,7 +21,7 @@ _CELLS: Final = {
 _SAYS: Final = {
     "unassigned": "without an owner",
     "doubly_assigned": "with two owners",
-    "not_subscribed": "not asked for",
+    "not_subscribed": "not subscribed",
 }
 _LAG_SIGNS: Final = {"stopped": "■", "stalled": "■", "falling_behind": "▲", "rewound": "↶", "ahead": "»"}
 

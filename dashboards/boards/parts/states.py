@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.parts.past import in_memory, whole_minutes
-from dashboards.charts.held import Held, held_in, rolled_up, total
+from dashboards.charts.held import HOLDS, Held, held_in, rolled_up, total
 from dashboards.charts.plots import Heard
 from dashboards.format import Row
 from dashboards.page.board import View
@@ -81,7 +81,7 @@ def states(
     """
     times = {name: total(of) for name, of in (held or {}).items()} or rolled_up(history)
     now = {name: group[name] for name in _WORDS} | {
-        f"finding {finding['finding']}": "holds" for finding in group["findings"] or ()
+        f"finding {finding['finding']}": HOLDS for finding in group["findings"] or ()
     }
     begun = {f"finding {finding['finding']}": finding["since"] for finding in group["findings"] or ()}
     rows = [
@@ -91,7 +91,11 @@ def states(
             "now": _said(now.get(name) or "") or words.DASH,
             "since": view.clock.time(begun[name]) if name in begun else since_of(held, name, now.get(name), view),
             "strip": _strip((held or {}).get(name) or (), span),
-            "times": ", ".join(f"{_said(value)} {age(time)}" for value, time in times.get(name, {}).items() if time),
+            "times": ", ".join(
+                age(time) if value == HOLDS else f"{_said(value)} {age(time)}"
+                for value, time in times.get(name, {}).items()
+                if time
+            ),
         }
         for name in dict.fromkeys((*_WORDS, *now, *times))
     ]

@@ -319,7 +319,7 @@ def _keep(given: object, *, is_event: bool) -> int:
         return _KEEP_MS
     found = _FOR.fullmatch(given.strip()) if isinstance(given, str) else None
     if found is None or found[2].startswith("round") or int(found[1]) == 0:
-        _refuse(f"keep {given!r} is no duration (30s, 5m, 1h)")
+        _refuse(f"keep {given!r} is not a duration (30s, 5m, 1h)")
     return int(found[1]) * _UNITS_MS[found[2]]
 
 
