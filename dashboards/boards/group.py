@@ -193,9 +193,10 @@ def _in_this_time(history: Sequence[Row]) -> list[dict[str, str]]:
     fewest = min((row["members_min"] for row in history if row["members_min"] is not None), default=None)
     known = sum(row["members_known_seconds"] or 0 for row in history)
     mean = sum((row["members_mean"] or 0) * (row["members_known_seconds"] or 0) for row in history) / (known or 1)
+    said = f"mean {words.ratio(mean)}" if known else ""
     idle = timedelta(seconds=sum(row["members_beyond_partitions_seconds"] or 0 for row in history))
     facts = [
-        ("members", f"{words.number(fewest)} to {words.number(most('members_max'))}", f"mean {words.ratio(mean)}"),
+        ("members", " to ".join(dict.fromkeys((words.number(fewest), words.number(most("members_max"))))), said),
         ("highest imbalance", words.ratio(most("imbalance_max")), "max / mean - 1 of partitions per member"),
         ("most drifted partitions", words.number(most("drifted_count_max")), "of one decision"),
         ("lost records", words.number(most("lost_records_max")), "most at once: deleted before they were read"),
