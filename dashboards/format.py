@@ -54,7 +54,7 @@ _KINDS = {
     "misplaced": "misplaced",
     "unassigned": "without an owner",
     "doubly_assigned": "with two owners",
-    "not_subscribed": "with a member that did not ask for them",
+    "not_subscribed": "with a member that does not subscribe to them",
 }
 
 
@@ -265,7 +265,7 @@ def cause(decision: Row) -> str:
     if decision["follows"] is not None:
         # (With an eager strategy all partitions are given up at once, so pending ones can only stem from a migration.)
         if decision.get("strategy") in _EAGER:
-            said.append("gives on what the migration before it left over")
+            said.append("hands over what the migration before it left")
         else:
             said.append("second half of a cooperative rebalance")
     listed = decision.get("causes") or ()

@@ -214,7 +214,7 @@ def alert(
         print_preview(settings, shown, group, _say)
         return
     if group is not None:
-        message = f"{visible(group)} is no option of evenkeel alert: a group goes with --preview RULE."
+        message = f"{visible(group)} is not an option of evenkeel alert: a group goes with --preview RULE."
         raise SetupError(message)
     if test:
         raise typer.Exit(send_test(settings, _say))

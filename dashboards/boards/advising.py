@@ -31,7 +31,7 @@ def saving(row: Row) -> str:
     """What following an advice would have saved, in a sentence."""
     days = words.counted(row["period_days"], "day")
     if row["saved"] is None:
-        return f"Nobody can tell how much it would have saved in {days}."
+        return f"How much it would have saved in {days} is unknown."
     amount = f"{row['saved']:,.0f}" if row["saved"] >= 100 else f"{row['saved']:,g}"
     return f"It would have saved {amount} {row['unit'] or ''}".rstrip() + f" in {days}."
 

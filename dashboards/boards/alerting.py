@@ -103,6 +103,7 @@ def _count(rows: int) -> str:
 def _listed(rule: RuleText, counted: Mapping[tuple[str, str], int], view: View) -> dict[str, Any]:
     return {
         "name": rule.name,
+        "enabled": rule.enabled,
         "href": view.address.link("alerts", rule.name, cluster=view.cluster),
         "severity": rule.severity,
         "health": severity_of({"severity": rule.severity}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from streaming.terminal import age
 __all__ = ["BOARD", "missing"]
 
 _SHOWN: Final = 100
+_BROKERS: Final = 10
 
 
 def missing(row: Row) -> list[str]:
@@ -37,8 +38,7 @@ def missing(row: Row) -> list[str]:
         )
     if row["type_unknown"]:
         said.append(
-            f"{words.counted(row['type_unknown'], 'group')} whose type the broker does not say: brokers before 3.8 "
-            "do not"
+            f"{words.counted(row['type_unknown'], 'group')} of unknown type: brokers before 3.8 do not report it"
         )
     if row["seen"]:
         said.append(
@@ -107,6 +107,12 @@ def _cluster(
         "alerts": view.address.link("alerts", cluster=name),
         "held": row["held_partitions"],
         "log": row["log_partitions"],
+        "brokers": row["brokers"],
+        "brokers_changed": [
+            *_changed(row["brokers_gone"], "gone since", view),
+            *_changed(row["brokers_joined"], "joined at", view),
+        ],
+        "expiry": _expiry(row["offsets_retention_minutes"]),
         "blocked": row["blocked"],
         "quarantine": lost.get("quarantine", 0),
         "gaps": lost.get("gap", 0),
@@ -114,6 +120,20 @@ def _cluster(
         "missing": missing(row),
         "href": view.address.link(cluster=name),
     }
+
+
+def _changed(brokers: Sequence[Row] | None, word: str, view: View) -> list[str]:
+    """Brokers that went or came: "2 (kafka-2, rack b) gone since 14:03"."""
+    return [
+        f"{broker['broker']} ({words.cut(', '.join(filter(None, (broker['host'], broker['rack']))), 60)}) {word} "
+        f"{view.clock.time(broker['since'])}"
+        for broker in (brokers or ())[:_BROKERS]
+    ]
+
+
+def _expiry(minutes: int | None) -> str:
+    """For how long the offsets of a group without members are kept."""
+    return words.DASH if minutes is None else age(timedelta(minutes=minutes))
 
 
 def _held(row: Row, view: View) -> dict[str, Any]:

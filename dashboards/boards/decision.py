@@ -60,7 +60,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         **links,
         "reading": False,
         "time": view.clock.time(decision["record_time"]),
-        "facts": _facts(decision),
+        "facts": _facts(decision, view),
         "causes": _causes(decision),
         "cause": words.cause(decision),
         "decisions": decision_rows([decision], view, with_group=False),
@@ -104,7 +104,7 @@ def _named(view: View) -> tuple[str, str]:
     return view.cluster or clusters[0], asked
 
 
-def _facts(decision: Row) -> list[dict[str, str]]:
+def _facts(decision: Row, view: View) -> list[dict[str, str]]:
     verdict = (decision["verdict"] or "pending").replace("_", " ")
     least = words.number(decision["partitions_moved_optimal"])
     facts = [
@@ -116,6 +116,13 @@ def _facts(decision: Row) -> list[dict[str, str]]:
         ),
         ("fewest possible", least, ""),
         ("unassigned, partition-s", unassigned(decision), "time without an owner, summed over partitions"),
+        ("records delayed", _delayed(decision), "records that arrived while partitions had no owner"),
+        (
+            "stopped, not moved",
+            words.number(decision["partitions_stopped_unmoved"]),
+            "partitions that nobody read meanwhile although they kept their owner",
+        ),
+        *_when(decision, view),
         ("members", words.number(decision["members"]), ""),
         ("partitions", words.number(decision["partitions"]), ""),
         ("generation", words.number(decision["generation"]), ""),
@@ -124,6 +131,25 @@ def _facts(decision: Row) -> list[dict[str, str]]:
         ("recomputed as", words.cut(decision["matching_library"] or words.DASH, 32), ""),
     ]
     return [{"word": word, "value": value, "title": title} for word, value, title in facts]
+
+
+def _when(decision: Row, view: View) -> list[tuple[str, str, str]]:
+    """When members had joined, or between which times a decision that was only seen was made."""
+    joined, low, high = (decision[name] for name in ("join_completed_time", "decided_time_min", "decided_time_max"))
+    if joined is not None:
+        return [("all had joined", view.clock.time(joined), "then the leader computed the assignment")]
+    if high is None:
+        return []
+    after = "" if low is None else f"after {view.clock.time(low)}, "
+    return [("decided", f"{after}before {view.clock.time(high)}", "seen in rounds: no record tells the time")]
+
+
+def _delayed(decision: Row) -> str:
+    """Records that waited, as bounds, or why no upper bound is known."""
+    low, high, why = (decision[f"records_delayed_{name}"] for name in ("min", "max", "reason"))
+    if high is None:
+        return f"not known: {why.replace('_', ' ')}" if why else words.DASH
+    return words.number(high) if low == high else f"{words.number(low)} to {words.number(high)}"
 
 
 def _causes(decision: Row) -> list[dict[str, str]]:

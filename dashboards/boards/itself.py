@@ -106,12 +106,12 @@ def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
         return "unsure", f"It has decided up to round {judged}; there were no newer rounds in the last hour."
     reached = next((row for row in rounds if row["round"] <= judged), None)
     if reached is None:
-        return "bad", "It has decided nothing of the last hour: it does not run, or cannot keep up."
+        return "bad", "It has decided nothing in the last hour: it is down or cannot keep up."
     behind = _passed(reached, rounds[0])
     # (What it has decided since is written at the next transition, or after ten minutes.)
     if behind > _ALERTER_WITHIN:
-        return "bad", f"It has written no decision for {age(behind)}: it does not run, or cannot keep up."
-    return "", f"It lives: {age(behind)} before the newest round it wrote down how far it had decided."
+        return "bad", f"It has recorded no decision for {age(behind)}: it is down or cannot keep up."
+    return "", f"It is up: its last recorded decision is {age(behind)} older than the newest round."
 
 
 def _passed(early: Row, late: Row) -> timedelta:
@@ -135,14 +135,14 @@ def maintained(written: datetime | None, newest: datetime | None, oldest: dateti
     if written is None:
         watched = timedelta(0) if newest is None or oldest is None else newest - oldest
         if watched > _MAINTAINED_WITHIN:
-            what = f"In {age(watched)} of rounds it has never written history"
+            what = f"It has written no history in {age(watched)} of rounds"
             return "bad", f"{what}: see the job's log, or run evenkeel maintain."
-        return "unsure", "It has written no history yet: the first comes when the first hour of rounds is over."
+        return "unsure", "It has written no history yet: the first comes after the first full hour of rounds."
     since = timedelta(0) if newest is None else max(timedelta(0), newest - written)
     if since > _MAINTAINED_WITHIN:
         return (
             "bad",
-            f"For {age(since)} of rounds it has written no history: see the job's log, or run evenkeel maintain.",
+            f"It has written no history for {age(since)} of rounds: see the job's log, or run evenkeel maintain.",
         )
     return "", f"It last wrote history {words.mark(written)}."
 
@@ -272,6 +272,7 @@ def _undecoded(row: Row, view: View) -> dict[str, Any]:
         "version": version,
         "reason": row["reason"] or "",
         "records": row["records"],
+        "place": row["newest_place"] or "",
         "time": view.clock.time(row["newest_time"]),
     }
 

@@ -26,8 +26,8 @@ _WORTH: Final = 0.1
 _NAMED: Final = 2
 
 HOT: Final[Mapping[str, str]] = {
-    "member": "a member carries more than its share, and another assignment would mend that",
-    "partition": "a partition carries more than a member's share by itself: no assignment can mend that",
+    "member": "a member carries more than its share, and another assignment would even it out",
+    "partition": "a partition carries more than a member's share by itself: no assignment can even it out",
     "even": "as even as an assignment can make it",
     "unknown": "not known",
 }
@@ -75,7 +75,7 @@ def hot(row: Row) -> list[str]:
             for item in listed[:_NAMED]
         )
         more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-        said.append(f"hot partition{'s' if len(listed) > 1 else ''}: {named}{more}; no assignment can mend it")
+        said.append(f"hot partition{'s' if len(listed) > 1 else ''}: {named}{more}; no assignment can even it out")
     if said:
         return said
     if "even" in kinds:

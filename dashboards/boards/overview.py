@@ -242,7 +242,7 @@ def _unseen(view: View) -> str:
     if totals["quarantine"]:
         said.append(f"{words.number(totals['quarantine'])} records could not be decoded (table quarantine)")
     if totals["gap"]:
-        said.append(f"{words.number(totals['gap'])} ranges were gone before they were read (table gaps)")
+        said.append(f"{words.number(totals['gap'])} ranges were deleted before we read them (table gaps)")
     return f"Not included: {'; '.join(said)}." if said else ""
 
 

@@ -98,6 +98,7 @@ def _facts(topic: Row, groups: Sequence[Row], view: View) -> list[dict[str, str]
         ("size", size(topic["log_bytes"]), bytes_why if topic["log_bytes"] is None else "one copy, as stored"),
         ("read by", words.counted(topic["groups"], "group"), ""),
         ("lag", words.number(sum(waiting) if waiting else None), "sum over the groups that read it"),
+        ("topic id", topic["topic_id"] or words.DASH, "Kafka's own: another one is another topic of this name"),
         ("as of", view.clock.time(topic["round_time"]), "the newest look of the probe, once in a heartbeat"),
     ]
     return [{"word": word, "value": value, "title": title} for word, value, title in facts]

@@ -281,7 +281,7 @@ _HEALTH = PanelRow(
         ),
         Panel(
             "What was not seen",
-            "Records that could not be decoded, ranges that were gone before they were read, partitions of the offsets "
+            "Records that could not be decoded, ranges deleted before we read them, partitions of the offsets "
             "log that open transactions block.",
             PanelKind.LINES,
             [

@@ -40,7 +40,7 @@ def export(
     """
     for name in (catalog, schema):
         if name is not None and not _NAME.fullmatch(name):
-            message = f"{name!r} is no name of a catalog or schema: use letters, digits and _."
+            message = f"{name!r} is not a name of a catalog or schema: use letters, digits and _."
             raise SetupError(message)
     if tool == "databricks":
         return databricks_json(catalog, schema, Thresholds.load(rules))

@@ -44,7 +44,11 @@ _MOST_WAITING: Final = 16
 
 # Queries over raw rows of one group in a stretch of time, with the only table that each reads: all others read tables
 # with far fewer rows. Only files that can hold any of it are opened, or a day that nobody compacted would take minutes.
-_STRETCHES: Final[Mapping[str, str]] = {"lag_map": "lag", "load_steps": "group_health"}
+_STRETCHES: Final[Mapping[str, str]] = {
+    "lag_map": "lag",
+    "load_steps": "group_health",
+    "states": "group_health",
+}
 
 # Files of `rounds` that are looked at: some ten minutes of batches.
 _NEWEST_FILES: Final = 60

@@ -26,6 +26,7 @@ class RuleText:
 
     Attributes:
         name: Name of the alert.
+        enabled: Whether it is judged.
         severity: info, warning or critical.
         view: What it reads.
         when: The condition.
@@ -39,6 +40,7 @@ class RuleText:
     """
 
     name: str
+    enabled: bool
     severity: str
     view: str
     when: str
@@ -114,6 +116,7 @@ def _rule(given: Mapping[Any, Any], thresholds: Mapping[str, float]) -> RuleText
     named = dict.fromkeys(_THRESHOLD.findall(f"{when} {value}"))
     return RuleText(
         name=_text(given.get("name")),
+        enabled=given.get("enabled") is not False,
         severity=_text(given.get("severity")),
         view=_text(given.get("view")),
         when=when,

@@ -4,7 +4,7 @@
 --   :cluster   STRING  one cluster; NULL for all
 --   :rule      STRING  one rule; NULL for all
 -- Columns: one row per alert; the columns of the table alerts keep their names.
-SELECT cluster, rule, severity, group_id, topic, partition, state, since, round_time, late, value, message, alert_id, entity
+SELECT cluster, rule, severity, group_id, topic, partition, state, since, round_time, late, value, message, alert_id, entity, labels
 FROM alerts_current
 WHERE (:cluster IS NULL OR cluster = :cluster) AND (:rule IS NULL OR rule = :rule)
 ORDER BY CASE state WHEN 'firing' THEN 0 ELSE 1 END,

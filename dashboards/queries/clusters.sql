@@ -12,7 +12,8 @@
 --   seen                groups that are only seen in rounds, because their log is not read (source is not log)
 --   blocked             groups whose lag is unknown because an open transaction blocks the offsets log
 SELECT r.cluster, r.cluster_id, r.round, r.round_time, r.closed_time, r.interval_ms, r.probe, r.groups, r.events,
-  r.log_partitions, r.held_partitions, r.log_records,
+  r.log_partitions, r.held_partitions, r.log_records, r.offsets_retention_minutes, r.brokers, r.brokers_gone,
+  r.brokers_joined,
   coalesce(g.living_groups, 0) AS living_groups, g.members, g.lag_total, g.lag_unknown,
   coalesce(g.not_visible, 0) AS not_visible, coalesce(g.retention_unknown, 0) AS retention_unknown,
   coalesce(g.type_unknown, 0) AS type_unknown, coalesce(g.seen, 0) AS seen, coalesce(g.blocked, 0) AS blocked

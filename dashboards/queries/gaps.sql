@@ -1,4 +1,4 @@
--- Where has history a hole? Ranges that were gone before they were read, and times without rounds, the newest first.
+-- Where has history a hole? Ranges deleted before we read them, and times without rounds, the newest first.
 --
 -- Parameters:
 --   :cluster   STRING  one cluster; NULL for all

@@ -85,7 +85,8 @@ wrong AS (
 SELECT
   r.cluster, r.group_id, r.health, r.problems, r.round_time, r.state, r.group_type, r.protocol_type, r.strategy,
   r.expected_strategy, r.generation, r.last_decision_time, r.members, r.verdict, r.verdict_reason, r.drifted_count,
-  r.findings, r.topics, r.partitions, r.assigned_partitions, r.lag_total, r.lag_max, r.lag_unknown, r.lag_status,
+  r.findings, r.topics, r.partitions, r.assigned_partitions, r.lag_total,
+  r.lag_read_committed_total, r.lost_records, r.lag_max, r.lag_unknown, r.lag_status,
   r.imbalance, r.imbalance_optimal, d.drifted_partitions, r.time_behind_seconds_min, r.time_behind_seconds_max,
   r.time_behind_reason, r.time_behind_topic, r.time_behind_partition, r.drain_seconds, r.loses_data_in_seconds_min, r.loses_data_in_seconds_max,
   r.loses_data_topic, r.loses_data_partition, r.loses_data_by, r.source

@@ -22,7 +22,7 @@ read AS (
   GROUP BY cluster, topic
 ),
 seen AS (
-  SELECT cluster, topic, round_time, groups, partitions, offline_partitions, records_max, produced_per_second,
+  SELECT cluster, topic, topic_id, round_time, groups, partitions, offline_partitions, records_max, produced_per_second,
     produced_reason, log_bytes, produced_bytes_per_second_min, bytes_reason, rates_over_seconds, readers,
     read_by_nobody, read_by_nobody_since, read_by_nobody_reason
   FROM topics_current
@@ -30,7 +30,7 @@ seen AS (
 )
 SELECT cluster, topic, greatest(coalesce(read.groups, 0), coalesce(seen.groups, 0)) AS groups,
   coalesce(seen.partitions, read.partitions) AS partitions, lag_total, lag_max, coalesce(lag_unknown, 0) AS lag_unknown,
-  round_time, offline_partitions, records_max, produced_per_second, produced_reason, log_bytes,
+  topic_id, round_time, offline_partitions, records_max, produced_per_second, produced_reason, log_bytes,
   produced_bytes_per_second_min, bytes_reason, rates_over_seconds, readers, read_by_nobody, read_by_nobody_since,
   read_by_nobody_reason
 FROM read FULL OUTER JOIN seen USING (cluster, topic)

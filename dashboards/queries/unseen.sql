@@ -1,4 +1,4 @@
--- What was missed? Records that could not be decoded, and ranges that were gone before they were read.
+-- What was missed? Records that could not be decoded, and ranges deleted before we read them.
 --
 -- Parameters: none.
 -- Columns: one row per cluster and kind with at least one.

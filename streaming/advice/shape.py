@@ -41,7 +41,7 @@ def too_many_members(period: Period) -> Advice | None:
         "Run no more members than partitions, or add partitions.",
         f"On {len(most)} of {len(period.days)} days the group had more members than partitions for {hours:.1f} of "
         f"{observed:.1f} observed hours, up to {beyond} too many: these had nothing to read.{has}",
-        "None, unless the members beyond are meant as a reserve: they take over when others fail. More partitions "
+        "None, unless the extra members are a reserve: they take over when others fail. More partitions "
         "change which partition a key goes to.",
         float(beyond),
         "members",
@@ -66,13 +66,13 @@ def hot_partition(period: Period) -> Advice | None:
     return Advice(
         "hot_partition",
         produced.hours,
-        f"Spread the records of {name}: another key, or more partitions if many keys meet in it. No strategy can "
+        f"Spread the records of {name}: another key, or more partitions if many keys share it. No strategy can "
         "divide one partition.",
         f"{name} got {produced.most:,} of {produced.total:,} records in {produced.hours} hours, {share:.1f} %. With "
         f"{sharing:.1f} members that share the partitions, a fair share is {fair:.1f} %: its owner has more, even if "
         "it owns nothing else.",
         "Another key changes which records stay in order. More partitions help only if the records of this one have "
-        "different keys; nothing in the offsets tells.",
+        "different keys, which offsets do not show.",
         None,
         None,
         (

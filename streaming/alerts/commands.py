@@ -48,8 +48,11 @@ def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
     Raises:
         SetupError: A rule or a target is wrong.
     """
-    rules, targets = load_rules(settings.alerts.rules), open_targets(settings)
+    every, targets = load_rules(settings.alerts.rules, disabled_too=True), open_targets(settings)
+    rules = [rule for rule in every if rule.enabled]
     say(f"rules: {', '.join(rule.name for rule in rules) or 'none'}")
+    if off := [rule.name for rule in every if not rule.enabled]:
+        say(f"off: {', '.join(off)}")
     for sentence in _unwatched(rules):
         say(sentence)
     Routing.of(settings.alerts, settings.owners, targets, {rule.name: rule.route for rule in rules})

@@ -289,7 +289,9 @@ class ServeSettings(Section):
             message = "an empty secret protects nothing: leave it out"
             raise ValueError(message)
         if secret is not None and secret.get_secret_value() != secret.get_secret_value().strip():
-            message = "no header can carry blanks at its ends: take them off (a file often ends with a line break)"
+            message = (
+                "a header value cannot begin or end with blanks: remove them (a file often ends with a line break)"
+            )
             raise ValueError(message)
         return secret
 

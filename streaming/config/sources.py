@@ -117,9 +117,9 @@ def file_values() -> dict[str, Any]:
             f"The settings file {printable(str(place))} cannot be read ({why}): give this user read access, or move it."
         )
     except UnicodeDecodeError as error:
-        message = f"{printable(str(path))} is no valid TOML: byte {error.start} is no UTF-8."
+        message = f"{printable(str(path))} is not valid TOML: byte {error.start} is not UTF-8."
     except tomllib.TOMLDecodeError as error:
-        message = f"{printable(str(path))} is no valid TOML: {printable(str(error))}."
+        message = f"{printable(str(path))} is not valid TOML: {printable(str(error))}."
     except RecursionError:
         message = f"{printable(str(path))} is not valid TOML: it is nested too deeply."
     raise SetupError(message) from None

@@ -35,7 +35,7 @@ def span_ms(text: str) -> int:
         found = sum(int(number) * _UNITS_MS[unit] for number, unit in _PART.findall(given))
         if 0 < found <= _LONGEST_MS:
             return found
-    message = f"{text!r} is no duration: write it like 30m, 2h, 1h30m or 7d"
+    message = f"{text!r} is not a duration: write it like 30m, 2h, 1h30m or 7d"
     raise ValueError(message)
 
 
@@ -61,7 +61,7 @@ def _minute(given: Any) -> int:
         return given.hour * 60 + given.minute
     found = _CLOCK.fullmatch(given.strip()) if isinstance(given, str) else None
     if found is None or int(found[1]) > 24 or int(found[2]) > 59 or (int(found[1]) == 24 and int(found[2])):
-        message = f"{given!r} is no time of day: write it like 07:30"
+        message = f"{given!r} is not a time of day: write it like 07:30"
         raise ValueError(message)
     return (int(found[1]) * 60 + int(found[2])) % (24 * 60)
 
@@ -76,7 +76,7 @@ def _days(given: Any) -> frozenset[int]:
         first, _, last = (part.strip().lower()[:3] for part in str(one).partition("-"))
         last = last or first
         if first not in DAYS or last not in DAYS:
-            message = f"{one!r} is no day: write mon, tue, wed, thu, fri, sat, sun, or a span like mon-fri"
+            message = f"{one!r} is not a day: write mon, tue, wed, thu, fri, sat, sun, or a span like mon-fri"
             raise ValueError(message)
         begin, end = DAYS.index(first), DAYS.index(last)
         found |= {day % 7 for day in range(begin, end + 1 if end >= begin else end + 8)}
@@ -87,7 +87,7 @@ def _zone(given: Any) -> str:
     try:
         return ZoneInfo(given).key
     except (ValueError, KeyError, OSError, TypeError, AttributeError):
-        message = f"{given!r} is no time zone: write its name in the IANA database, like Europe/Berlin or UTC"
+        message = f"{given!r} is not a time zone: write its name in the IANA database, like Europe/Berlin or UTC"
         raise ValueError(message) from None
 
 

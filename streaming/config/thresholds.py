@@ -96,7 +96,7 @@ def read_rules_file(file: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise _wrong(file, f"it cannot be read ({error})") from None
     except yaml.YAMLError as error:
-        raise _wrong(file, f"it is no YAML ({' '.join(str(error).split())})") from None
+        raise _wrong(file, f"it is not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content, dict):
         raise _wrong(file, "it must contain one list called rules")
     return content

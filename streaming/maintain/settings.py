@@ -62,7 +62,7 @@ def _keep_days(settings: Settings) -> dict[str, int]:
     for name, days in settings.maintenance.keep_days.items():
         if name not in names:
             message = (
-                f"The setting maintenance.keep_days names {name}, which is no table: use one of {', '.join(names)}."
+                f"The setting maintenance.keep_days names {name}, which is not a table: use one of {', '.join(names)}."
             )
             raise SetupError(message)
         if days < _LEAST_DAYS:

@@ -63,9 +63,7 @@ def mute(
     """
     span = _span(given_span)
     if not reason.strip() or len(reason) > _LONGEST_REASON:
-        message = (
-            f"Say why with --reason, in up to {_LONGEST_REASON} characters: others see the mute and ask themselves."
-        )
+        message = f"Say why with --reason, in up to {_LONGEST_REASON} characters: others will want to know."
         raise SetupError(message)
     found = _kind_of(lake, cluster, name, known) if kind is None else kind
     now = _now()
@@ -186,8 +184,8 @@ def _kind_of(lake: str, cluster: str, name: str, known: KnownNames) -> str:
     close = difflib.get_close_matches(name, [*known.rules, *teams, *groups], n=3)
     hint = f" Did you mean {' or '.join(visible(one, 80) for one in close)}?" if close else ""
     message = (
-        f"There is no rule, team or living group {visible(name)} on {visible(cluster)}.{hint} For a group that is yet "
-        "to come, add --kind group; for many, write a regular expression between slashes."
+        f"There is no rule, team or living group {visible(name)} on {visible(cluster)}.{hint} For a group that does "
+        "not exist yet, add --kind group; for many, write a regular expression between slashes."
     )
     raise SetupError(message)
 
@@ -211,7 +209,7 @@ def _span(given: str) -> int:
         message = f"--for is wrong: {error}."
         raise SetupError(message) from None
     if span > LONGEST_MS:
-        message = "A mute lasts a year at most: a rule that nobody wants for longer should be taken out of the rules."
+        message = "A mute lasts a year at most: to stop a rule for longer, set enabled: false in the rules."
         raise SetupError(message)
     return span
 
@@ -229,7 +227,7 @@ def _moment(given: str, now: int) -> int:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        message = f"--at {visible(given)} is no time: {_WRITE_IT}"
+        message = f"--at {visible(given)} is not a time: {_WRITE_IT}"
         raise SetupError(message)
     found = round(moment.timestamp() * 1000)
     if not 0 <= found < _END_MS:

@@ -108,7 +108,7 @@ class CountedRecords(msgspec.Struct, frozen=True, array_like=True, tag="u"):
 
 
 class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
-    """Offsets of one log partition that were gone before they were read.
+    """Offsets of one log partition that were deleted before we read them.
 
     Attributes:
         partition: Partition of the offsets log.

@@ -59,7 +59,7 @@ def read_text(data: bytes) -> Any:
     Raises:
         NotTheirs: It is no JSON of their kind, or holds what JSON cannot: NaN, infinities, half a surrogate pair.
     """
-    # (What is no UTF-8 becomes U+FFFD, as in Java.)
+    # (What is not UTF-8 becomes U+FFFD, as in Java.)
     text = as_json(data).decode("utf-8", "replace")
     try:
         found = json.loads(text, parse_constant=_refuse, parse_float=_finite)

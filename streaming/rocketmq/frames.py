@@ -254,5 +254,5 @@ def _length(data: bytes, at: int, size: struct.Struct, end: int) -> tuple[int, i
 
 def _text(data: bytes, at: int, size: struct.Struct, end: int) -> tuple[str | None, int]:
     length, at = _length(data, at, size, end)
-    # (What is no UTF-8 becomes U+FFFD, as in Java: a remark may quote anything.)
+    # (What is not UTF-8 becomes U+FFFD, as in Java: a remark may quote anything.)
     return data[at : at + length].decode("utf-8", "replace") or None, at + length

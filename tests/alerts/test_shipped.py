@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,10 +13,15 @@ import pytest
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Chunk, FeedRound
 from streaming.alerts.rules.rules import load_rules
+from streaming.backtest import replay
 from streaming.config import SHIPPED_RULES
+from streaming.groups.health.state import Rebalances
+from streaming.groups.health.storm import note, storm
 from streaming.tables import table_named
+from streaming.times import DAY_MS
+from tests.alerts.build import INTERVAL, START, Writer, time_of
 
-_RULES = {rule.name: rule for rule in load_rules(SHIPPED_RULES)}
+_RULES = {rule.name: rule for rule in load_rules(SHIPPED_RULES, disabled_too=True)}
 
 
 def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
@@ -38,6 +44,10 @@ def _finding(name: str, detail: str = "x") -> list[dict[str, Any]]:
     ]
 
 
+def _hot(per_second: float) -> list[dict[str, Any]]:
+    return [{"topic": "t", "partition": 0, "per_second": per_second}]
+
+
 def _drifted(*kinds: str) -> list[dict[str, Any]]:
     return [{"topic": "t", "partition": n, "kind": kind, "actual": []} for n, kind in enumerate(kinds)]
 
@@ -49,6 +59,11 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("drift", {"verdict": "identical"}, False),
         ("drift", {"verdict": "unverified"}, False),
         ("drift", {"verdict": "not_applicable"}, False),
+        # (One cause is one alert: strategy_mismatch is the rule of those.)
+        ("drift", {"verdict": "drifted", "strategy_mismatch": True}, None),
+        ("drift", {"verdict": "drifted", "strategy_mismatch": False}, True),
+        ("unexplained_assignment", {"findings": _finding("unexplained_assignment")}, True),
+        ("unexplained_assignment", {"verdict": "unverified"}, False),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced", "doubly_assigned")}, True),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced")}, False),
         # (queue_owners is the rule of those.)
@@ -79,6 +94,23 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("imbalance", {"imbalance": 2.0, "imbalance_optimal": 0.0}, True),
         ("imbalance", {"imbalance": 0.67, "imbalance_optimal": 0.67}, False),
         ("imbalance", {"imbalance": None, "imbalance_optimal": None}, None),
+        ("load_imbalance", {"load_imbalance": 2.0, "load_imbalance_optimal_max": 0.2}, True),
+        # (No assignment could do better: hot_partition is the rule of those.)
+        ("load_imbalance", {"load_imbalance": 2.0, "load_imbalance_optimal_max": 2.0}, False),
+        ("load_imbalance", {"load_imbalance": 2.0, "load_imbalance_optimal_max": None}, None),
+        ("hot_partition", {"hot_partitions": _hot(900.0), "load_imbalance_optimal_min": 1.7}, True),
+        ("hot_partition", {"hot_partitions": _hot(110.0), "load_imbalance_optimal_min": 0.2}, False),
+        ("hot_partition", {"hot_partitions": [], "load_imbalance_optimal_min": 1.7}, False),
+        ("hot_partition", {"hot_partitions": None, "load_imbalance_optimal_min": None}, None),
+        # Of ten members with twenty partitions one owns nothing and another has three.
+        ("idle_members", {"findings": _finding("idle_members"), "imbalance": 0.5, "imbalance_optimal": 0.0}, True),
+        # Three members for two partitions: a spare member is no fault.
+        ("idle_members", {"findings": _finding("idle_members"), "imbalance": 0.5, "imbalance_optimal": 0.5}, False),
+        ("idle_members", {"findings": _finding("idle_members"), "imbalance": 2.0, "imbalance_optimal": 0.0}, None),
+        ("idle_members", {"findings": [], "imbalance": 0.2, "imbalance_optimal": 0.0}, False),
+        ("rebalance_storm", {"findings": _finding("rebalance_storm")}, True),
+        ("rebalance_storm", {"findings": []}, False),
+        ("rebalance_storm", {"findings": [*_finding("rebalance_storm"), *_finding("split_brain")]}, None),
         ("lag", {"lag_status": "stopped", "members": 2}, True),
         ("lag", {"lag_status": "stalled", "members": 1}, True),
         ("lag", {"lag_status": "falling_behind", "members": 1}, True),
@@ -129,8 +161,8 @@ def test_each_shipped_rule_over_events_fires_on_its_event_and_says_what_it_was()
         ),
         ("gap", '{"kind":"log","topic":"t"}'): "a gap (log): the log begins at 9 now",
         ("gap", '{"kind":"rounds"}'): "a gap (rounds): no round for an hour",
-        ("undelivered", '{"target":"b"}'): "the target b does not take alerts: HTTP 500",
-        ("undelivered", '{"target":"c"}'): "the target c does not take alerts: a day",
+        ("undelivered", '{"target":"b"}'): "delivery to b fails: HTTP 500",
+        ("undelivered", '{"target":"c"}'): "delivery to c fails: a day",
     }
 
 
@@ -198,3 +230,32 @@ def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
     active = [("drift", f'{{"group_id":"{g}"}}') for g in "abc"]
     (observed,) = Conditions([rule]).rounds(Chunk((FeedRound(1, 1_000, 10_000),), {"drift": rows}), active)
     assert {s.subject.group_id: s.condition for s in observed.seen} == {"a": None, "b": True, "c": False}
+
+
+def test_rules_that_would_alert_on_healthy_groups_are_off() -> None:
+    off = [rule.name for rule in _RULES.values() if not rule.enabled]
+    assert off == ["unexplained_assignment", "load_imbalance", "hot_partition"]
+    assert [rule.name for rule in load_rules(SHIPPED_RULES)] == [name for name in _RULES if name not in off]
+
+
+def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) -> None:
+    minute, rounds = 60_000, 240
+    # A fleet of twenty members that joins within two minutes, and members that never come to rest.
+    of_group = {"deployed": [n * 6_000 for n in range(20)], "restless": [n * minute for n in range(35)]}
+    known = {group: Rebalances() for group in of_group}
+    for rebalances in known.values():
+        note(rebalances, START - DAY_MS)  # (a day of rest)
+    writer = Writer(tmp_path)
+    for number in range(rounds):
+        rows = []
+        for group, times in of_group.items():
+            while times and START + times[0] <= time_of(number):
+                note(known[group], START + times.pop(0))
+            found = storm(known[group], time_of(number))
+            finding = [] if found is None else [(found.name, found.since, found.detail)]
+            rows.append({"group_id": group, "findings": finding})
+        writer.write(number, {"group_health": rows})
+    done = replay(writer.root, "c", [_RULES["rebalance_storm"]], rounds * INTERVAL, 600_000)
+    (fired,) = done.occurrences
+    assert (fired.group_id, fired.fired - START, fired.severity) == ("restless", 20 * minute, "warning")
+    assert fired.message.startswith("restless: 10 rebalances in the last 10 minutes")

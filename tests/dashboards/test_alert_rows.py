@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.parts.alert_rows import history, states
+from dashboards.boards.parts.alert_rows import attempts, history, states
 from dashboards.lake import PageLake
 from dashboards.page.address import Address
 from dashboards.page.archive import Archive
@@ -58,5 +58,23 @@ def test_an_alert_is_shown_with_what_there_is_of_topic_broker_and_partition(
     tmp_path: Path, about: dict[str, Any], shown: str
 ) -> None:
     row = {"group_id": "g", "rule": "behind", "severity": "critical", "cluster": "c", "message": "m", "alert_id": "a",
-           "state": "firing", "since": NOW, **about}  # fmt: skip
+           "state": "firing", "since": NOW, "labels": None, **about}  # fmt: skip
     assert [one["topic"] for one in states([row], _view(tmp_path))] == [shown]
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ({"incident": "a", "repeat": None}, "firing"),
+        ({"incident": "a", "repeat": 2}, "firing, repetition 2"),
+        ({"incident": "the rule's", "repeat": None}, "firing, with others"),
+        ({"incident": None, "repeat": None}, "firing"),
+    ],
+)
+def test_an_attempt_says_whether_it_was_a_repetition_and_whether_it_was_sent_with_others(
+    tmp_path: Path, sent: dict[str, Any], said: str
+) -> None:
+    row = {"group_id": "g", "rule": "lag", "severity": "critical", "cluster": "c", "message": "m", "alert_id": "a",
+           "state": "firing", "transition_id": "t", "target": "ops", "attempt": 1, "outcome": "delivered",
+           "attempt_time": NOW, "duration_ms": 20, "reason": None, **sent}  # fmt: skip
+    assert [one["state"] for one in attempts([row], _view(tmp_path))] == [said]

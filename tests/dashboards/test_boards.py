@@ -51,9 +51,9 @@ def test_a_delay_is_from_the_newest_close_in_a_file_until_it_was_written() -> No
     ("judged", "style", "says"),
     [
         (None, "quiet", "No alerter has decided"),
-        (100, "", "It lives: 10 s before"),
-        (40, "bad", "has written no decision for"),
-        (1, "bad", "nothing of the last hour"),
+        (100, "", "It is up: its last recorded decision is 10 s older"),
+        (40, "bad", "has recorded no decision for"),
+        (1, "bad", "nothing in the last hour"),
     ],
 )
 def test_an_alerter_lives_if_it_has_decided_not_long_before_the_newest_round(
@@ -73,7 +73,7 @@ def test_a_clock_that_is_set_makes_no_alerter_late() -> None:
     # (A broker's clock is set forward by two hours: one step of elapsed time, of three intervals at the most.)
     before = [_round(number, 7_200 + 10 * (60 - number), elapsed_ms=10_000 * number) for number in range(60, 0, -1)]
     style, sentence = alerter(55, [_round(61, 0, elapsed_ms=630_000), *before])
-    assert (style, "It lives: 80 s before" in sentence) == ("", True)
+    assert (style, "is 80 s older" in sentence) == ("", True)
 
 
 @pytest.mark.parametrize(("rounds", "style"), [(90, ""), (91, "bad")])
@@ -98,7 +98,7 @@ def test_a_maintenance_that_has_written_nothing_for_hours_is_bad_and_an_empty_hi
 def test_a_maintenance_that_has_never_written_is_bad_once_there_are_hours_of_rounds() -> None:
     style, sentence = maintained(None, NOW, NOW - timedelta(days=3))
     assert style == "bad"
-    assert "In 3 days of rounds it has never written history" in sentence
+    assert "It has written no history in 3 days of rounds" in sentence
     assert maintained(None, None)[0] == "unsure"
 
 
@@ -165,7 +165,7 @@ def test_figures_that_are_not_known_are_dashes_and_figures_of_no_decision_are_ze
 def test_a_saving_that_nobody_can_tell_is_said_so() -> None:
     row = {"period_days": 7, "saved": 1_234.5, "unit": "partition-seconds"}
     assert saving(row) == "It would have saved 1,234 partition-seconds in 7 days."
-    assert saving({**row, "saved": None}) == "Nobody can tell how much it would have saved in 7 days."
+    assert saving({**row, "saved": None}) == "How much it would have saved in 7 days is unknown."
     assert saving({**row, "period_days": 1, "saved": 3, "unit": None}) == "It would have saved 3 in 1 day."
 
 

@@ -146,7 +146,7 @@ def test_a_group_with_which_nothing_is_wrong_says_what_that_rests_on(values: dic
         ({"kind": "static_replacement"}, "a static member came back, no rebalance"),
         ({"kind": "became_empty", "left": ["c"]}, "1 left, the group became empty"),
         ({"follows": 7}, "second half of a cooperative rebalance"),
-        ({"follows": 7, "strategy": "range"}, "gives on what the migration before it left over"),
+        ({"follows": 7, "strategy": "range"}, "hands over what the migration before it left"),
         ({"kind": "migration", "left": ["c"]}, "1 left, moved to another protocol"),
         ({}, "same members: subscription or metadata changed, or a member asked for it"),
         ({"joined": ["a"], "generations_skipped": 2}, "1 joined, 2 generations before it left no record"),

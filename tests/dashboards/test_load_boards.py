@@ -35,7 +35,7 @@ def test_a_hot_member_is_told_from_a_hot_partition() -> None:
     assert hot(member) == ["hot member: imbalance 0.90, another assignment would reach 0"]
     alone = _load(load_imbalance=0.6, avoidable=0.0, load_imbalance_optimal_max=0.6, hot_partitions=[partition])
     assert judged(alone) == {"partition"}
-    assert hot(alone) == ["hot partition: orders 3 (80 % of what is produced); no assignment can mend it"]
+    assert hot(alone) == ["hot partition: orders 3 (80 % of what is produced); no assignment can even it out"]
     both = _load(load_imbalance=1.0, avoidable=0.4, load_imbalance_optimal_max=0.6, hot_partitions=[partition])
     assert judged(both) == {"member", "partition"}
     assert len(hot(both)) == 2

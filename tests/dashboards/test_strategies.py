@@ -16,6 +16,7 @@ CLOCK = Clock(NOW)
 
 def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool | None = False, **more: Any) -> Any:
     known = {"library": "java:3.7.1", "partitions_moved_optimal": 2, "imbalance_optimal": 0.0, "reason": None}
+    load = {"load_imbalance": None, "load_imbalance_optimal_max": None, "load_reason": "no_window"}
     of = {"decision": 12, "record_time": NOW, "generation": 7}
     return {
         "strategy": strategy,
@@ -23,6 +24,7 @@ def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool
         "partitions_moved": moves,
         "imbalance": imbalance,
         **known,
+        **load,
         **of,
         **more,
     }
@@ -72,3 +74,10 @@ def test_no_comparison_is_made_with_what_was_not_recomputed(of: Any) -> None:
     rows = [RANGE, row("sticky", 3, 0.0)]
     assert "instead of" in strategies(rows, verdict(), CLOCK)["sentence"]
     assert strategies(rows, of, CLOCK)["sentence"] == ""
+
+
+def test_the_balance_by_load_stands_beside_that_by_number_or_the_reason_why_not() -> None:
+    known = row("range", 1, 0.0, runs=True, load_imbalance=1.5, load_imbalance_optimal_max=0.2, load_reason=None)
+    shown = strategies([known, row("sticky", 3, 0.0)], verdict(), CLOCK)
+    assert [(one["load"], one["load_reason"]) for one in shown["rows"]] == [(1.5, ""), (None, "no window")]
+    assert shown["best"]["load"] == 0.2

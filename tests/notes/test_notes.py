@@ -58,7 +58,7 @@ def test_what_a_name_means_is_found_out(lake: str, name: str, kind: str) -> None
         ("lag", "2h", "x", None, "lag is the name of a rule and of a team: add --kind rule or --kind owner."),
         ("pay-2", "2h", "x", None, r"There is no rule, team or living group pay-2 on c\. Did you mean pay-1"),
         ("/(/", "2h", "x", None, r"The regular expression /\(/ does not compile\."),
-        ("pay-1", "soon", "x", None, "--for is wrong: 'soon' is no duration"),
+        ("pay-1", "soon", "x", None, "--for is wrong: 'soon' is not a duration"),
         ("pay-1", "400d", "x", None, "A mute lasts a year at most"),
         ("pay-1", "2h", "  ", None, "Say why with --reason"),
     ],

@@ -120,7 +120,7 @@ def test_a_rule_is_shown_with_its_condition_and_the_numbers_of_its_thresholds(bo
     assert "imbalance - imbalance_optimal &gt; :imbalance" in text
     assert ":imbalance 0.5" in text
     assert "for 6 rounds" in text
-    assert "It fires for nothing." in text
+    assert "Nothing fires." in text
     assert "No rule of this name" in shown(boards, "/alerts/of_yesterday")
     assert "No alert rule is called nobody" in boards.get("/alerts/nobody").text
 
@@ -360,3 +360,19 @@ def test_no_address_fails_a_board(boards: Served, path: str, parameters: list[tu
     answer = boards.get(f"{path}?{query}")
     assert answer.status in {200, 400, 404}
     assert time.monotonic() - began < _LONG_S
+
+
+def test_a_group_says_since_when_its_states_hold_and_for_how_long_each_did(
+    tmp_path: Path, serve_over: Callable[..., Served]
+) -> None:
+    # Rounds come every ten seconds: lag has been stopped for six minutes, and was ok for ten before that.
+    group = MadeGroup("g", status=lambda ago: "stopped" if ago < 36 else "ok")
+    lake = MadeLake(tmp_path / "lake", [group], end=datetime.now(UTC).replace(microsecond=0), rounds=96)
+    served = serve_over(tmp_path / "lake", lake)
+    served.look()
+    text = text_of(shown(served, "/groups/g"))
+    text = text[text.index("States over time") : text.index("Rebalances", text.index("States over time"))]
+    began = lake.end - timedelta(seconds=350)
+    assert f"lag status stopped {began:%H:%M:%S} ok 10 min, stopped 5 min" in text
+    assert re.search(r"coordinator state Stable before \d\d:\d\d Stable 15 min", text)
+    assert "Coordinator states as a table" in text

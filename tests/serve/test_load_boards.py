@@ -29,7 +29,7 @@ def test_a_hot_member_comes_first_and_a_hot_partition_is_named(boards: Served) -
     assert "hot member: imbalance 2.00, another assignment would reach 0" in text_of(rows[0][1])
     of_one = text_of(shown(boards, "/groups/billing-stuck/load"))
     # One partition has 31 of the 38.2 records of a second.
-    assert "Hot partition: invoices 0 (81 % of what is produced); no assignment can mend it" in of_one
+    assert "Hot partition: invoices 0 (81 % of what is produced); no assignment can even it out" in of_one
     assert "billing-1 /10.0.3.17 2 33 33 87 % 1.75 " in of_one
     assert shown(boards, "/load?hot=partition").count('id="l-demo/billing-stuck"') == 1
     assert "No group matches" in shown(boards, "/load?name=nobody")

@@ -46,6 +46,7 @@ def states(rows: Sequence[Row], view: View, muted: Mapping[str, str] | None = No
             "state": row["state"] or "",
             "since": view.clock.time(row["since"]),
             "for": _ago(view.now, row["since"]),
+            "labels": ", ".join(f"{label['name']}={label['value']}" for label in row["labels"] or ()),
             "muted": why.get(row["alert_id"], ""),
         }
         for row in rows
@@ -128,7 +129,7 @@ def attempts(rows: Sequence[Row], view: View) -> list[dict[str, Any]]:
                 "key": f"{row['transition_id']}/{row['target']}/{row['attempt']}/{row['outcome']}",
                 "time": view.clock.time(row["attempt_time"]),
                 "target": row["target"] or "",
-                "state": row["state"] or "",
+                "state": _sent(row),
                 "outcome": outcome,
                 "style": style,
                 "attempt": row["attempt"],
@@ -137,6 +138,13 @@ def attempts(rows: Sequence[Row], view: View) -> list[dict[str, Any]]:
             }
         )
     return made
+
+
+def _sent(row: Row) -> str:
+    """The state that was reported, and whether it was reported again or together with other alerts."""
+    again = f", repetition {row['repeat']}" if row["repeat"] is not None else ""
+    shared = ", with others" if row["incident"] not in {None, row["alert_id"]} else ""
+    return f"{row['state'] or ''}{again}{shared}"
 
 
 def _head(row: Row, view: View) -> dict[str, Any]:

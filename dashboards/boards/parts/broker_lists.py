@@ -31,10 +31,26 @@ def broker_lists(rows: Sequence[Row], clock: Clock) -> list[dict[str, Any]]:
             "missing": _names(row["missing"]),
             "duplicated": _names(row["duplicated"]),
             "release": (row["broker_version"] or words.DASH).removeprefix("V").replace("_", "."),
+            "clients": "\n".join(_client(client) for client in (row["clients"] or ())[:_MOST_NAMES]),
+            "stopped": row["consume_enabled"] is False,
+            "told": _told(row),
             "time": clock.time(row["round_time"]),
         }
         for row in rows
     ]
+
+
+def _client(client: Row) -> str:
+    """A connection of the list: client id, address, language and version, as far as the broker tells them."""
+    known = (client["client_id"], client["address"], client["language"], client["version"])
+    return words.cut(" ".join(filter(None, known)), 200)
+
+
+def _told(row: Row) -> str:
+    """What the last heartbeat of a member said of the group: how it consumes, from where, and which topics."""
+    how = filter(None, (row["consume_type"], row["message_model"], row["consume_from"]))
+    topics = _names(row["subscription"])
+    return words.cut("; ".join(filter(None, (", ".join(how), topics))), 200)
 
 
 def _names(names: Sequence[str] | None) -> str:

@@ -21,9 +21,11 @@ _CELLS: Final = {
 _SAYS: Final = {
     "unassigned": "without an owner",
     "doubly_assigned": "with two owners",
-    "not_subscribed": "not asked for",
+    "not_subscribed": "not subscribed",
 }
 _LAG_SIGNS: Final = {"stopped": "■", "stalled": "■", "falling_behind": "▲", "rewound": "↶", "ahead": "»"}
+
+_METHODS: Final = {"append_time": "the brokers' timestamps", "timestamps": "the producers' timestamps"}
 
 # With more members their names stand upright.
 _MANY = 9
@@ -120,9 +122,17 @@ def _lag_title(lag: Row) -> str:
     said = (lag["lag_status"] or "").replace("_", " ")
     why = f" ({lag['reason'].replace('_', ' ')})" if lag["reason"] else ""
     by = f" by {words.number(lag['ahead_by'])}" if lag["ahead_by"] else ""
-    return (
+    parts = [
         f"{said}{by}{why}: committed {words.number(lag['committed_offset'])}, end {words.number(lag['high_watermark'])}"
-    )
+    ]
+    if lag["lag_read_committed"] != lag["lag"]:
+        read, stable = words.number(lag["lag_read_committed"]), words.number(lag["last_stable_offset"])
+        parts.append(f"read committed: lag {read}, up to {stable}")
+    if lag["lost_records"]:
+        parts.append(f"{words.counted(lag['lost_records'], 'record')} lost: deleted before they were read")
+    if lag["oldest_unread_method"] not in {None, "rounds"}:
+        parts.append(f"time behind by {_METHODS.get(lag['oldest_unread_method'], lag['oldest_unread_method'])}")
+    return "\n".join(parts)
 
 
 def _say(row: MatrixRow, names: Mapping[str, str]) -> str:

@@ -33,7 +33,11 @@ def strategies(rows: Sequence[Row], verdict: Row | None, clock: Clock) -> dict[s
         if verdict is not None and (verdict["decision"], verdict["verdict"]) == (of["decision"], "identical"):
             sentence = better(ordered)
         if of["imbalance_optimal"] is not None:
-            best = {"moves": of["partitions_moved_optimal"], "imbalance": of["imbalance_optimal"]}
+            best = {
+                "moves": of["partitions_moved_optimal"],
+                "imbalance": of["imbalance_optimal"],
+                "load": of["load_imbalance_optimal_max"],
+            }
     return {"rows": [_row(row) for row in ordered], "best": best, "remark": remark, "sentence": sentence}
 
 
@@ -85,6 +89,8 @@ def _row(row: Row) -> dict[str, Any]:
         "moves": moves,
         "wasteful": moves is not None and least is not None and moves > least,
         "imbalance": row["imbalance"],
+        "load": row["load_imbalance"],
+        "load_reason": (row["load_reason"] or "").replace("_", " "),
         "library": row["library"] or "",
         "reason": row["reason"] or "",
     }

@@ -5,7 +5,8 @@
 --   :group_id  STRING  the group
 --   :decision  BIGINT  number of the decision
 -- Columns: one row per strategy; the columns of the table what_if keep their names.
-SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason,
+SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
+  load_imbalance_optimal_max, load_reason, reason,
   decision, record_time, generation
 FROM (
   SELECT *, row_number() OVER (PARTITION BY strategy ORDER BY round DESC) AS age

@@ -10,7 +10,7 @@
 -- Columns: one row per partition and hour; the columns of partition_hourly keep their names, and
 --   lag_unknown_seconds  time in which the lag was not known
 SELECT topic, broker, partition, hour, lag_max, lag_mean, observed_seconds - lag_known_seconds AS lag_unknown_seconds,
-  committed_offset_growth, high_watermark_growth, rewound_by_max
+  lag_status_seconds, committed_offset_growth, high_watermark_growth, rewound_by_max, lost_records_max, commits
 FROM partition_hourly
 WHERE event_date >= CAST(:since AS DATE) AND event_date <= CAST(:until AS DATE) AND hour >= :since AND hour < :until
   AND cluster = :cluster AND group_id = :group_id

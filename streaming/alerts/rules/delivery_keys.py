@@ -43,7 +43,7 @@ def _repeat(given: object) -> int | None:
     except ValueError:
         span = 0
     if span < _LEAST_MS:
-        message = f"repeat_after {given!r} is no duration of a minute or more (30m, 4h, 1d)"
+        message = f"repeat_after {given!r} is not a duration of a minute or more (30m, 4h, 1d)"
         raise ExpressionError(message)
     return span
 

@@ -162,7 +162,7 @@ def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\
     try:
         statements = parsed(connection, whole)
     except SqlError as error:
-        message = f"{sql!r} is no SQL expression ({error})"
+        message = f"{sql!r} is not an SQL expression ({error})"
         raise ExpressionError(message) from None
     node = statements[0]["node"] if len(statements) == 1 else {}
     plain = (

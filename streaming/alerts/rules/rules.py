@@ -17,6 +17,7 @@ rules:
   per: [kind, topic]                    # one alert for each of these
   keep: 1h                              # resolved when no such row has come for so long
   when: kind = 'log'
+  enabled: false                        # checked and listed, and never judged
   ...
 """
 
@@ -82,7 +83,7 @@ EVENTS = ("gaps", "quarantine", "alert_deliveries")
 
 _EVENTS = {name: table_named(name) for name in EVENTS}
 
-_KEYS = ("name", "view", "when", "for", "per", "keep", "severity", "labels", "value", "message", *KEYS)
+_KEYS = ("name", "enabled", "view", "when", "for", "per", "keep", "severity", "labels", "value", "message", *KEYS)
 _NEEDED = ("name", "view", "when", "severity", "message")
 
 # How long an alert over events lasts after the last of them, unless the rule says otherwise.
@@ -112,6 +113,7 @@ class Rule:
         keep_ms: For a rule over events: how long after the last true row it resolves, by the rounds' clock; 0 for a
             rule over current rows.
         route: What it says of its delivery.
+        enabled: Whether it is judged.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Rule:
     key: tuple[str, ...]
     keep_ms: int = 0
     route: RuleRoute = UNSAID
+    enabled: bool = True
 
     @property
     def by_clock(self) -> bool:
@@ -155,11 +158,12 @@ class Rule:
         return key - _MAY_BE_NULL.get(self.table.name, frozenset()) <= named <= key
 
 
-def load_rules(file: Path | None = None) -> tuple[Rule, ...]:
+def load_rules(file: Path | None = None, *, disabled_too: bool = False) -> tuple[Rule, ...]:
     """Read and check the rules.
 
     Args:
         file: The file; None for the user's `alerts.yaml` (`streaming/places.py`), or the shipped one if there is none.
+        disabled_too: Return those that are turned off, too. All are checked.
 
     Raises:
         RulesError: The file cannot be read, or a rule is wrong: file, rule and reason in one sentence.
@@ -176,7 +180,7 @@ def load_rules(file: Path | None = None) -> tuple[Rule, ...]:
             if any(other.name == rule.name for other in rules):
                 raise RulesError(file, rule.name, "there is another rule of that name")
             rules.append(rule)
-    return tuple(rules)
+    return tuple(rule for rule in rules if rule.enabled or disabled_too)
 
 
 def _rule(
@@ -232,6 +236,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
         key=_per(given.get("per"), table, is_event=view in _EVENTS),
         keep_ms=_keep(given.get("keep"), is_event=view in _EVENTS),
         route=route_of(given),
+        enabled=_enabled(given.get("enabled")),
     )
     _check_time(rule, view)
     bounded = sorted(OVER_TIME & rule.columns)
@@ -314,8 +319,14 @@ def _keep(given: object, *, is_event: bool) -> int:
         return _KEEP_MS
     found = _FOR.fullmatch(given.strip()) if isinstance(given, str) else None
     if found is None or found[2].startswith("round") or int(found[1]) == 0:
-        _refuse(f"keep {given!r} is no duration (30s, 5m, 1h)")
+        _refuse(f"keep {given!r} is not a duration (30s, 5m, 1h)")
     return int(found[1]) * _UNITS_MS[found[2]]
+
+
+def _enabled(given: object) -> bool:
+    if given is not None and not isinstance(given, bool):
+        _refuse("enabled is true or false")
+    return given is not False
 
 
 def _sql(given: object, key: str) -> str:

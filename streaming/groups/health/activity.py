@@ -189,8 +189,7 @@ def never_committed(state: GroupState, observation: GroupObservation) -> Iterato
     if noted is None or (observation.held_since is not None and "never_committed" not in state.findings):
         return  # (the latter: a commit may be there by now that nobody can read)
     if observation.elapsed_time - noted.elapsed >= _COMMIT_BY_MS:
-        where = "in the log" if observation.seen is None else "known to its coordinator"
-        detail = f"records arrive in the group's partitions, and no committed offset of it is {where}"
+        detail = "records arrive in the group's partitions, and the group has never committed"
         yield FindingAtRound("never_committed", noted.since, detail)
 
 

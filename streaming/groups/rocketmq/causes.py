@@ -112,7 +112,9 @@ def _of_strategies(before: DecisionInputs, after: DecisionInputs, staying: list[
 
 def _of_views(before: DecisionInputs, after: DecisionInputs, staying: list[str]) -> Iterable[Cause]:
     if before.poorer != after.poorer:
-        evidence = "name servers tell different queues" if after.poorer else "name servers tell the same queues again"
+        evidence = (
+            "name servers report different queues" if after.poorer else "name servers report the same queues again"
+        )
         yield cause(
             causes.NAME_SERVER_DIFFERS, evidence, before=", ".join(before.poorer), after=", ".join(after.poorer)
         )

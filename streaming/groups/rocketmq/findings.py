@@ -136,7 +136,7 @@ def _routes(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
                 lacking = sorted(views.routes[topic].keys() - known)
                 texts.append(f"{server} lacks {f'brokers {some(lacking)}' if lacking else 'queues'} of {topic[:200]}")
     if lasted >= 0:
-        detail = f"name servers tell different queues: {some(texts)}"
+        detail = f"name servers report different queues: {some(texts)}"
         yield found_after(ROUTE_DIFFERS, lasted, ROUTE_MS, detail, now)
 
 
@@ -231,7 +231,9 @@ def _silent_brokers(watch: Watch, views: Views, now: int) -> Iterator[FindingAtR
             texts.append(f"{broker[:200]} ({answer})")
     if views.not_answering:
         unseen = f", nor whether {some(views.unseen)} are still there" if views.unseen else ""
-        detail = f"brokers do not tell the group's members: {some(texts)}. The lag of their queues is not known{unseen}"
+        detail = (
+            f"brokers do not report the group's members: {some(texts)}. The lag of their queues is not known{unseen}"
+        )
         yield found_after(BROKER_NOT_ANSWERING, lasted, SILENT_MS, detail, now)
 
 

@@ -147,7 +147,7 @@ def standing_of(judged: Sequence[TopicVerdict]) -> StandingVerdict:
 
 
 def _nothing(views: Views) -> TopicVerdict:
-    reason = NO_MEMBERS if not views.clients else "it has no topics that the filters let pass"
+    reason = NO_MEMBERS if not views.clients else "the filters exclude all its topics"
     return TopicVerdict("", Verdict(NOT_APPLICABLE, reason))
 
 
@@ -388,7 +388,7 @@ class _Topic:
         if outside:
             reasons.append(f"members that do not subscribe to it have a share of it ({some(outside)})")
         if len(set(self._servers.values())) > 1 or self._topic in views.poorer:
-            reasons.append("name servers tell different queues")
+            reasons.append("name servers report different queues")
         if len({frozenset(clients) for clients in self._lists.values()}) > 1:
             reasons.append("brokers list different members")
         return f"each member follows a view of its own: {'; '.join(reasons) or 'and these differ'}"

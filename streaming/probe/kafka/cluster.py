@@ -299,7 +299,7 @@ class KafkaCluster:
             else:
                 if answer is Refused.FORBIDDEN and not self._told_offsets_retention:
                     self._told_offsets_retention = True
-                    _LOG.info("Without the right DescribeConfigs on the cluster it stays open when offsets expire.")
+                    _LOG.info("Without the right DescribeConfigs on the cluster offset expiry is unknown.")
                 self._offsets_retention.take(None if isinstance(answer, Refused) else answer)
         return self._offsets_retention.minutes
 

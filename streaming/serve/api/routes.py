@@ -114,7 +114,7 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
     try:
         after = read(asked.cursor, kinds) if asked.cursor is not None else None
     except CursorError:
-        message = f"cursor is none of this list: {quoted(asked.cursor or '')}; take `next` of the page before."
+        message = f"cursor does not belong to this list: {quoted(asked.cursor or '')}; use `next` of the previous page."
         raise _RefusedError(message) from None
     known = {
         "cluster": asked.cluster,

@@ -73,7 +73,7 @@ def _clusters(scope: Scope) -> Iterable[Family]:
     )
     yield family(
         "evenkeel_gaps",
-        "Ranges that were gone before they were read, as far as the lake holds them (table gaps).",
+        "Ranges deleted before we read them, as far as the lake holds them (table gaps).",
         {c: snapshot.unseen.get((c, "gap"), 0) for c in scope.clusters},
     )
     firing = [

@@ -42,13 +42,13 @@ QUARANTINE: Final = Table(
 
 GAPS: Final = Table(
     "gaps",
-    "One row per range of a topic that was gone before it was read, or was truncated after it was read; per recreated topic; per time without rounds; and per time that the job's state was lost and rebuilt",
+    "One row per range of a topic that was deleted before we read it, or was truncated after that; per recreated topic; per time without rounds; and per time that the job's state was lost and rebuilt",
     (
         CLUSTER,
         Column(
             "kind",
             STRING,
-            "log: records were gone before they were read; truncated: the cluster has lost records that were read; recreated: the topic was deleted and created again; rounds: no round closed; state: the job's state was rebuilt from what is left of log and rounds",
+            "log: records were deleted before we read them; truncated: the cluster has lost records that were read; recreated: the topic was deleted and created again; rounds: no round closed; state: the job's state was rebuilt from what is left of log and rounds",
         ),
         Column("topic", STRING, "Topic of the records; NULL for rounds and state"),
         Column("partition", INT, "Its partition; NULL for rounds and state"),

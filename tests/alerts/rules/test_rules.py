@@ -63,12 +63,12 @@ def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expe
     [
         ({"when": None}, "it has no when"),
         ({"when": "[1]"}, "when must be an SQL expression"),
-        ({"when": "lag >"}, "is no SQL expression"),
-        ({"when": "lag > 1) OR (true"}, "is no SQL expression"),
-        ({"when": "true) FROM lag WHERE (true"}, "is no SQL expression"),
-        ({"when": "true AS x"}, "is no SQL expression"),
+        ({"when": "lag >"}, "is not an SQL expression"),
+        ({"when": "lag > 1) OR (true"}, "is not an SQL expression"),
+        ({"when": "true) FROM lag WHERE (true"}, "is not an SQL expression"),
+        ({"when": "true AS x"}, "is not an SQL expression"),
         ({"when": "true, false"}, "is more than one expression"),
-        ({"when": "lag > 1; DROP TABLE lag"}, "is no SQL expression"),
+        ({"when": "lag > 1; DROP TABLE lag"}, "is not an SQL expression"),
         ({"when": "lagg > 1"}, "there is no column lagg"),
         ({"when": "'len(list_filter([1], lambda x: y > x)) > 0'"}, "there is no column y"),
         ({"when": "lag + 1"}, "is BIGINT, it must be BOOLEAN"),
@@ -102,9 +102,9 @@ def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expe
         ({"unless": "1"}, "it has no key 'unless'"),
         ({"targets": "ops"}, "targets must be a list of names of targets"),
         ({"targets": "[ops, 1]"}, "targets must be a list of names of targets"),
-        ({"repeat_after": "soon"}, "repeat_after 'soon' is no duration of a minute or more"),
-        ({"repeat_after": "59s"}, "repeat_after '59s' is no duration of a minute or more"),
-        ({"repeat_after": "60"}, "repeat_after 60 is no duration of a minute or more"),
+        ({"repeat_after": "soon"}, "repeat_after 'soon' is not a duration of a minute or more"),
+        ({"repeat_after": "59s"}, "repeat_after '59s' is not a duration of a minute or more"),
+        ({"repeat_after": "60"}, "repeat_after 60 is not a duration of a minute or more"),
         ({"runbook_url": "7"}, "runbook_url must be a URL that begins with http:// or https://"),
         ({"runbook_url": "'http://[half'"}, "runbook_url must be a URL that begins with http:// or https://"),
         ({"runbook_url": "javascript:alert(1)"}, "runbook_url must be a URL that begins with http:// or https://"),
@@ -158,7 +158,7 @@ def test_how_long_a_group_is_behind_is_shown_only_by_a_rule_about_it(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("rules: [", "it is no YAML"),
+        ("rules: [", "it is not YAML"),
         ("- a", "it must contain one list called rules"),
         ("rules:\n  - 5", "rule number 1: it must have keys"),
         ("", "it must contain one list called rules"),
@@ -190,7 +190,23 @@ def test_the_shipped_rules_are_right_and_the_rules_of_the_working_folder_win(
 
 def test_every_shipped_rule_is_explained() -> None:
     page = (SHIPPED_RULES.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
-    assert [rule.name for rule in load_rules(SHIPPED_RULES) if f"| `{rule.name}` |" not in page] == []
+    rules = load_rules(SHIPPED_RULES, disabled_too=True)
+    assert [rule.name for rule in rules if f"| `{rule.name}` |" not in page] == []
+
+
+def test_a_rule_that_is_off_is_checked_and_listed_and_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _file(tmp_path, enabled="false")
+    assert load_rules(file) == ()
+    assert [rule.name for rule in load_rules(file, disabled_too=True)] == ["lag"]
+    monkeypatch.setenv("EVENKEEL_ALERTS__RULES", str(file))
+    done = CliRunner().invoke(app, ["alert", "--check", "--lake", str(tmp_path / "lake")])
+    assert done.output.splitlines()[:2] == ["rules: none", "off: lag"]
+    with pytest.raises(RulesError, match="there is no column lagg"):
+        load_rules(_file(tmp_path, enabled="false", when="lagg > 5"))
+    with pytest.raises(RulesError, match="enabled is true or false"):
+        load_rules(_file(tmp_path, enabled="sometimes"))
 
 
 def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path: Path) -> None:
@@ -272,7 +288,7 @@ def test_a_wrong_threshold_is_one_sentence(tmp_path: Path, thresholds: str, reas
         ({"view": "lag_current", "keep": "1h"}, "keep is for events only"),
         ({"view": "gaps", "when": "true", "for": "5m"}, "gaps holds events"),
         ({"view": "gaps", "when": "true", "per": "[shoe]"}, "per must be a list of columns of gaps"),
-        ({"view": "gaps", "when": "true", "keep": "3 rounds"}, "keep '3 rounds' is no duration"),
+        ({"view": "gaps", "when": "true", "keep": "3 rounds"}, "keep '3 rounds' is not a duration"),
         ({"view": "members_current", "when": "true"}, "it cannot read members_current"),
     ],
 )

@@ -108,10 +108,10 @@ def test_name_servers_differ_and_agree_again() -> None:
     differ, agree = DecisionInputs(poorer=("n1", "n2")), DecisionInputs()
     [found] = rocketmq_causes(agree, differ, decision("a"), decision("a"), ())
     assert (found.cause, found.before, found.after) == ("name_server_differs", "", "n1, n2")
-    assert found.evidence == "name servers tell different queues"
+    assert found.evidence == "name servers report different queues"
     [found] = rocketmq_causes(differ, agree, decision("a"), decision("a"), ())
     assert (found.before, found.after) == ("n1, n2", "")
-    assert found.evidence == "name servers tell the same queues again"
+    assert found.evidence == "name servers report the same queues again"
 
 
 def test_members_are_on_other_lists_or_twice_on_one() -> None:

@@ -142,9 +142,9 @@ def test_the_details_say_who_and_what() -> None:
         "broadcast": "members of one group must subscribe alike: CLUSTERING and BROADCASTING",
         "freeze": f"members that brokers list do not answer; nobody else takes their queues: {C} (2 queues)",
         "silence_a_broker": (
-            "brokers do not tell the group's members: broker-b (timeout). The lag of their queues is not known"
+            "brokers do not report the group's members: broker-b (timeout). The lag of their queues is not known"
         ),
-        "hide_a_broker": "name servers tell different queues: n2 lacks brokers broker-b of orders",
+        "hide_a_broker": "name servers report different queues: n2 lacks brokers broker-b of orders",
         "hold_twice": (
             f"1 queue held by two or more members, which consume the same messages: orders@broker-b 3 by {A}, {C}"
         ),
@@ -338,7 +338,7 @@ def test_a_route_that_lacks_queues_of_a_broker_says_so() -> None:
     world = three()
     world.routes["n2"] = {TOPIC: {"broker-a": 4, "broker-b": 3}}
     world.round(6)
-    assert text(world, "route_differs") == "name servers tell different queues: n2 lacks queues of orders"
+    assert text(world, "route_differs") == "name servers report different queues: n2 lacks queues of orders"
 
 
 def test_a_route_of_a_topic_that_nobody_subscribes_to_makes_no_difference() -> None:
@@ -362,7 +362,7 @@ def test_a_route_that_lacks_a_topic_is_told_of_beside_one_that_nobody_subscribes
     world.routes["n1"]["a-topic"] = {"broker-a": 4}
     world.routes["n2"] = {TOPIC: {"broker-a": 4}}
     world.round(6)
-    assert text(world, "route_differs") == "name servers tell different queues: n2 lacks brokers broker-b of orders"
+    assert text(world, "route_differs") == "name servers report different queues: n2 lacks brokers broker-b of orders"
 
 
 def test_every_topic_that_is_subscribed_differently_is_told_of() -> None:

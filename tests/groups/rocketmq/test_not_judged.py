@@ -123,7 +123,7 @@ def test_the_verdict_on_a_topic_that_the_group_has_left_ends_with_the_next_decis
 def test_a_group_without_a_topic_has_nothing_to_judge() -> None:
     world = group(Client(A, topics=()))
     world.routes = {"n1": {}}
-    assert verdicts(world) == {None: ("not_applicable", "it has no topics that the filters let pass")}
+    assert verdicts(world) == {None: ("not_applicable", "the filters exclude all its topics")}
 
 
 def test_dead_letters_have_no_owner() -> None:

@@ -140,7 +140,7 @@ def test_members_that_each_follow_a_view_of_their_own_are_split_for_a_reason_tha
     poorer = group()
     poorer.routes["n2"] = {TOPIC: {"broker-a": 4}}
     poorer.rebalance(C, server="n2")
-    assert later(poorer, 9).reason == f"{split}name servers tell different queues"
+    assert later(poorer, 9).reason == f"{split}name servers report different queues"
 
     unknown = group()
     unknown.routes["n2"] = {TOPIC: {"broker-a": 4, "broker-b": 4}}
@@ -148,7 +148,7 @@ def test_members_that_each_follow_a_view_of_their_own_are_split_for_a_reason_tha
     unknown.rebalance(C, server="n3")
     unknown.round(9)
     assert [row.reason for row in unknown.rows.drift if row.topic == TOPIC] == [
-        f"{split}name servers tell different queues"
+        f"{split}name servers report different queues"
     ]
 
     lists = group()
