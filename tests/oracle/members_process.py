@@ -76,6 +76,14 @@ class MembersProcess:
         """Let it go on."""
         self._process.send_signal(SIGCONT)
 
+    def kill(self) -> None:
+        """Let all members crash; later ones start in another process."""
+        with self._writing:
+            self._process.kill()
+            self._process.wait()
+            self._listener.join()
+            self._open()
+
     def closed(self, name: str) -> Event:
         """An event that is set when the member's client is closed or gone."""
         return self._closed[name]

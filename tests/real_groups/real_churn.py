@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -39,7 +39,10 @@ class ChurningGroup:
         chance: Source of randomness.
         alike: Whether all members have the same subscription.
         grow: Adds a partition to a topic.
+        counts: Partitions of its topics now.
         wanted: Number of generations to reach.
+        kills: Functions that kill processes with some of its members; with them, all members start together at times.
+        static: Whether members can be static.
         generations: The group in the log: the first record of each generation with members.
         stalls: Number of changes without an effect in time.
     """
@@ -49,7 +52,10 @@ class ChurningGroup:
     chance: Random
     alike: bool
     grow: Grow
+    counts: Mapping[str, int]
     wanted: int
+    kills: Sequence[Callable[[], None]] = ()
+    static: bool = True
     generations: dict[int, MembershipRecord] = field(default_factory=dict)
     stalls: int = 0
     _records: queue.SimpleQueue[MembershipRecord] = field(default_factory=queue.SimpleQueue)
@@ -94,6 +100,8 @@ class ChurningGroup:
             doings.append((6, self._join))
         if self._members:
             doings += [(6, self._leave_one), (1, self._grow)]
+        if self._members and self.kills:
+            doings += [(1, self._kill), (1, self._deploy)]
         if static:
             doings.append((4, self._restart_static))
         weights, choices = zip(*doings, strict=True)
@@ -102,7 +110,8 @@ class ChurningGroup:
     def _join(self) -> None:
         taken = {member.joins.instance for member in (*self._members, *self._leaving) if not member.left.is_set()}
         free = [name for name in _INSTANCES if name not in taken]
-        instance = self.chance.choice(free) if free and self.chance.random() < 0.35 else None
+        is_static = self.static and free and self.chance.random() < 0.35
+        instance = self.chance.choice(free) if is_static else None
         self._start(instance, self._subscription())
 
     def _leave_one(self) -> None:
@@ -116,6 +125,19 @@ class ChurningGroup:
         member.left.wait(_CLOSED_S)
         as_before = self.chance.random() < 0.6
         self._start(member.joins.instance, member.joins.topics if as_before else self._subscription())
+
+    def _kill(self) -> None:
+        self.chance.choice(self.kills)()
+
+    def _deploy(self) -> None:
+        """Let all members leave, and as many others start together."""
+        members = list(self._members)
+        for member in members:
+            self._leave(member)
+        for member in members:
+            member.left.wait(_CLOSED_S)
+        for member in members:
+            self._start(member.joins.instance, member.joins.topics)
 
     def _grow(self) -> None:
         self.grow(self.chance.choice(self.first.topics))

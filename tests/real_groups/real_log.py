@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups.rows import DriftRow
-from streaming.offsets_log import GroupKey, decode_key, decode_membership
+from streaming.offsets_log import GroupKey, OffsetKey, decode_key, decode_membership
 from streaming.records import MembershipRecord
 from tests.groups.build import Life, make_observation, make_topic
 
-__all__ = ["core_verdicts", "offsets_log", "read_on"]
+__all__ = ["Keep", "core_verdicts", "offsets_log", "read_on"]
 
 
 @contextmanager
@@ -35,11 +35,20 @@ def offsets_log(bootstrap: str) -> Iterator[KafkaConsumer]:
         log.close()
 
 
-def read_on(log: KafkaConsumer, wait_ms: int = 500) -> Iterator[tuple[str, MembershipRecord]]:
-    """Membership records with members that are there or arrive within this time, each with its group."""
+Keep = Callable[[str, bytes, bytes | None, int], None]
+"""Takes the group, key, value and time of a record."""
+
+
+def read_on(log: KafkaConsumer, wait_ms: int = 500, keep: Keep | None = None) -> Iterator[tuple[str, MembershipRecord]]:
+    """Membership records with members that are there or arrive within this time, each with its group.
+
+    `keep` sees every record of every classic group before.
+    """
     for batch in log.poll(wait_ms).values():
         for item in batch:
             key = decode_key(item.key)
+            if keep is not None and isinstance(key, GroupKey | OffsetKey):
+                keep(key.group, item.key, item.value, item.timestamp)
             if isinstance(key, GroupKey) and item.value is not None:
                 record = decode_membership(item.offset, item.timestamp, item.value)
                 assert isinstance(record, MembershipRecord)

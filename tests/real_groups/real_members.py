@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -27,6 +27,7 @@ __all__ = [
     "StartMember",
     "java_starter",
     "librdkafka_starter",
+    "program_starter",
     "start_kafka_python",
 ]
 
@@ -54,14 +55,16 @@ class Joins:
     Attributes:
         bootstrap: `HOST:PORT`.
         group: Its group.
-        strategy: The only strategy that it offers.
+        strategy: The only strategy that it offers; empty for its library's default.
         topics: Its subscription.
         instance: Instance id of a static member: such a member leaves only when its session expires.
         session_ms: Session timeout.
         rejoin_ms: Time that a rebalance waits for a member that does not rejoin.
         heartbeat_ms: Heartbeat interval: it learns of a rebalance after this time.
         metadata_ms: Maximum age of its metadata.
+        commit_ms: Time between two commits of the programs of programs.py.
         rack: Its `client.rack`.
+        own: Settings that only its library has, with their own names.
     """
 
     bootstrap: str
@@ -73,7 +76,9 @@ class Joins:
     rejoin_ms: int = 60_000
     heartbeat_ms: int = 500
     metadata_ms: int = 300_000
+    commit_ms: int = 1_000
     rack: str | None = None
+    own: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,19 @@ def librdkafka_starter(members: LibrdkafkaMembers) -> StartMember:
             "log_level": str(QUIET_LIBRDKAFKA),
         }
         name = members.start(joins.topics, _settings(joins) | own)
+        return Member(joins, lambda: members.stop(name), members.closed(name))
+
+    return start
+
+
+def program_starter(members: MembersProcess) -> StartMember:
+    """Starts members in this process, whose program takes Kafka's own names of settings (programs.py)."""
+
+    def start(joins: Joins) -> Member:
+        own = {"metadata.max.age.ms": str(joins.metadata_ms), "auto.commit.interval.ms": str(joins.commit_ms)}
+        if joins.strategy:
+            own["partition.assignment.strategy"] = joins.strategy
+        name = members.start(joins.topics, _settings(joins) | own | dict(joins.own))
         return Member(joins, lambda: members.stop(name), members.closed(name))
 
     return start

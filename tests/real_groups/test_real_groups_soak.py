@@ -2,7 +2,7 @@
 
 Two groups per client and strategy are scaled up and down at random, with members of different subscriptions, static
 ones that return or not, and topics that grow. `GENERATIONS=N make soak` sets the number of generations per client and
-strategy, `SEED=N` another sequence of events.
+strategy, `SEED=N` another sequence of events, `RECORDS=folder` keeps the groups' records (recorded.py).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -20,6 +21,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -29,8 +31,10 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.classic.membership import leader_counts, subscription_of
 from streaming.records import MembershipRecord
 from tests.oracle.java_members import JavaMembers
+from tests.oracle.members_process import MembersProcess
 from tests.probe.witness import Cluster
 from tests.real_groups.real_churn import ChurningGroup
+from tests.real_groups.real_clients import PROGRAMS
 from tests.real_groups.real_log import offsets_log, read_on
 from tests.real_groups.real_members import (
     HASH_SEED,
@@ -39,15 +43,18 @@ from tests.real_groups.real_members import (
     StartMember,
     java_starter,
     librdkafka_starter,
+    program_starter,
     start_kafka_python,
 )
 from tests.real_groups.real_verdicts import Rounds, judged, settings_of
+from tests.real_groups.recorded import Recording
 from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 
 GENERATIONS = int(os.environ.get("GENERATIONS", "500"))
 SEED = int(os.environ.get("SEED", "5"))
+RECORDS = os.environ.get("RECORDS")
 
 GROUPS = 2
 """Several, because they wait for their members more than they compute."""
@@ -66,7 +73,7 @@ CLIENTS = {
     "kafka-python": _ALL,
     # Members of all four in each group: the first one leads.
     "mixed": ("range", "roundrobin", "cooperative-sticky"),
-}
+} | {name: program.strategies for name, program in PROGRAMS.items()}
 # kafka-python's own roundrobin raises on different subscriptions, so such a group never gets an assignment.
 ALIKE = {("kafka-python", "roundrobin"), ("mixed", "roundrobin")}
 
@@ -100,7 +107,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 @pytest.mark.parametrize("client", [pytest.param(client, marks=pytest.mark.xdist_group(client)) for client in CLIENTS])
 def test_no_generation_of_real_clients_is_said_to_drift(
-    client: str, broker: EmbeddedBroker, capfd: pytest.CaptureFixture[str], tell: Tell
+    client: str, broker: EmbeddedBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str], tell: Tell
 ) -> None:
     settings = settings_of(broker.bootstrap, _prefix(client), _METADATA_MS)
     groups: dict[str, ChurningGroup] = {}
@@ -108,11 +115,12 @@ def test_no_generation_of_real_clients_is_said_to_drift(
         processes = _Processes(client, stack)
         rounds = Rounds(settings)
         for strategy in CLIENTS[client]:
-            for number in range(GROUPS):
-                churning = _group(client, strategy, number, broker.bootstrap, processes.starts(), rounds, stack)
+            for number in range(_groups_of(client)):
+                churning = _group(client, strategy, number, broker.bootstrap, processes, rounds, stack)
                 groups[churning.first.group] = churning
+        recordings = _recordings(groups, Path(RECORDS) if RECORDS else tmp_path / "records")
         with offsets_log(broker.bootstrap) as log, rounds, capfd.disabled():
-            _run(log, groups)
+            _run(log, groups, recordings, broker.bootstrap)
     rows = judged(settings)
 
     said: Counter[tuple[str, str, str]] = Counter()
@@ -170,19 +178,21 @@ def _prefix(client: str) -> str:
 
 
 class _Processes:
-    """The processes of one client's members: a JVM for all groups, a librdkafka process for each, and this one."""
+    """The processes of one client's members: a JVM for all groups; one of librdkafka or two of a program for each."""
 
     def __init__(self, client: str, stack: ExitStack) -> None:
-        self._clients = [name for name in CLIENTS if name != "mixed"] if client == "mixed" else [client]
+        own = [name for name in CLIENTS if name != "mixed" and name not in PROGRAMS]
+        self._clients = own if client == "mixed" else [client]
         self._stack = stack
         releases = [name.partition(":")[2] for name in self._clients if name.startswith("java:")]
         self._jvms = [stack.enter_context(JavaMembers(release)) for release in releases]
         self._of_librdkafka: list[LibrdkafkaMembers] = []
+        self._built: list[MembersProcess] = []
 
     def told(self) -> Iterator[str]:
         """Their unexpected events."""
         yield f"processes of librdkafka that crashed: {sum(process.crashes for process in self._of_librdkafka)}"
-        for process in (*self._jvms, *self._of_librdkafka):
+        for process in (*self._jvms, *self._of_librdkafka, *self._built):
             yield from (f"a member failed: {failure}" for failure in process.failures)
 
     def starts(self) -> list[StartMember]:
@@ -195,22 +205,30 @@ class _Processes:
             starts.append(start_kafka_python)
         return starts
 
+    def built(self, client: str) -> list[MembersProcess]:
+        """Two processes of the client's program, so that one can be killed while the other goes on."""
+        command = PROGRAMS[client].command()
+        two = [self._stack.enter_context(MembersProcess(command)) for _ in range(2)]
+        self._built += two
+        return two
+
 
 def _group(
     client: str,
     strategy: str,
     number: int,
     bootstrap: str,
-    starts: Sequence[StartMember],
+    processes: _Processes,
     rounds: Rounds,
     stack: ExitStack,
 ) -> ChurningGroup:
     admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=bootstrap)))
     cluster = Cluster(bootstrap, _prefix(client), admin)
-    counts = {cluster.topic(f"{strategy}-{number}-{topic}", count): count for topic, count in COUNTS.items()}
+    called = f"{strategy or 'default'}-{number}"
+    counts = {cluster.topic(f"{called}-{topic}", count): count for topic, count in COUNTS.items()}
     # The groups commit, as working ones do: every round then contains all topics, whether they are subscribed or not.
     for topic in counts:
-        group = cluster.commit(f"{strategy}-{number}", topic, [0])
+        group = cluster.commit(called, topic, [0])
     grown = dict.fromkeys(counts, -_ROUNDS_BETWEEN)
 
     def grow(topic: str) -> None:
@@ -231,10 +249,27 @@ def _group(
         metadata_ms=_METADATA_MS,
     )
     chance = Random(f"{SEED} {group}")
-    return ChurningGroup(first, starts, chance, (client, strategy) in ALIKE, grow, -(-GENERATIONS // GROUPS))
+    wanted = -(-GENERATIONS // _groups_of(client))
+    if client not in PROGRAMS:
+        return ChurningGroup(first, processes.starts(), chance, (client, strategy) in ALIKE, grow, counts, wanted)
+    program = PROGRAMS[client]
+    first = replace(first, **program.groups[number])
+    built = processes.built(client)
+    starts, kills = [program_starter(process) for process in built], [process.kill for process in built]
+    # The members of the first group have one subscription: what a strategy promises can be checked there.
+    return ChurningGroup(first, starts, chance, number == 0, grow, counts, wanted, kills, program.static)
 
 
-def _run(log: Any, groups: Mapping[str, ChurningGroup]) -> None:
+def _groups_of(client: str) -> int:
+    return len(PROGRAMS[client].groups) if client in PROGRAMS else GROUPS
+
+
+def _recordings(groups: Mapping[str, ChurningGroup], folder: Path) -> Mapping[str, Recording]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return {name: Recording(folder / f"{name}.jsonl") for name in groups}
+
+
+def _run(log: Any, groups: Mapping[str, ChurningGroup], recordings: Mapping[str, Recording], bootstrap: str) -> None:
     """Run until all groups are done, with their progress in the terminal."""
     failures: list[BaseException] = []
 
@@ -244,20 +279,35 @@ def _run(log: Any, groups: Mapping[str, ChurningGroup]) -> None:
         except BaseException as failure:  # noqa: BLE001 - the test reports it
             failures.append(failure)
 
+    def keep(name: str, key: bytes, value: bytes | None, record_time: int) -> None:
+        if name in recordings:
+            recordings[name].saw(key, value, record_time)
+
+    def read() -> Iterator[tuple[str, MembershipRecord]]:
+        yield from read_on(log, keep=keep)
+        for name, recording in recordings.items():
+            recording.round(groups[name].counts)
+
+    producer = Producer({"bootstrap.servers": bootstrap})
     threads = [threading.Thread(target=run, args=(group,), daemon=True) for group in groups.values()]
     for thread in threads:
         thread.start()
     with _progress() as progress:
         bars = {name: progress.add_task(name, total=group.wanted) for name, group in groups.items()}
         while any(thread.is_alive() for thread in threads) and not failures:
-            for group, record in read_on(log):
+            # (Members commit only where there is something to read.)
+            for group_ in groups.values():
+                for topic in group_.first.topics:
+                    producer.produce(topic, b"")
+            producer.poll(0)
+            for group, record in read():
                 if group in groups:
                     groups[group].saw(record)
                     progress.update(bars[group], completed=len(groups[group].generations))
                     if not progress.console.is_terminal and len(groups[group].generations) % 50 == 1:
                         progress.console.print(f"{group}: generation {len(groups[group].generations)}")
     # (The last generations are caused by the members' leaving.)
-    for group, record in read_on(log):
+    for group, record in read():
         if group in groups:
             groups[group].saw(record)
     if failures:
