@@ -3,13 +3,17 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -25,7 +29,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  *   stop NAME                                 closes it: a dynamic member leaves its group, a static one does not
  *
  * Lines out: "closed NAME" when a consumer has been closed, requested or not; before it "failed NAME EXCEPTION" if it
- * was not requested. The end of the input ends the program and every member with it, as in a crash.
+ * was not requested. "assigned", "revoked" or "lost NAME NANOS PARTITIONS" when the client says so: the time of the
+ * machine's steady clock, and TOPIC:PARTITION by ",". The end of the input ends the program and every member with it, as in a crash.
  */
 public final class GroupMembers {
     private static final long SLOW_MS = 2_000;
@@ -73,7 +78,7 @@ public final class GroupMembers {
         }
     }
 
-    private static final class Member implements Runnable {
+    private static final class Member implements Runnable, ConsumerRebalanceListener {
         private final String name;
         private final List<String> topics;
         private final Properties settings = new Properties();
@@ -99,13 +104,33 @@ public final class GroupMembers {
 
         private void subscribe(KafkaConsumer<byte[], byte[]> made) throws ReflectiveOperationException {
             if (!topics.get(0).startsWith("~")) {
-                made.subscribe(topics);
+                made.subscribe(topics, this);
                 return;
             }
             // By name, because older releases, which this program also runs with, do not have this class.
             Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
             Object regex = pattern.getConstructor(String.class).newInstance(topics.get(0).substring(1));
             KafkaConsumer.class.getMethod("subscribe", pattern).invoke(made, regex);
+        }
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            tell("assigned", partitions);
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            tell("revoked", partitions);
+        }
+
+        @Override
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            tell("lost", partitions);
+        }
+
+        private void tell(String word, Collection<TopicPartition> partitions) {
+            String places = partitions.stream().map(p -> p.topic() + ":" + p.partition()).collect(Collectors.joining(","));
+            OUT.println(word + "\t" + name + "\t" + System.nanoTime() + "\t" + places);
         }
 
         @Override
@@ -118,7 +143,7 @@ public final class GroupMembers {
                     List<String> others = wanted;
                     if (others != null) {
                         wanted = null;
-                        made.subscribe(others);
+                        made.subscribe(others, this);
                     }
                     made.poll(POLL);
                 }

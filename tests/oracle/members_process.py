@@ -10,12 +10,28 @@ from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 from threading import Event, Lock, Thread
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
-__all__ = ["MembersProcess"]
+__all__ = ["MembersProcess", "Told"]
 
 _END_S = 20.0
 _ROOT = Path(__file__).resolve().parents[2]
+
+
+class Told(NamedTuple):
+    """What a client said of its partitions.
+
+    Attributes:
+        member: Name of the member.
+        word: "assigned", "revoked" or "lost".
+        at: Time of the machine's steady clock, ns.
+        places: The partitions, as "topic:number".
+    """
+
+    member: str
+    word: str
+    at: int
+    places: tuple[str, ...]
 
 
 class MembersProcess:
@@ -24,11 +40,13 @@ class MembersProcess:
     Attributes:
         crashes: How often it ended by itself.
         failures: Errors of members that ended without being stopped, as far as they reported one.
+        told: What the members' clients said of their partitions, in the order of its arrival.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.crashes = 0
         self.failures: list[str] = []
+        self.told: list[Told] = []
         self._command = command
         self._names = count()
         self._closed: dict[str, Event] = {}
@@ -120,7 +138,9 @@ class MembersProcess:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             word, name, *reason = line.rstrip("\n").split("\t")
-            if word == "failed":
+            if word in {"assigned", "revoked", "lost"}:
+                self.told.append(Told(name, word, int(reason[0]), tuple(filter(None, reason[1].split(",")))))
+            elif word == "failed":
                 self.failures.append(f"{name}: {' '.join(reason)}")
             else:
                 self._closed[name].set()

@@ -4,7 +4,9 @@
     subscribe   name  topics                        it subscribes to these topics from now on
     leave       name                                it leaves
 
-It answers with `closed`, and `failed` with the error. Fields are separated by tabs, topics by commas.
+It answers with `closed`, and `failed` with the error; and where the library says what a member owns, with `assigned`,
+`revoked` or `lost`, the name, the time of the machine's steady clock in ns, and the partitions as `topic:number`. Fields
+are separated by tabs, topics and partitions by commas.
 """
 
 from __future__ import annotations
@@ -12,17 +14,27 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-__all__ = ["serve"]
+__all__ = ["Tell", "serve"]
+
+Tell = Callable[[str, Iterable[Any]], None]
+"""Reports what has happened to partitions of a member: `assigned`, `revoked` or `lost`."""
 
 
-def serve(opened: Callable[[Mapping[str, str]], Any], poll: Callable[[Any], object]) -> None:
+def serve(
+    opened: Callable[[Mapping[str, str]], Any],
+    subscribe: Callable[[Any, list[str], Tell], object],
+    poll: Callable[[Any], object],
+) -> None:
     """Serve commands until the input ends; then every member ends with the process, as in a crash.
 
     Args:
         opened: Opens a consumer with these settings.
+        subscribe: Subscribes it to these topics.
         poll: Lets it poll for a tenth of a second.
     """
     leaving: dict[str, threading.Event] = {}
@@ -32,10 +44,10 @@ def serve(opened: Callable[[Mapping[str, str]], Any], poll: Callable[[Any], obje
         topics, *settings = fields
         try:
             with contextlib.closing(opened(dict(zip(settings[::2], settings[1::2], strict=True)))) as consumer:
-                consumer.subscribe(topics.split(","))
+                subscribe(consumer, topics.split(","), partial(_tell, name))
                 while not ends.is_set():
                     if name in wanted:
-                        consumer.subscribe(wanted.pop(name))
+                        subscribe(consumer, wanted.pop(name), partial(_tell, name))
                     poll(consumer)
         except Exception as failed:  # noqa: BLE001 - any error is reported
             _say("failed", name, " ".join(repr(failed).split()))
@@ -51,6 +63,11 @@ def serve(opened: Callable[[Mapping[str, str]], Any], poll: Callable[[Any], obje
             wanted[name] = fields[0].split(",")
         elif name in leaving:
             leaving.pop(name).set()
+
+
+def _tell(name: str, word: str, partitions: Iterable[Any]) -> None:
+    now = time.monotonic_ns()
+    _say(word, name, str(now), ",".join(f"{place.topic}:{place.partition}" for place in partitions))
 
 
 def _say(*fields: str) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafka import KafkaConsumer
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from streaming.demo.kafka_python_member import wait_for_joins
-from tests.real_groups.member_program import serve
+from tests.real_groups.member_program import Tell, serve
 
 _SLOW_S = 2.0
 
@@ -42,7 +42,10 @@ def _opened(settings: Mapping[str, str]) -> KafkaConsumer:
         partition_assignment_strategy=[_ASSIGNORS[s] for s in settings["partition.assignment.strategy"].split(",")],
         session_timeout_ms=int(settings["session.timeout.ms"]),
         heartbeat_interval_ms=int(settings["heartbeat.interval.ms"]),
-        metadata_max_age_ms=int(settings["metadata.max.age.ms"]),
+        max_poll_interval_ms=int(settings.get("max.poll.interval.ms", "300000")),
+        auto_offset_reset=settings.get("auto.offset.reset", "latest"),
+        auto_commit_interval_ms=int(settings.get("auto.commit.interval.ms", "5000")),
+        metadata_max_age_ms=int(settings.get("metadata.max.age.ms", "300000")),
         client_rack=settings.get("client.rack", ""),
         allow_auto_create_topics=False,
     )
@@ -50,5 +53,23 @@ def _opened(settings: Mapping[str, str]) -> KafkaConsumer:
     return consumer
 
 
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc] - the library has no types
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self._tell("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        self._tell("revoked", revoked)
+
+    def on_partitions_lost(self, lost: Iterable[TopicPartition]) -> None:
+        self._tell("lost", lost)
+
+
+def _subscribe(consumer: KafkaConsumer, topics: list[str], tell: Tell) -> None:
+    consumer.subscribe(topics, listener=_Listener(tell))
+
+
 if __name__ == "__main__":
-    serve(_opened, lambda consumer: consumer.poll(100))
+    serve(_opened, _subscribe, lambda consumer: consumer.poll(100))
