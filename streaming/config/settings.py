@@ -11,9 +11,11 @@ print as stars and appear in no log, plan or page.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
@@ -106,6 +108,36 @@ class StrategyRule(Section):
             message = "it names neither a strategy nor clients"
             raise ValueError(message)
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    """What `strategies` and `clients` say of groups.
+
+    Attributes:
+        rules: The entries of `strategies`.
+        clients: Client libraries of every group for which no rule declares others.
+    """
+
+    rules: tuple[StrategyRule, ...] = ()
+    clients: tuple[str, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """A fingerprint: the same for the same rules, whichever process has read them."""
+        says = repr(([rule.model_dump() for rule in self.rules], self.clients))
+        return hashlib.sha256(says.encode()).hexdigest()[:_VERSION_DIGITS]
+
+    def of(self, group: str) -> tuple[str | None, tuple[str, ...]] | None:
+        """Configured strategy and declared clients of a group; None if no rule says anything of it."""
+        fitting = [rule for rule in self.rules if fits(group, rule.groups)]
+        strategy = next((rule.strategy for rule in fitting if rule.strategy is not None), None)
+        clients = next((rule.clients for rule in fitting if rule.clients), self.clients)
+        return (strategy, clients) if strategy is not None or clients else None
+
+
+_VERSION_DIGITS: Final = 8
+"""Hexadecimal digits of a version. People compare a handful of them: 32 bits never meet by chance there."""
 
 
 def _libraries(clients: tuple[str, ...]) -> tuple[str, ...]:
@@ -438,15 +470,10 @@ class Settings(BaseSettings):
             return False
         return self.probe.cluster_topics and self.filters.watches_topic(topic)
 
-    def configured_strategy(self, group: str) -> str | None:
-        """Strategy that a group should run; None when no rule names one."""
-        rules = (rule.strategy for rule in self.strategies if fits(group, rule.groups))
-        return next((strategy for strategy in rules if strategy is not None), None)
-
-    def declared_clients(self, group: str) -> tuple[str, ...]:
-        """Client libraries that a group's members run, as the operator says; () when nothing is declared."""
-        rules = (rule.clients for rule in self.strategies if fits(group, rule.groups))
-        return next(filter(None, rules), self.clients)
+    @property
+    def group_rules(self) -> GroupRules:
+        """What the settings say of groups' strategies and clients."""
+        return GroupRules(self.strategies, self.clients)
 
 
 def load_settings(**given: Any) -> Settings:

@@ -6,18 +6,19 @@ time. They are the only ones that take effect without a restart.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 
-from streaming.config import Settings, file_mark, load_settings
+from streaming.config import GroupRules, Settings, file_mark, load_settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.records import Configured
 
 _LOG = room_log(__name__)
 
-_VERSION_DIGITS = 8
-"""Hexadecimal digits of a version. People compare a handful of them: 32 bits never meet by chance there."""
+_MOST_REMEMBERED = 200_000
+"""Groups whose rules are remembered, because patterns are slow and each round asks for every group that it reports:
+twice the groups of the largest clusters that we know of."""
 
 
 class GroupSettings:
@@ -32,12 +33,7 @@ class GroupSettings:
         """
         self._load = load
         self._mark = file_mark()
-        self._use(settings)
-
-    @property
-    def version(self) -> str:
-        """Fingerprint of the strategies and clients; the same for the same settings, whichever probe has read them."""
-        return self._version
+        self._use(settings.group_rules)
 
     def refresh(self) -> None:
         """Read the file again if it has changed. A wrong one is refused with a sentence; what was known stays."""
@@ -49,21 +45,23 @@ class GroupSettings:
             _LOG.warning("The settings file is gone: strategies and clients of groups stay as they were.")
             return
         try:
-            settings = self._load()
+            rules = self._load().group_rules
         except SetupError as error:
             _LOG.warning("The settings file has changed, and strategies and clients stay as they were: %s", error)
             return
-        before = self._version
-        self._use(settings)
-        if self._version != before:
-            _LOG.info("Strategies and clients of groups have changed: rounds tell version %s now.", self._version)
+        if rules != self._rules:
+            self._use(rules)
+            _LOG.info("Strategies and clients of groups have changed: rounds tell version %s now.", rules.version)
 
     def of(self, group: str) -> Configured | None:
         """What the settings say of a group; None where they say nothing."""
-        strategy, clients = self._settings.configured_strategy(group), self._settings.declared_clients(group)
-        return Configured(self._version, strategy, clients) if strategy is not None or clients else None
+        return self._of(group)
 
-    def _use(self, settings: Settings) -> None:
-        self._settings = settings
-        says = repr(([rule.model_dump() for rule in settings.strategies], settings.clients))
-        self._version = hashlib.sha256(says.encode()).hexdigest()[:_VERSION_DIGITS]
+    def _use(self, rules: GroupRules) -> None:
+        self._rules, version = rules, rules.version
+
+        def of(group: str) -> Configured | None:
+            says = rules.of(group)
+            return None if says is None else Configured(version, *says)
+
+        self._of = lru_cache(_MOST_REMEMBERED)(of)

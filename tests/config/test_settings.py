@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,11 +29,39 @@ def test_a_pattern_that_does_not_compile_is_one_sentence(monkeypatch: pytest.Mon
     assert "\n" not in str(error.value)
 
 
+def test_strategy_and_clients_come_from_the_first_rules_that_name_them() -> None:
+    loaded = load_settings(
+        strategies=(
+            {"groups": "/^pay/", "strategy": "sticky"},
+            {"groups": "/^pay/", "clients": ["java:3.7.1", "sarama"]},
+            {"groups": "/./", "strategy": "range", "clients": ["librdkafka"]},
+        ),
+        clients=("java",),
+    )
+    assert loaded.group_rules.of("payments") == ("sticky", ("java:3.7.1", "sarama"))
+    assert loaded.group_rules.of("orders") == ("range", ("librdkafka",))
+    assert loaded.group_rules.of("") == (None, ("java",))
+    assert load_settings().group_rules.of("orders") is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"strategies": ({"groups": "a", "clients": ["jawa"]},)}, "jawa"),
+        ({"clients": ("java:new",)}, "java:new"),
+        ({"strategies": ({"groups": "a"},)}, "it names neither a strategy nor clients"),
+    ],
+)
+def test_a_rule_that_says_nothing_or_names_an_unknown_library_is_refused(wrong: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SetupError, match=reason):
+        load_settings(**wrong)
+
+
 def test_the_first_rule_that_fits_names_the_expected_strategy() -> None:
     loaded = load_settings(
         strategies=({"groups": "/^pay/", "strategy": "sticky"}, {"groups": "/./", "strategy": "range"})
     )
-    assert [loaded.configured_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
+    assert [(loaded.group_rules.of(g) or (None,))[0] for g in ("payments", "orders", "")] == ["sticky", "range", None]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_group_that_runs_another_strategy_is_compared_with_what_the_configured
 
 
 def test_ownership_for_a_configured_sticky_strategy_is_that_of_the_decision_before() -> None:
-    # By hand: b had all four. Sticky leaves it two of them and gives the newcomer the others; range gives b the last two.
+    # By hand: b had all four. Sticky leaves it two and gives the newcomer the others; range gives b the last two.
     life = Life(configured=STICKY)
     life.take(make_record(5, even("x", 4, "b")), make_observation(6, X))
     life.take(make_record(7, even("x", 4, "a", "b"), generation=2), make_observation(10, X))
