@@ -33,6 +33,7 @@ __all__ = [
     "ratio",
     "reasons",
     "seconds",
+    "verdict",
     "visible",
 ]
 
@@ -314,6 +315,11 @@ def _imbalance(group: Row, _clock: Clock, _since: Row) -> str:
     return f"imbalance {ratio(group['imbalance'])}, could be {ratio(group['imbalance_optimal'])}"
 
 
+def verdict(name: str, basis: str | None) -> str:
+    """A verdict as a word, with its basis: "drifted (promise)"."""
+    return name.replace("_", " ") + (f" ({basis})" if basis else "")
+
+
 def _mismatch(group: Row, _clock: Clock, _since: Row) -> str:
     return f"runs {cut(group['strategy'] or 'no strategy')}, should run {cut(group['expected_strategy'] or '')}"
 
@@ -350,6 +356,8 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "idle_members": (1, _finding("idle_members")),
     "never_committed": (1, _finding("never_committed")),
     "mismatch": (2, _mismatch),
+    "not_subscribed": (2, _finding("not_subscribed")),
+    "no_such_partition": (2, _finding("no_such_partition")),
     "offsets_blocked": (1, _finding("offsets_blocked")),
     "lag_unknown": (1, lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known"),  # noqa: ARG005
     "stale_metadata": (1, _finding("stale_metadata")),

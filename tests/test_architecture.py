@@ -150,8 +150,8 @@ ROOMS = {
     ),
     "streaming.doctor": room(
         "pydantic rich",
-        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.java streaming.plurals "
-        "streaming.probe streaming.process streaming.stores streaming.tables streaming.terminal",
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.groups streaming.java "
+        "streaming.plurals streaming.probe streaming.process streaming.stores streaming.tables streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",

@@ -23,6 +23,7 @@ _KINDS: Final = (
     "too_many_members",
     "hot_partition",
     "kip848",
+    "declare_clients",
     "abandoned",
 )
 

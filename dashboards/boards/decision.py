@@ -104,8 +104,15 @@ def _named(view: View) -> tuple[str, str]:
     return view.cluster or clusters[0], asked
 
 
+def _nearest(decision: Row) -> list[tuple[str, str, str]]:
+    if decision["nearest_library"] is None:
+        return []
+    differing = words.counted(decision["nearest_differing"], "partition")
+    return [("nearest", words.cut(decision["nearest_library"], 32), f"its result differs in {differing}")]
+
+
 def _facts(decision: Row, view: View) -> list[dict[str, str]]:
-    verdict = (decision["verdict"] or "pending").replace("_", " ")
+    verdict = words.verdict(decision["verdict"] or "pending", decision["basis"])
     least = words.number(decision["partitions_moved_optimal"])
     facts = [
         ("verdict", verdict, decision["reason"] or ""),
@@ -129,6 +136,7 @@ def _facts(decision: Row, view: View) -> list[dict[str, str]]:
         ("strategy", words.cut(decision["strategy"] or words.DASH, 32), decision["strategy"] or ""),
         ("protocol", words.cut(decision["rebalance_protocol"] or words.DASH, 24), "how members rebalanced"),
         ("recomputed as", words.cut(decision["matching_library"] or words.DASH, 32), ""),
+        *_nearest(decision),
     ]
     return [{"word": word, "value": value, "title": title} for word, value, title in facts]
 

@@ -182,7 +182,11 @@ def _sums(rows: Sequence[Row], before: Sequence[Row] | None, *, known: bool) -> 
 
     figures = (
         ("judged", verdicts, "decisions with a verdict"),
-        ("drifted", lambda found: verdicts(found, "drifted"), "no candidate gives the assignment"),
+        (
+            "drifted",
+            lambda found: verdicts(found, "drifted"),
+            "two owners, a broken promise, another strategy than configured, or other clients than declared",
+        ),
         ("groups that drifted", lambda found: groups(found, "verdict", "drifted"), ""),
         ("not recomputed", lambda found: verdicts(found, "unverified"), "an exact recomputation is not possible"),
         ("as expected", lambda found: verdicts(found, "identical"), "recomputed, and equal"),
@@ -293,11 +297,13 @@ def _says(row: Row) -> str:
     """What a verdict rests on."""
     if row["verdict"] == "identical":
         return f"recomputed as {row['matching_library'] or 'an unknown library'}"
-    if row["reason"]:
-        return str(row["reason"])
-    if row["verdict"] == "drifted":
-        return f"none of {words.counted(row['candidates'] or 0, 'candidate')} gives this assignment"
-    return ""
+    said = f"{row['basis']}: {row['reason']}" if row["basis"] else str(row["reason"] or "")
+    if row["basis"] == "configured" and row["own_verdict"] != "identical":
+        said += f" (by {words.cut(row['strategy'], 30)} it is {row['own_verdict']})"
+    if row["nearest_library"] and not row["basis"]:
+        differing = words.counted(row["nearest_differing"], "partition")
+        said += f"; {row['nearest_library']} differs in {differing}"
+    return said
 
 
 BOARD = Board(

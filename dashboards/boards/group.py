@@ -118,7 +118,7 @@ def _head(group: Row, verdict: Row | None, view: View, held: Mapping[str, Sequen
         None,
     )
     since = since_of(held, "state", group["state"], view)
-    library = verdict["matching_library"] if verdict is not None and group["verdict"] == "identical" else None
+    library = verdict["matching_library"] if verdict is not None and verdict["own_verdict"] == "identical" else None
     facts = [
         ("lag", words.number(group["lag_total"]), f"largest of one partition: {words.number(group['lag_max'])}"),
         *_beside_lag(group),
@@ -126,7 +126,7 @@ def _head(group: Row, verdict: Row | None, view: View, held: Mapping[str, Sequen
         ("members", words.number(group["members"]), ""),
         ("partitions", words.number(group["partitions"]), f"of {group['topics']} topics"),
         ("imbalance", _imbalance(group), "max / mean - 1 of partitions per member, and the least that could be"),
-        ("verdict", group["verdict"].replace("_", " "), group["verdict_reason"] or ""),
+        ("verdict", words.verdict(group["verdict"], group["verdict_basis"]), group["verdict_reason"] or ""),
         (
             "recomputed as",
             words.cut(library or words.DASH, 32),

@@ -10,6 +10,7 @@
 --              orderly_not_locked, stopped, stalled                     partitions have the wrong owner or none, are not
 --                                                                       consumed, or not before their retention ends
 --              falling_behind, rewound, ahead, may_lose_data, imbalance, rebalance_storm, mismatch,
+--              not_subscribed, no_such_partition,
 --              member_lists_differ, route_differs, mixed_strategies, subscriptions_differ, duplicate_client_id,
 --              not_answering, broker_not_answering                      works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated, idle_members,
@@ -33,7 +34,7 @@ WITH health AS (
 judged AS (
   SELECT *,
     concat_ws(' ',
-      CASE WHEN verdict = 'drifted' THEN 'drifted' END,
+      CASE WHEN verdict = 'drifted' AND coalesce(verdict_basis, '') <> 'configured' THEN 'drifted' END,
       CASE WHEN contains(findings_json, '{"finding":"unassigned"') THEN 'unassigned' END,
       CASE WHEN contains(findings_json, '{"finding":"stuck_rebalance"') THEN 'stuck_rebalance' END,
       CASE WHEN loss = 'loses_data' THEN loss END,
@@ -48,6 +49,8 @@ judged AS (
       CASE WHEN loss = 'may_lose_data' THEN loss END,
       CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
       CASE WHEN contains(findings_json, '{"finding":"rebalance_storm"') THEN 'rebalance_storm' END,
+      CASE WHEN contains(findings_json, '{"finding":"not_subscribed"') THEN 'not_subscribed' END,
+      CASE WHEN contains(findings_json, '{"finding":"no_such_partition"') THEN 'no_such_partition' END,
       CASE WHEN contains(findings_json, '{"finding":"member_lists_differ"') THEN 'member_lists_differ' END,
       CASE WHEN contains(findings_json, '{"finding":"route_differs"') THEN 'route_differs' END,
       CASE WHEN contains(findings_json, '{"finding":"mixed_strategies"') THEN 'mixed_strategies' END,
@@ -84,7 +87,7 @@ wrong AS (
 )
 SELECT
   r.cluster, r.group_id, r.health, r.problems, r.round_time, r.state, r.group_type, r.protocol_type, r.strategy,
-  r.expected_strategy, r.generation, r.last_decision_time, r.members, r.verdict, r.verdict_reason, r.drifted_count,
+  r.expected_strategy, r.generation, r.last_decision_time, r.members, r.verdict, r.verdict_basis, r.verdict_reason, r.drifted_count,
   r.findings, r.topics, r.partitions, r.assigned_partitions, r.lag_total,
   r.lag_read_committed_total, r.lost_records, r.lag_max, r.lag_unknown, r.lag_status,
   r.imbalance, r.imbalance_optimal, d.drifted_partitions, r.time_behind_seconds_min, r.time_behind_seconds_max,
@@ -93,6 +96,6 @@ SELECT
 FROM ranked AS r
 LEFT JOIN wrong AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
 ORDER BY r.health DESC,
-  CASE WHEN r.verdict = 'drifted' THEN 0 WHEN r.lag_status = 'stopped' THEN 1 WHEN r.lag_status = 'stalled' THEN 2
+  CASE WHEN starts_with(r.critical, 'drifted') THEN 0 WHEN r.lag_status = 'stopped' THEN 1 WHEN r.lag_status = 'stalled' THEN 2
        WHEN r.critical <> '' THEN 3 ELSE 4 END,
   r.group_id, r.cluster

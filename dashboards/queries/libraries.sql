@@ -6,19 +6,19 @@
 --   group_type     classic, consumer, share, streams; NULL when the broker does not say
 --   protocol_type  consumer, connect, ...; NULL when not known
 --   library        client library, with the first release of its era, that gives the leaders' assignments; NULL where
---                  nobody knows: another verdict than identical, or the broker assigns
+--                  nobody knows: another verdict on the strategy that runs than identical, or the broker assigns
 --   groups         such groups
 --   members        their members
 SELECT group_type, protocol_type, library, count(*) AS groups, CAST(sum(members) AS BIGINT) AS members
 FROM (
   SELECT h.group_type, h.protocol_type, h.members,
-    CASE WHEN h.verdict = 'identical' AND NOT contains(d.matching_library, 'broker:') THEN d.matching_library END
+    CASE WHEN h.verdict <> 'pending' AND d.own_verdict = 'identical' AND NOT contains(d.matching_library, 'broker:') THEN d.matching_library END
       AS library
   FROM group_health_current AS h
   LEFT JOIN (
     -- (Not max_by: DuckDB's passes over a decision that no library is known to have made, and gives that of an older one.
     -- Of a group that decides topic by topic it is that of the first topic.)
-    SELECT cluster, group_id, matching_library,
+    SELECT cluster, group_id, own_verdict, matching_library,
       row_number() OVER (PARTITION BY cluster, group_id ORDER BY decision DESC, topic NULLS FIRST) AS place
     FROM drift_current
   ) AS d ON d.cluster = h.cluster AND d.group_id = h.group_id AND d.place = 1

@@ -25,12 +25,17 @@ WITH decisions AS (
     AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
 ),
 verdicts AS (
-  -- (A group that decides topic by topic has a verdict for each: the worst is the decision's.)
+  -- (A decision is judged again where the settings change. A group that decides topic by topic has a verdict for each:
+  -- the worst is the decision's.)
   SELECT cluster, group_id, decision,
     max_by(verdict, CASE verdict WHEN 'drifted' THEN 3 WHEN 'unverified' THEN 2 WHEN 'identical' THEN 1 ELSE 0 END) AS verdict
-  FROM drift
-  WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
-    AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
+  FROM (
+    SELECT *, max(round) OVER (PARTITION BY cluster, group_id, decision) AS newest
+    FROM drift
+    WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
+      AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
+  ) AS each
+  WHERE round = newest
   GROUP BY cluster, group_id, decision
 )
 SELECT c.time, CASE WHEN :each = 'yes' THEN c.group_id END AS group_id, d.verdict, count(*) AS decisions, CAST(sum(c.is_rebalance) AS BIGINT) AS rebalances,

@@ -17,9 +17,9 @@ judged AS (
   -- (A group that decides topic by topic has a verdict for each: it has drifted if one of them has.)
   SELECT d.cluster, d.group_id, d.decision, min(d.record_time) AS record_time,
     max(CASE WHEN d.verdict = 'drifted' THEN 1 ELSE 0 END) AS has_drifted
-  FROM drift AS d
+  FROM (SELECT *, max(round) OVER (PARTITION BY cluster, group_id, decision) AS newest FROM drift) AS d
   JOIN bad AS o ON o.cluster = d.cluster AND o.group_id = d.group_id AND o.verdict = 'drifted'
-  WHERE d.event_date >= CAST(:since AS DATE) AND d.record_time >= :since
+  WHERE d.event_date >= CAST(:since AS DATE) AND d.record_time >= :since AND d.round = d.newest
   GROUP BY d.cluster, d.group_id, d.decision
 ),
 decisions AS (

@@ -9,7 +9,8 @@
 -- Columns: one row, or none before the first verdict; the columns of the table drift keep their names. `decision`
 -- names the judged one: members of a newer decision have not been judged yet, unless incarnation and generation are the
 -- same (a static member came back under another id, which decides nothing).
-SELECT decision, record_time, incarnation, generation, strategy, expected_strategy, verdict, reason, matching_library,
+SELECT decision, record_time, incarnation, generation, strategy, expected_strategy, verdict, basis, own_verdict, reason,
+  matching_library, nearest_library, nearest_differing,
   drifted_in_all AS drifted_count, all_drifted AS drifted_partitions
 FROM (
   -- (A group that decides topic by topic has a verdict for each: the worst is the decision's. One of a topic that it

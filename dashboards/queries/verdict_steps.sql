@@ -14,10 +14,11 @@
 SELECT date_trunc(:step, record_time) AS time, CASE WHEN :each = 'yes' THEN cluster END AS cluster,
   CASE WHEN :each = 'yes' THEN group_id END AS group_id, verdict, count(*) AS verdicts
 FROM (
-  -- (A group that decides topic by topic has a verdict for each: the worst is the decision's.)
+  -- (A decision is judged again where the settings change. A group that decides topic by topic has a verdict for each:
+  -- the worst is the decision's.)
   SELECT *,
     row_number() OVER (
-      PARTITION BY cluster, group_id, decision ORDER BY CASE verdict WHEN 'drifted' THEN 3 WHEN 'unverified' THEN 2 WHEN 'identical' THEN 1 ELSE 0 END DESC, topic NULLS FIRST
+      PARTITION BY cluster, group_id, decision ORDER BY round DESC, CASE verdict WHEN 'drifted' THEN 3 WHEN 'unverified' THEN 2 WHEN 'identical' THEN 1 ELSE 0 END DESC, topic NULLS FIRST
     ) AS place
   FROM drift
   WHERE event_date >= CAST(:since AS DATE) AND event_date <= CAST(:until AS DATE)

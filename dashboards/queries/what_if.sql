@@ -7,11 +7,11 @@
 --   :group_id  STRING  the group
 -- Columns: one row per strategy; the columns of the table what_if keep their names. `decision` names the decision;
 -- an even newer one may still wait for its verdict.
-SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
+SELECT strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
   load_imbalance_optimal_max, load_reason, reason, decision, record_time,
   generation
 FROM (
-  SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
+  SELECT strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
   load_imbalance_optimal_max, load_reason, reason, decision, record_time,
     generation, rank() OVER (ORDER BY round DESC, decision DESC) AS place
   FROM what_if_current

@@ -31,6 +31,15 @@ matched AS (
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND verdict = 'identical'
   GROUP BY group_id
 ),
+open_verdicts AS (
+  -- (`streaming.groups.UNEXPLAINED`)
+  SELECT group_id, count(DISTINCT decision) AS judged,
+    count(DISTINCT decision) FILTER (reason = 'no known client gives this assignment') AS unexplained,
+    max_by(nearest_library, round) AS nearest
+  FROM drift
+  WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND verdict <> 'not_applicable'
+  GROUP BY group_id
+),
 of_decisions AS (
   SELECT group_id, decision, count(group_instance_id) AS static_members
   FROM members
@@ -45,10 +54,11 @@ newest_decision AS (
 ),
 newest AS (SELECT group_id, max_by(static_members, decision) AS static_members FROM of_decisions GROUP BY group_id)
 SELECT group_id, days, group_type, protocol_type, strategy, partitions, static_members, library,
+  coalesce(judged, 0) AS judged, coalesce(unexplained, 0) AS unexplained, nearest,
   CASE WHEN now.members = 0 AND newest_decision.members = 0 THEN time_ms END AS empty_since_ms,
   (SELECT max_by(offsets_retention_minutes, round) FROM rounds WHERE cluster = $cluster AND event_date = $day)
     AS offsets_retention_minutes
 FROM days LEFT JOIN now USING (group_id) LEFT JOIN matched USING (group_id) LEFT JOIN newest USING (group_id)
-  LEFT JOIN newest_decision USING (group_id)
+  LEFT JOIN newest_decision USING (group_id) LEFT JOIN open_verdicts USING (group_id)
 WHERE ended IS DISTINCT FROM true
 ORDER BY group_id

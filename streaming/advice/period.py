@@ -140,6 +140,9 @@ class Period:
         partitions: Subscribed partitions at the end of the day; None when not known.
         static_members: Static members at the newest decision of the period; None without a decision.
         library: Library and first release of its era that gives the newest assignment; None where none does.
+        judged: Decisions of the period with a verdict.
+        unexplained: Those of them that no known client gives.
+        nearest: The library that came nearest to the last of these; None where there is none.
         rebalances: In the order of decisions.
         members: Those that joined or left, by member id.
         tried: Rows of `what_if`.
@@ -158,6 +161,9 @@ class Period:
     partitions: int | None = None
     static_members: int | None = None
     library: str | None = None
+    judged: int = 0
+    unexplained: int = 0
+    nearest: str | None = None
     rebalances: tuple[Rebalance, ...] = ()
     members: Mapping[str, MemberChange] = field(default_factory=dict)
     tried: tuple[Tried, ...] = ()

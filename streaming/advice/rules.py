@@ -6,12 +6,12 @@ from typing import Final
 
 from streaming.advice.period import Advice, Period
 from streaming.advice.restarts import session_timeout, static_membership
-from streaming.advice.shape import abandoned, hot_partition, offsets_expire, too_many_members
+from streaming.advice.shape import abandoned, declare_clients, hot_partition, offsets_expire, too_many_members
 from streaming.advice.strategies import COOPERATIVE, cooperative, kip848, strategy
 
 KINDS: Final = (
     "static_membership", "session_timeout", "cooperative", "strategy", "too_many_members", "hot_partition", "kip848",
-    "offsets_expire", "abandoned",
+    "offsets_expire", "declare_clients", "abandoned",
 )  # fmt: skip
 """Every kind of advice, in the order in which a group's are listed."""
 
@@ -37,5 +37,6 @@ def advise(period: Period) -> list[Advice]:
         hot_partition(period),
         broker,
         offsets_expire(period),
+        declare_clients(period),
     )
     return [one for one in found if one is not None]

@@ -1,4 +1,4 @@
-"""What no assignment can mend: `too_many_members`, `hot_partition`, `offsets_expire` and `abandoned`."""
+"""What no assignment can mend: too many members, a hot partition, offsets that expire, unknown clients, no members."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ ABANDONED_LEAST: Final = 7
 
 EMPTY_LEAST: Final = 12
 """Hours without members, from which on there is advice about the offsets."""
+
+UNEXPLAINED_LEAST: Final = 3
+"""Decisions that no known client gives, from which on there is advice: one may be a moment's metadata."""
 
 # Below this, shares are chance; and a partition with a little more than a fair share does no harm.
 _HOT_RECORDS = 10_000
@@ -81,6 +84,23 @@ def hot_partition(period: Period) -> Advice | None:
             ("records_of_all", str(produced.total)), ("members", f"{sharing:.3f}"),
         ),
     )  # fmt: skip
+
+
+def declare_clients(period: Period) -> Advice | None:
+    """Decisions that stay unverified because nobody knows which clients run."""
+    if period.unexplained < UNEXPLAINED_LEAST:
+        return None
+    nearest = f" {period.nearest} came nearest to the last one." if period.nearest else ""
+    return Advice(
+        "declare_clients",
+        period.unexplained,
+        "Declare the libraries that the group's members run (`clients` in [[strategies]]): then such a decision is "
+        "drifted if none of them gives it, and identical if one does.",
+        f"{period.unexplained:,} of {period.judged:,} decisions are unverified, because no known client gives their "
+        f"assignment.{nearest}",
+        "A wrong declaration calls healthy decisions drifted: name every library that may lead the group.",
+        details=(("decisions", str(period.unexplained)), ("judged", str(period.judged))),
+    )
 
 
 def abandoned(period: Period) -> Advice | None:

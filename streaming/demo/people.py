@@ -113,11 +113,7 @@ def _held(evidence: Evidence, column: str, name: str, why: str) -> Iterator[str]
 
 
 def _explained(evidence: Evidence) -> Iterator[str]:
-    sql = (
-        "SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason, "
-        "matching_library, drifted_count, drifted_partitions, inputs FROM drift "
-        "WHERE group_id = ? AND verdict = 'drifted' ORDER BY decision DESC LIMIT 1"
-    )
+    sql = "SELECT * FROM drift WHERE group_id = ? AND verdict = 'drifted' ORDER BY decision DESC LIMIT 1"
     found = evidence.rows(sql, MARKED)
     if not found:
         yield f"{MARKED} should have drifted"

@@ -10,13 +10,18 @@ from streaming.catalog import contents, faults
 from streaming.config import Settings, Thresholds, checkpoint_of
 from streaming.doctor.line import Line
 from streaming.exceptions import EvenkeelError, SetupError
+from streaming.groups import UNEXPLAINED
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
+from streaming.terminal import visible
 
 # A batch may take a minute, so the newest round of a job that is well may be older than the alert rules' bound of
 # silence (20 s at least): that one counts from when a round was read, this one from when it began.
 _FRESH_S: Final = 120.0
+
+# Groups that a line names: those with most members.
+_NAMED: Final = 5
 
 # How far a round may be ahead of this machine's clock: the bounds of the check of the brokers' clocks
 # (`streaming/probe/inspection.py`). Below the first nothing is wrong, beyond the second the page visibly is.
@@ -52,6 +57,7 @@ def look_at_lake(settings: Settings) -> Iterator[Line]:
         yield Line("lake", "missing tables", "warn", text)
     if not bad:
         yield _fresh(settings)
+        yield from _undeclared(settings)
     yield from _workers(settings)
 
 
@@ -88,6 +94,27 @@ def _release(columns: dict[str, tuple[str, ...]]) -> Iterator[Line]:
         yield Line("lake", "release", "warn", text)
     else:
         yield Line("lake", "release", "ok", "the tables are those of this release")
+
+
+def _undeclared(settings: Settings) -> Iterator[Line]:
+    """Groups whose assignments could be judged if somebody said which clients they run."""
+    sql = (
+        "SELECT group_id FROM group_health_current WHERE cluster = $cluster AND verdict_reason = $reason AND NOT ended "
+        "ORDER BY members DESC, group_id"
+    )
+    try:
+        rows = LakeReader(settings.lake).rows(sql, {"cluster": settings.cluster, "reason": UNEXPLAINED})
+    except EvenkeelError:
+        return  # (The line about the newest round says so.)
+    groups = [row["group_id"] for row in rows]
+    if groups:
+        more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
+        named = ", ".join(visible(group) for group in groups[:_NAMED])
+        text = (
+            f"no known client gives the assignments of {named}{more}: declare the libraries that they run (clients in "
+            "[[strategies]]), and each such decision becomes identical or drifted"
+        )
+        yield Line("lake", "declared clients", "ok", f"{text}.")
 
 
 def _fresh(settings: Settings) -> Line:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from assignors import Assignment, AssignorError, Strategy, TooMuchWork, at_most, known_strategies
 from assignors.explain import Candidate, Explanation, PartitionId, candidates, explain_line
 from assignors.jsonl import BadLine
 from streaming.explain.partition import NoSuchPartitionError, is_meant, is_on
-from streaming.groups import unpack_inputs
+from streaming.groups import CONFIGURED, DECLARED, INVARIANT, PROMISE, unpack_inputs
 from streaming.plurals import counted
 from streaming.terminal import printable, visible
 
@@ -28,6 +28,13 @@ _MOST_DRIFTED = 20
 
 # The most topics that a sentence names, as in the steps: nobody reads more.
 _MOST_TOPICS = 8
+
+_BASES: Final = {
+    INVARIANT: "No client of this strategy decides so.",
+    PROMISE: "The strategy's name promises otherwise, and no known client breaks that.",
+    CONFIGURED: "Expected owners are by the configured strategy.",
+    DECLARED: "It is declared who decides, and how.",
+}
 
 _KNOWN_PREFIXES = ("server-", "rocketmq:")
 
@@ -126,7 +133,8 @@ def verdict_in_words(
     """Put a verdict into words.
 
     Args:
-        row: A row of `drift`: verdict, reason, strategy, matching_library, drifted_count, drifted_partitions, inputs.
+        row: A row of `drift`: verdict, basis, own_verdict, reason, strategy, matching_library,
+            nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs.
         partition: Only this partition.
         custom: Users' own strategies by name; without them such a strategy is not asked.
     """
@@ -156,7 +164,7 @@ def verdict_in_words(
     except (BadLine, AssignorError) as error:
         return VerdictInWords(line, (head, f"It cannot be explained: {getattr(error, 'reason', error)}."), drift)
     told = VerdictInWords(line, (head, *explanation.sentences(partition)), drift, explanation=explanation)
-    if row["verdict"] != "drifted" or explanation.assignment is None:
+    if row["verdict"] != "drifted" or row["basis"] == CONFIGURED or explanation.assignment is None:
         return told
     return _with_nearest(told, row, custom)
 
@@ -167,9 +175,16 @@ def _verdict(row: Mapping[str, Any]) -> str:
         return f"The verdict is identical: recomputed as {library}, the assignment is what its strategy gives."
     if verdict == "drifted":
         partitions = counted(row["drifted_count"], "partition")
-        return f"The verdict is drifted, in {partitions}: {row['reason']}."
+        said = f"The verdict is drifted, in {partitions}: {row['reason']}. {_BASES.get(row['basis'], '')}"
+        if row["basis"] == CONFIGURED:
+            said += f" By the strategy that it runs, it is {row['own_verdict'].replace('_', ' ')}."
+        return said.strip()
     word = str(verdict).replace("_", " ")
-    return f"The verdict is {word}: {row['reason']}." if row["reason"] else f"The verdict is {word}."
+    said = f"The verdict is {word}: {row['reason']}." if row["reason"] else f"The verdict is {word}."
+    if row["nearest_library"] is not None:
+        partitions = counted(row["nearest_differing"], "partition")
+        said += f" {row['nearest_library']} comes nearest: it differs in {partitions}."
+    return said
 
 
 def _no_inputs(row: Mapping[str, Any]) -> str:

@@ -19,8 +19,8 @@ from streaming.terminal import printable, visible
 # The newest verdict in each cluster and topic, or the newest on the requested generation; the worst topic first, and
 # topics of retries behind the others. (Kafka's groups decide on all topics at once.)
 _VERDICT = """
-SELECT cluster, group_id, topic, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
-  matching_library, drifted_count, drifted_partitions, inputs
+SELECT cluster, group_id, topic, decision, record_time, generation, strategy, expected_strategy, verdict, basis,
+  own_verdict, reason, matching_library, nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs
 FROM (
   SELECT *, row_number() OVER (PARTITION BY cluster, topic ORDER BY round DESC, decision DESC) AS age
   FROM drift

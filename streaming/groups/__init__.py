@@ -18,9 +18,14 @@ from streaming.groups.rows import (
     encode_rows,
 )
 from streaming.groups.state import UnknownStateVersion, decode_reserved, decode_state, encode_reserved, encode_state
-from streaming.groups.verdicts import unpack_inputs
+from streaming.groups.verdicts import CONFIGURED, DECLARED, INVARIANT, PROMISE, UNEXPLAINED, unpack_inputs
 
 __all__ = [
+    "CONFIGURED",
+    "DECLARED",
+    "INVARIANT",
+    "PROMISE",
+    "UNEXPLAINED",
     "Allocation",
     "GapRow",
     "GroupConfig",

@@ -120,11 +120,16 @@ counts AS (
   GROUP BY group_id
 ),
 in_drift AS (
-  -- (A group that decides topic by topic has a verdict for each: the worst is the decision's.)
-  SELECT group_id, decision, count(*) AS source_rows, bool_or(verdict = 'drifted') AS drifted,
-    bool_or(verdict = 'unverified') AS unverified, bool_or(verdict = 'identical') AS identical
-  FROM drift
-  WHERE cluster = $cluster AND record_time >= $hour AND record_time < $hour + INTERVAL 1 HOUR
+  -- (A decision is judged again where the settings change: the newest verdict counts. A group that decides topic by
+  -- topic has a verdict for each: the worst is the decision's.)
+  SELECT group_id, decision, count(*) AS source_rows, bool_or(round = newest AND verdict = 'drifted') AS drifted,
+    bool_or(round = newest AND verdict = 'unverified') AS unverified,
+    bool_or(round = newest AND verdict = 'identical') AS identical
+  FROM (
+    SELECT *, max(round) OVER (PARTITION BY group_id, decision) AS newest
+    FROM drift
+    WHERE cluster = $cluster AND record_time >= $hour AND record_time < $hour + INTERVAL 1 HOUR
+  ) AS each
   GROUP BY group_id, decision
 ),
 verdicts AS (

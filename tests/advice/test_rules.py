@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streaming import advice
 from streaming.advice.period import Advice, Period, Rebalance, Tried
 from streaming.advice.restarts import SESSION_LEAST, STATIC_LEAST, returns
 from streaming.advice.rules import KINDS, advise
-from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, EMPTY_LEAST, HOT_LEAST
+from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, EMPTY_LEAST, HOT_LEAST, UNEXPLAINED_LEAST
 from streaming.advice.strategies import COOPERATIVE, COOPERATIVE_LEAST, KIP848_LEAST, STRATEGY_LEAST
+from streaming.groups import UNEXPLAINED
 from tests.advice.build import DAY, days, member, period, produced, rebalance, restarts, tried
 
 
@@ -65,6 +68,10 @@ FIRES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "hot_partition": ({"produced": produced(hours=HOT_LEAST)}, {"produced": produced(hours=HOT_LEAST - 1)}),
     "kip848": (cooperative_rebalances(KIP848_LEAST), cooperative_rebalances(KIP848_LEAST - 1)),
     "offsets_expire": (empty_for(hours=EMPTY_LEAST), empty_for(hours=EMPTY_LEAST - 0.5)),
+    "declare_clients": (
+        {"judged": 9, "unexplained": UNEXPLAINED_LEAST},
+        {"judged": 9, "unexplained": UNEXPLAINED_LEAST - 1},
+    ),
     "abandoned": (
         {"days": days(ABANDONED_LEAST, members_max=0, commits=0)},
         {"days": days(ABANDONED_LEAST - 1, members_max=0, commits=0)},
@@ -293,3 +300,7 @@ def test_no_advice_contradicts_another_whatever_happened(one: Period) -> None:
         assert (advice.saved is None) == (advice.unit is None)
     if (named := found.get("strategy")) is not None:
         assert dict(named.details)["strategy"] != one.strategy
+
+
+def test_the_query_looks_for_the_reason_that_verdicts_have() -> None:
+    assert f"'{UNEXPLAINED}'" in (Path(advice.__file__).parent / "groups.sql").read_text(encoding="utf-8")

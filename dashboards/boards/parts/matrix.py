@@ -133,6 +133,8 @@ def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
     if verdict["verdict"] not in {"identical", "drifted"}:
         why = verdict["reason"] or "no reason was given"
         return f"This shows who owns each partition. Who should own it cannot be recomputed: {why}."
+    if verdict["basis"] == "configured" and not verdict["drifted_partitions"]:
+        return f"This shows who owns each partition: {verdict['reason']}."
     ids = {member["member_id"] for member in members}
     if any(not ids.issuperset(_involved(item)) for item in verdict["drifted_partitions"] or ()):
         return "This shows who owns each partition. A member that had drifted partitions has left since."

@@ -63,6 +63,8 @@ def _remark(laid_out: Matrix, verdict: Row | None, clock: Clock) -> str:
     if laid_out.judged and verdict is not None:
         remark.append(f"{drifted} of {len(laid_out.rows) + laid_out.hidden_rows} partitions drifted")
         strategy = words.cut(verdict["strategy"] or "no strategy", 30)
+        if verdict["basis"] == "configured":
+            strategy += f", compared with {words.cut(verdict['expected_strategy'], 30)}, which is configured"
         remark.append(f"as decided at {clock.time(verdict['record_time'])} with {strategy}")
     if laid_out.hidden_rows:
         remark.append(f"{laid_out.hidden_rows:,} more partitions are not shown")

@@ -30,7 +30,7 @@ def strategies(rows: Sequence[Row], verdict: Row | None, clock: Clock) -> dict[s
         if of["generation"] is not None:
             remark += f", generation {words.number(of['generation'])}"
         # (With any other verdict the group's real assignment is not what its strategy gives.)
-        if verdict is not None and (verdict["decision"], verdict["verdict"]) == (of["decision"], "identical"):
+        if verdict is not None and (verdict["decision"], verdict["own_verdict"]) == (of["decision"], "identical"):
             sentence = better(ordered)
         if of["imbalance_optimal"] is not None:
             best = {
@@ -86,6 +86,7 @@ def _row(row: Row) -> dict[str, Any]:
     return {
         "strategy": row["strategy"],
         "runs": bool(row["runs"]),
+        "configured": bool(row["configured"]),
         "moves": moves,
         "wasteful": moves is not None and least is not None and moves > least,
         "imbalance": row["imbalance"],

@@ -5,7 +5,7 @@
 --   :group_id  STRING  the group
 --   :decision  BIGINT  number of the decision
 -- Columns: one row per strategy; the columns of the table what_if keep their names.
-SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
+SELECT strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, load_imbalance,
   load_imbalance_optimal_max, load_reason, reason,
   decision, record_time, generation
 FROM (

@@ -7,8 +7,8 @@
 --   :decision    BIGINT  number of the decision; NULL for any
 -- Columns: one row per cluster and topic (NULL for Kafka), the worst topic first and topics of retries last; the columns
 -- of drift keep their names.
-SELECT cluster, group_id, topic, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
-  matching_library, drifted_count, drifted_partitions, inputs
+SELECT cluster, group_id, topic, decision, record_time, generation, strategy, expected_strategy, verdict, basis, own_verdict, reason,
+  matching_library, nearest_library, nearest_differing, drifted_count, drifted_partitions, inputs
 FROM (
   SELECT *, row_number() OVER (PARTITION BY cluster, topic ORDER BY round DESC, decision DESC) AS age
   FROM drift

@@ -5,8 +5,8 @@
 --   :group_id  STRING  one group; NULL for all
 --   :verdict   STRING  one verdict; NULL for all
 -- Columns: one row per group with a verdict; the columns of the table drift keep their names.
-SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, verdict, reason,
-  matching_library, drifted_in_all AS drifted_count, all_drifted AS drifted_partitions
+SELECT cluster, group_id, decision, record_time, generation, strategy, expected_strategy, configuration_version, verdict, basis,
+  own_verdict, reason, matching_library, nearest_library, nearest_differing, drifted_in_all AS drifted_count, all_drifted AS drifted_partitions
 FROM (
   -- (A group that decides topic by topic has a verdict for each: the worst is the decision's. One of a topic that it
   -- has left is older.)

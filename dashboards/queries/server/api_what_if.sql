@@ -4,10 +4,10 @@
 --   :cluster   STRING  one cluster; NULL for all
 --   :group_id  STRING  one group; NULL for all
 -- Columns: one row per group and strategy; the columns of the table what_if keep their names.
-SELECT cluster, group_id, strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance,
+SELECT cluster, group_id, strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance,
   imbalance_optimal, reason, decision, record_time, generation
 FROM (
-  SELECT cluster, group_id, strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance,
+  SELECT cluster, group_id, strategy, runs, configured, library, partitions_moved, partitions_moved_optimal, imbalance,
     imbalance_optimal, reason, decision, record_time, generation,
     rank() OVER (PARTITION BY cluster, group_id ORDER BY round DESC, decision DESC) AS place
   FROM what_if_current

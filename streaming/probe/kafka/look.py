@@ -15,10 +15,6 @@ EMPTY: Final = "Empty"
 """State of a group without members, in Kafka's words."""
 
 
-def _nothing(_: str) -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
     """A group as its coordinator lists it.
@@ -102,7 +98,7 @@ class RoundHead:
     time: int
     log: tuple[int, ...]
     holds: tuple[BlockedPartition | None, ...]
-    configured: Callable[[str], Configured | None] = _nothing
+    configured: Callable[[str], Configured | None] = dict[str, Configured]().get
 
 
 @dataclass(frozen=True, slots=True)

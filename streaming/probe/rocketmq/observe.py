@@ -56,6 +56,9 @@ class RocketMQMemory:
         return frozenset(group for group in self.groups if rests(group, self.rest))
 
 
+_NOTHING: Final = dict[str, Configured]().get
+
+
 @dataclass(frozen=True, slots=True)
 class RoundOfGroups:
     """What one round tells.
@@ -79,9 +82,9 @@ def round_of_groups(
     look: RocketMQLook,
     memory: RocketMQMemory,
     filters: Filters,
-    configured: Callable[[str], Configured | None],
     period_ms: int,
     interval_ms: int,
+    configured: Callable[[str], Configured | None] = _NOTHING,
 ) -> RoundOfGroups:
     """The events of one round.
 
@@ -96,9 +99,9 @@ def round_of_groups(
         look: What the round saw.
         memory: From the closed round before.
         filters: What is watched.
-        configured: What the settings say of a group.
         period_ms: An idle group has one event within it.
         interval_ms: The probe's interval.
+        configured: What the settings say of a group.
     """
     brokers = _brokers(memory, look.brokers, time, interval_ms)
     whole = look.whole and look.brokers == brokers.keys()

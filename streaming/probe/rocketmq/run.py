@@ -77,9 +77,9 @@ class RocketMQProbe(RoundsProbe):
             look,
             memory,
             settings.filters,
-            self._rules.of,
             settings.job.heartbeat_ms,
             settings.probe.interval_ms,
+            self._rules.of,
         )
         written = writer.write(opened, told.events, deadline)
         closed = writer.close_round(

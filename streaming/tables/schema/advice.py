@@ -35,7 +35,7 @@ ADVICE: Final = Table(
         Column(
             "kind",
             STRING,
-            "static_membership, session_timeout, cooperative, strategy, too_many_members, hot_partition, kip848, offsets_expire, abandoned (advice.md)",
+            "static_membership, session_timeout, cooperative, strategy, too_many_members, hot_partition, kip848, offsets_expire, declare_clients, abandoned (advice.md)",
         ),
         _DAY,
         Column("ended", BOOLEAN, "It no longer holds; the row has the figures of the last day on which it did"),
