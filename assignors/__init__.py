@@ -63,7 +63,7 @@ from assignors.measures.measure import (
 from assignors.measures.outcomes import Bounds, Outcome, what_if
 from assignors.measures.promises import BrokenPromise, broken_promises
 from assignors.model import Group, Subscription
-from assignors.registry import assign, known_strategies, strategy_named
+from assignors.registry import assign, find_strategy, known_strategies, strategy_named
 from assignors.strategy import CUSTOM, JAVA, Era, Library, PartitionRacks, Strategy, parse_library
 from assignors.work import Work, at_most, spend
 
@@ -112,6 +112,7 @@ __all__ = [
     "custom_strategies",
     "declared_leaders",
     "differences",
+    "find_strategy",
     "from_pairs",
     "from_topics",
     "imbalance",

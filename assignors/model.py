@@ -51,6 +51,7 @@ class Group:
             above all generations of the members.
         other_topics_known: Whether the leader's metadata has topics without any subscriber, which affects
             kafka-python's sticky strategies.
+        leader: Member id of the leader, for libraries that deal the leader's own topics only; None when unknown.
 
     Raises:
         DuplicateMember: A member id occurs twice.
@@ -61,6 +62,7 @@ class Group:
     partitions_per_topic: Mapping[str, int]
     remembered_generation: int = -1
     other_topics_known: bool = False
+    leader: str | None = None
     _by_id: dict[str, Subscription] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -61,6 +61,11 @@ def by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
     return _noted("member_id", sorted(members, key=_member_id))
 
 
+def record_order(members: Sequence[Subscription]) -> list[Subscription]:
+    """As the coordinator listed them in the JoinGroup response, which is usually the order of the record."""
+    return _noted("record", list(members))
+
+
 def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
     """Two static members by instance id, any other two by member id (`rd_kafka_group_member_cmp`, >= 1.3).
 

@@ -1,21 +1,27 @@
-"""All strategies by name. A new strategy needs its own file and one line here."""
+"""All strategies by name. A new strategy needs its own file and a name here."""
 
 from __future__ import annotations
 
 from assignors.assignment import Assignment
-from assignors.clients import RANGE, ROUNDROBIN
+from assignors.clients import RANGE, ROUND_ROBIN_ASSIGNER, ROUNDROBIN
 from assignors.clients.sticky import COOPERATIVE_STICKY, STICKY
 from assignors.exceptions import UnknownStrategy
 from assignors.model import Group
 from assignors.strategy import JAVA, Library, PartitionRacks, Strategy, parse_library
 from assignors.work import is_limited, spend
 
-_STRATEGIES = {strategy.name: strategy for strategy in (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY)}
+_OF_KAFKA = (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY)
+_STRATEGIES = {strategy.name: strategy for strategy in (*_OF_KAFKA, ROUND_ROBIN_ASSIGNER)}
 
 
 def known_strategies() -> tuple[str, ...]:
-    """Names of all registered strategies, including those that cannot be recomputed yet."""
-    return tuple(_STRATEGIES)
+    """Names of the strategies of Kafka's own clients: those that another client could run in a group's place."""
+    return tuple(strategy.name for strategy in _OF_KAFKA)
+
+
+def find_strategy(name: str) -> Strategy | None:
+    """The strategy with this protocol name, whichever client has it; None if none is registered."""
+    return _STRATEGIES.get(name)
 
 
 def strategy_named(name: str) -> Strategy:
@@ -24,7 +30,7 @@ def strategy_named(name: str) -> Strategy:
     Raises:
         UnknownStrategy: None is registered under this name.
     """
-    strategy = _STRATEGIES.get(name)
+    strategy = find_strategy(name)
     if strategy is None:
         message = f"Strategy {name!r} is not known: use one of {', '.join(_STRATEGIES)}."
         raise UnknownStrategy(message)

@@ -22,9 +22,24 @@ UNKNOWN = "unknown"
 CUSTOM = "custom"
 """A user's own strategy, whichever library led; it has no text form."""
 
-# Libraries whose range and roundrobin were read in the source (the results are in the table of eras), and "unknown" for
-# all others.
-LIBRARIES = (JAVA, "librdkafka", KAFKA_PYTHON, "aiokafka", "sarama", "franz-go", UNKNOWN)
+# Libraries whose strategies were read in the source (the results are in the table of eras), and "unknown" for all
+# others.
+LIBRARIES = (
+    JAVA,
+    "librdkafka",
+    KAFKA_PYTHON,
+    "aiokafka",
+    "sarama",
+    "franz-go",
+    "kafka-go",
+    "kafkajs",
+    "@platformatic/kafka",
+    "kafka-node",
+    "kafka-php",
+    "krafka",
+    "sarama-cluster",
+    UNKNOWN,
+)
 
 _RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})(?:[.+_-]?[A-Za-z][A-Za-z0-9.+_-]*)?")
 
@@ -118,12 +133,15 @@ class Strategy:
         otherwise: Reason of `CannotTell` for a library without an era.
         deterministic: Whether equal inputs give equal results; if not, a result that differs from the group's
             assignment proves nothing.
+        gives_unsubscribed: Known libraries that may give a member, under this name, a topic to which it does not
+            subscribe. While there is one, such an owner breaks no invariant.
     """
 
     name: str
     eras: tuple[Era, ...]
     otherwise: str
     deterministic: bool = True
+    gives_unsubscribed: tuple[str, ...] = ()
 
     @property
     def custom(self) -> bool:

@@ -6,8 +6,9 @@ these is likelier. Nobody can list all libraries in the world, nor all that thei
 user data that it is given), so the bytes exclude nobody: every other behaviour is tried behind the likely ones.
 
 Source: the code of Java 2.4 to 4.2, librdkafka 0.9.5 to 2.15, kafka-python 0.9 to 3.1, aiokafka 0.14, sarama 1.26 to
-1.60.1, franz-go 1.0 to 1.21, kafka-go 0.4 (which writes version 1 with the body of version 0, undecodable, so it
-never gets here).
+1.60.1, franz-go 1.0 to 1.22, and of the clients of `assignors.clients.other_clients`. kafka-go, @platformatic/kafka,
+sarama-cluster and kafkajs before 2.2.2 write version 1 with the body of version 0; sarama writes the user data that the
+application gives it, null, empty or any bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from assignors.registry import known_strategies, strategy_named
+from assignors.registry import find_strategy, strategy_named
 from assignors.strategy import JAVA, Era, Library, Recompute, Release
 
 # The newest subscription version that we have seen in a source; Java reads higher ones, and may write them some day.
@@ -34,7 +35,9 @@ class _Writer:
     before: Release | None = None
 
 
+_SARAMA = _Writer("sarama")
 _SARAMA_WITH_OWNED = _Writer("sarama", since=(1, 60, 1))
+_BODY_OF_VERSION_0 = (_Writer("kafka-go"), _Writer("sarama-cluster"))
 
 # (version, user data) -> writers, for strategies without user data of their own.
 _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
@@ -42,18 +45,34 @@ _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
         _Writer(JAVA, before=(2, 4)),
         _Writer("sarama"),  # any release, by its configured Version
         _Writer("franz-go", before=(1, 14, 1)),
+        *_BODY_OF_VERSION_0,
+        _Writer("kafka-node"),
+        _Writer("krafka"),
     ),
-    (0, _EMPTY): (_Writer("kafka-python"), _Writer("aiokafka"), _Writer("librdkafka", before=(1, 6))),
-    (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
-    (1, _EMPTY): (_Writer("librdkafka", since=(1, 6), before=(2, 2)),),
+    (0, _EMPTY): (
+        _Writer("kafka-python"),
+        _Writer("aiokafka"),
+        _Writer("librdkafka", before=(1, 6)),
+        _SARAMA,
+    ),
+    (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED, *_BODY_OF_VERSION_0),
+    (1, _EMPTY): (_Writer("librdkafka", since=(1, 6), before=(2, 2)), _SARAMA),
     (2, _NULL): (_SARAMA_WITH_OWNED,),
-    (3, _NULL): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1))),
+    (2, _EMPTY): (_SARAMA_WITH_OWNED,),
+    (3, _NULL): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1)), _Writer("krafka")),
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)),),
+    # (Other bytes are an application's, so anybody's; sarama's documentation offers them.)
+    **{(version, kind): (_SARAMA,) for version in (0, 1, 2) for kind in (_FOUR_BYTES, _MORE)},
+}
+
+# The same for kafkajs' RoundRobinAssigner; its first releases passed an application's user data on.
+_KAFKAJS: dict[tuple[int, str], tuple[_Writer, ...]] = {
+    (version, kind): (_Writer("kafkajs"),) for version in (0, 1) for kind in (_NULL, _EMPTY, _FOUR_BYTES, _MORE)
 }
 
 # The same for cooperative-sticky, whose user data differs between libraries.
 _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
-    (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(2, 8, 1)),),
+    (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(2, 8, 1)), _SARAMA_WITH_OWNED),
     (1, _FOUR_BYTES): (_Writer(JAVA, since=(2, 8, 1), before=(3, 4)), _SARAMA_WITH_OWNED),
     (1, _EMPTY): (_Writer("kafka-python", since=(3,)), _Writer("librdkafka", since=(1, 6), before=(2, 2))),
     (1, _MORE): (
@@ -61,15 +80,17 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
         _Writer("franz-go", before=(1, 14, 1)),
     ),
     (2, _FOUR_BYTES): (_SARAMA_WITH_OWNED,),
-    (3, _FOUR_BYTES): (_Writer(JAVA, since=(3, 4)),),
+    # (franz-go's first join has no partitions: an empty array.)
+    (3, _FOUR_BYTES): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1))),
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
     (3, _MORE): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
 }
 
 # The same for sticky: empty, or partitions and generation in at least eight bytes.
 _STICKY: dict[tuple[int, str], tuple[_Writer, ...]] = {
-    (0, _NULL): (_Writer(JAVA, before=(2, 4)), _Writer("sarama")),
-    (0, _EMPTY): (_Writer("kafka-python", since=(2,)), _Writer("aiokafka")),
+    (0, _NULL): (_Writer(JAVA, before=(2, 4)), _SARAMA),
+    (0, _EMPTY): (_Writer("kafka-python", since=(2,)), _Writer("aiokafka"), _SARAMA),
+    (0, _FOUR_BYTES): (_Writer("franz-go", before=(1, 14, 1)), _SARAMA),
     (0, _MORE): (
         _Writer(JAVA, before=(2, 4)),
         _Writer("kafka-python", since=(2,)),
@@ -78,14 +99,17 @@ _STICKY: dict[tuple[int, str], tuple[_Writer, ...]] = {
         _Writer("franz-go", before=(1, 14, 1)),
     ),
     (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
+    (1, _EMPTY): (_SARAMA_WITH_OWNED,),
     (1, _MORE): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
     (2, _NULL): (_SARAMA_WITH_OWNED,),
+    (2, _EMPTY): (_SARAMA_WITH_OWNED,),
     (2, _MORE): (_SARAMA_WITH_OWNED,),
     (3, _NULL): (_Writer(JAVA, since=(3, 4)),),
+    (3, _FOUR_BYTES): (_Writer("franz-go", since=(1, 14, 1)),),
     (3, _MORE): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1))),
 }
 
-_TABLES = {"sticky": _STICKY, "cooperative-sticky": _COOPERATIVE}
+_TABLES = {"sticky": _STICKY, "cooperative-sticky": _COOPERATIVE, "RoundRobinAssigner": _KAFKAJS}
 
 # Prefixes of default client ids. They only affect the order, so a Java client with the client id "sarama" is not
 # reported as drifted.
@@ -96,6 +120,10 @@ _CLIENT_IDS = (
     ("aiokafka-", "aiokafka"),
     ("sarama", "sarama"),
     ("kgo", "franz-go"),
+    ("kafkajs", "kafkajs"),
+    ("kafka-node", "kafka-node"),
+    ("kafka-php", "kafka-php"),
+    ("krafka", "krafka"),
 )
 
 
@@ -142,7 +170,7 @@ def declared_leaders(strategy: str, clients: Iterable[Library]) -> tuple[Library
     for client in clients:
         eras = [
             era
-            for era in (strategy_named(strategy).eras if strategy in known_strategies() else ())
+            for era in (found_strategy.eras if (found_strategy := find_strategy(strategy)) is not None else ())
             if era.library == client.name and (client.release is None or era.holds(client.release))
         ]
         for era in eras:
@@ -154,7 +182,7 @@ def declared_leaders(strategy: str, clients: Iterable[Library]) -> tuple[Library
 
 @lru_cache(maxsize=1024)
 def _leaders(strategy: str, version: int | None, kind: str, hinted: str) -> Leaders:
-    if strategy not in known_strategies():
+    if find_strategy(strategy) is None:
         return Leaders((), ())
     # A stable sort: writers stay in the table's order but for the hinted one, and it precedes the grouping by
     # behaviour, so that the hinted one of two libraries that behave alike names the candidate.

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import Blocks, group_by_kind, in_blocks, takers_by_topic
+from assignors.clients.other_clients import RANGE_ERAS
 from assignors.clients.patterns import refuse_patterns
 from assignors.clients.racks import refuse_any_rack_match
 from assignors.clients.range_in_racks import java_range_in_racks, librdkafka_range_in_racks
-from assignors.exceptions import CannotTell
 from assignors.model import Group, Subscription
 from assignors.order import (
     by_member_id,
@@ -22,13 +22,14 @@ from assignors.order import (
     java_order,
     kafka_python_order,
     librdkafka_order,
+    record_order,
 )
 from assignors.strategy import Era, PartitionRacks, Strategy
 from assignors.trace import Cut, notes
 
 
 def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java before 2.4: ignores instance ids."""
+    """Java before 2.4, and kafka-node (lib/assignment/range.js): ignore instance ids."""
     return _cut(group, _listed(java_by_member_id(group.members)))
 
 
@@ -85,9 +86,9 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     return _cut(group, _once(by_member_id(group.members)))
 
 
-def _sarama_rounding(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-    reason = "sarama before 1.34.1 cuts ranges by its own rounding and member order"
-    raise CannotTell(reason)
+def _krafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """consumer/assignor/range.rs of krafka: like Java without racks, but it does not sort the members."""
+    return _cut(group, _once(record_order(group.members)))
 
 
 def _listed(members: Sequence[Subscription]) -> dict[str, list[Subscription]]:
@@ -146,8 +147,11 @@ RANGE = Strategy(
         Era("kafka-python", _kafka_python, since=(2, 3)),
         Era("aiokafka", _kafka_python_before_static, since=(0, 1)),
         Era("franz-go", _franz_go, since=(1, 0)),
-        Era("sarama", _sarama_rounding, since=(1, 19), before=(1, 34, 1)),
+        *RANGE_ERAS,
         Era("sarama", _sarama, since=(1, 34, 1)),
+        Era("kafka-node", _java_before_static, since=(1, 0)),
+        Era("krafka", _krafka, since=(0, 27)),
     ),
     otherwise="this library's range is not recomputed",
+    gives_unsubscribed=("kafka-php", "kafka_client"),
 )

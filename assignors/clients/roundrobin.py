@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 
 from assignors.assignment import Assignment
 from assignors.blocks import Blocks, in_blocks, takers_by_topic
+from assignors.clients.other_clients import MOST_ORDERED, ROUNDROBIN_ERAS
 from assignors.clients.patterns import refuse_patterns
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription, topics_listed
@@ -21,6 +23,7 @@ from assignors.order import (
     java_order,
     kafka_python_order,
     librdkafka_order,
+    record_order,
     sorted_utf16,
 )
 from assignors.strategy import Era, PartitionRacks, Strategy
@@ -50,14 +53,63 @@ def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> As
     return _deal(group, by_member_id(group.members), sorted(_topics(group)))
 
 
-def _librdkafka_before_fix(group: Group, racks: PartitionRacks | None) -> Assignment:
+def _librdkafka_before_bounds(group: Group, racks: PartitionRacks | None) -> Assignment:
     """rdkafka_roundrobin_assignor.c 1.3 and 1.4."""
     _refuse_different_subscriptions(group)
     return _librdkafka(group, racks)
 
 
+def _librdkafka_asserting(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """rdkafka_roundrobin_assignor.c 1.5.0: as 1.5.2, but where that goes round an assertion fails.
+
+    Raises:
+        CannotTell: It goes round. librdkafka aborts, or goes on to later members if it was built without assertions.
+    """
+    return _wrapping(group, racks, asserts=True)
+
+
+def _librdkafka_wrapping(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """rdkafka_roundrobin_assignor.c 1.5.2: the turn wraps at the topic's number of subscribers, not at the group's.
+
+    Only that many of the group's first members get partitions of the topic (#3159).
+
+    Raises:
+        LeaderWouldFail: None of them subscribes to it: librdkafka then searches without end.
+    """
+    return _wrapping(group, racks, asserts=False)
+
+
+def _wrapping(group: Group, racks: PartitionRacks | None, *, asserts: bool) -> Assignment:
+    # (With equal subscriptions both numbers are the same.)
+    if len({frozenset(member.topics) for member in group.members}) < 2:
+        return _librdkafka(group, racks)
+    refuse_patterns(group)
+    order = librdkafka_order(group.members)
+    takers = takers_by_topic(order, once=True)
+    wanted = [frozenset(member.topics) for member in order]
+    topics = sorted(_topics(group))
+    spend(sum(group.partitions_per_topic[topic] for topic in topics))
+    dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
+    turn = -1
+    for topic in topics:
+        size = len(takers[topic])
+        takes = [topic in of_member for of_member in wanted[:size]]
+        if not any(takes):
+            reason = "librdkafka 1.5.0 to 1.5.2 does not find a subscriber among the first members"
+            raise LeaderWouldFail(reason)
+        for partition in range(group.partitions_per_topic[topic]):
+            turn = (turn + 1) % size
+            while not takes[turn]:
+                if asserts and turn + 1 == size:
+                    reason = "librdkafka 1.5.0 aborts here, unless it was built without assertions"
+                    raise CannotTell(reason)
+                turn = (turn + 1) % size
+            dealt[order[turn].member_id].setdefault(topic, []).append(partition)
+    return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
+
+
 def _librdkafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_roundrobin_assignor.c >= 1.5."""
+    """rdkafka_roundrobin_assignor.c >= 1.5.3."""
     refuse_patterns(group)
     return _deal(group, librdkafka_order(group.members), sorted(_topics(group)))
 
@@ -119,9 +171,23 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
 
 
-def _sarama_by_hash(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-    reason = "sarama before 1.28 assigns each topic separately, in hash order"
-    raise CannotTell(reason)
+def _krafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """consumer/assignor/roundrobin.rs of krafka: like Java, but it does not sort the members."""
+    return _deal(group, record_order(group.members), sorted(_topics(group)))
+
+
+def _kafka_node(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """lib/assignment/roundrobin.js of kafka-node: like Java before 2.4, with topics in the order of the metadata.
+
+    Raises:
+        CannotTell: There are several topics, and the order in which the broker listed them is not known.
+    """
+    order, topics = java_by_member_id(group.members), sorted(_topics(group))
+    if len(topics) < 2:
+        return _deal(group, order, topics)
+    reason = "kafka-node deals topics in the order in which the broker listed them, which is not known"
+    orders = permutations(topics) if len(topics) <= MOST_ORDERED else ()
+    raise CannotTell(reason, tuple(_deal(group, order, listed) for listed in orders))
 
 
 # Sorting strings costs about a microsecond per partition: a larger group is not worth the seconds for one candidate.
@@ -181,14 +247,19 @@ ROUNDROBIN = Strategy(
         Era("java", _java_before_static, since=(0, 9), before=(2, 4)),
         Era("java", _java, since=(2, 4)),
         Era("librdkafka", _librdkafka_before_static, since=(0, 9), before=(1, 3)),
-        Era("librdkafka", _librdkafka_before_fix, since=(1, 3), before=(1, 5)),
-        Era("librdkafka", _librdkafka, since=(1, 5)),
+        Era("librdkafka", _librdkafka_before_bounds, since=(1, 3), before=(1, 5)),
+        Era("librdkafka", _librdkafka_asserting, since=(1, 5), before=(1, 5, 2)),
+        Era("librdkafka", _librdkafka_wrapping, since=(1, 5, 2), before=(1, 5, 3)),
+        Era("librdkafka", _librdkafka, since=(1, 5, 3)),
         Era("kafka-python", _kafka_python_before_static, since=(1, 0), before=(2, 3)),
         Era("kafka-python", _kafka_python, since=(2, 3)),
         Era("aiokafka", _kafka_python_before_static, since=(0, 1)),
         Era("franz-go", _franz_go, since=(1, 0)),
-        Era("sarama", _sarama_by_hash, since=(1, 19), before=(1, 28)),
+        *ROUNDROBIN_ERAS,
         Era("sarama", _sarama, since=(1, 28)),
+        Era("kafka-node", _kafka_node, since=(1, 0)),
+        Era("krafka", _krafka, since=(0, 27)),
     ),
     otherwise="this library's roundrobin is not recomputed",
+    gives_unsubscribed=("@platformatic/kafka", "kafka_client", "samsa"),
 )

@@ -17,7 +17,7 @@ from assignors.explain import from_brokers, from_clients
 from assignors.explain.from_clients import CannotExplainError
 from assignors.explain.ledger import Facts, Ledger, WrongStepError
 from assignors.explain.rocketmq import Fails, explain_rocketmq, partition_of, spellings, with_configured
-from assignors.explain.rules import rule_of_client, rule_of_server
+from assignors.explain.rules import rule_of_client, rule_of_other_client, rule_of_server
 from assignors.explain.steps import Result, Step
 from assignors.explain.words import name, partition_names
 from assignors.jsonl import brokers as server
@@ -27,7 +27,7 @@ from assignors.jsonl.fields import a_text, an_object, optional_text, required
 from assignors.model import Group
 from assignors.registry import assign, strategy_named
 from assignors.strategy import PartitionRacks, Strategy, parse_library
-from assignors.trace import tracing
+from assignors.trace import Ordered, tracing
 
 _STICKY = ("sticky", "cooperative-sticky")
 
@@ -175,6 +175,8 @@ def _of_client(strategy: str, question: Mapping[str, Any], custom: Mapping[str, 
         except AssignorError as error:
             return replace(blank, reason=_reason(error))
     facts = from_clients.facts_of(group, racks)
+    if any(assignment.values()) and all(isinstance(note, Ordered) for note in notes):
+        return _with_result(replace(blank, rule=rule_of_other_client(strategy, library), assignment=assignment), [])
     translate = from_clients.sticky_steps if strategy in _STICKY else from_clients.dealt_steps
     return _checked(replace(blank, assignment=assignment), facts, lambda: translate(notes, facts))
 

@@ -13,7 +13,7 @@ from assignors.explain.from_brokers import by_name
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
 from assignors.jsonl.assign import read_client_group, read_racks
-from assignors.registry import assign, known_strategies, strategy_named
+from assignors.registry import assign, find_strategy, known_strategies, strategy_named
 from assignors.strategy import Library
 
 # The releases at which the brokers' assignors began to compute something else.
@@ -58,7 +58,7 @@ def candidates(line: Mapping[str, Any], actual: Assignment) -> list[Candidate]:
             except AssignorError:
                 continue
             found.append(Candidate(strategy, release, {**line, "library": release}, differences(result, actual)))
-    elif strategy in known_strategies():
+    elif find_strategy(strategy) is not None:
         group_of_client, racks = read_client_group(line), read_racks(line)
         for one in (strategy, *(other for other in known_strategies() if other != strategy)):
             for era in strategy_named(one).eras:

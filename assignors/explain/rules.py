@@ -42,11 +42,16 @@ _SERVER_RANGE_KEEPS: Release = (3, 9)
 
 def rule_of_client(strategy: str, library: Library, *, in_racks: bool) -> str:
     """The rule of a leader's strategy."""
-    said = _CLIENTS[strategy]
+    said = _CLIENTS.get(strategy, f"{strategy}.")
     since = _RANGE_RACKS.get(library.name)
     if strategy == "range" and in_racks and since is not None and (library.release or since) >= since:
         said += " Racks change who gets which partitions of a topic, not how many."
     return said
+
+
+def rule_of_other_client(strategy: str, library: Library) -> str:
+    """The rule of a client with an algorithm of its own."""
+    return f"{library.name} has its own algorithm under the name {strategy}: docs/assignors.md says what it does."
 
 
 def rule_of_server(strategy: str, release: Release | None) -> str:

@@ -50,8 +50,8 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
 
     Args:
         line: The decoded object: "strategy", "partitions_per_topic", "members" (their order, and that of the lists in
-            them, matters), and optionally "library", "partition_racks", "remembered_generation" and
-            "other_topics_known".
+            them, matters), and optionally "library", "partition_racks", "remembered_generation",
+            "other_topics_known" and "leader".
         custom: Users' own strategies by name.
 
     Returns:
@@ -81,6 +81,7 @@ def read_client_group(question: Mapping[str, Any]) -> Group:
         _partition_counts(question),
         remembered_generation=_remembered_generation(question),
         other_topics_known=_other_topics_known(question),
+        leader=optional_text(question.get("leader"), "leader"),
     )
 
 

@@ -37,6 +37,8 @@ def write_client_line(
         line["remembered_generation"] = group.remembered_generation
     if group.other_topics_known:
         line["other_topics_known"] = True
+    if group.leader is not None:
+        line["leader"] = group.leader
     return line
 
 

@@ -1,9 +1,8 @@
 """What a strategy's name promises, whichever client led: broken promises need no recomputation.
 
 A promise is listed here only if no known client breaks it. `range` and `roundrobin` are names that many clients use for
-algorithms of their own. The sources read, beside those that are recomputed: kafka-go 0.1 to 0.4.50, kafka-node 5,
-kafka-php (weiboad), pykafka 2.8, @platformatic/kafka 2.9, ruby-kafka 1.5, samsa 0.1, sarama from 1.19 and
-sarama-cluster 2.1.15. All of them, with equal subscriptions, deal
+algorithms of their own. The sources read, beside those that are recomputed: pykafka 2.8, ruby-kafka 1.5, and of Rust
+kafka_client 0.8, kafrust 0.2, krabka 0.7, rustfs-kafka 1.4 and samsa 0.1. All of them, with equal subscriptions, deal
 
 - `range`: each topic evenly. kafka-php deals all topics in turn under this name, which is even in each topic, too;
 - `roundrobin`: all partitions evenly (Java and others), or each topic evenly (kafka-go, samsa, sarama-cluster, sarama

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from assignors import Assignment, AssignorError, Strategy, TooMuchWork, at_most, known_strategies
+from assignors import Assignment, AssignorError, Strategy, TooMuchWork, at_most, find_strategy
 from assignors.explain import Candidate, Explanation, PartitionId, candidates, explain_line
 from assignors.jsonl import BadLine
 from streaming.explain.partition import NoSuchPartitionError, is_meant, is_on
@@ -149,7 +149,7 @@ def verdict_in_words(
         return VerdictInWords(None, (head, f"Its inputs cannot be read: {error}."), drift)
     strategy = line.get("strategy", "")
     if (
-        strategy not in known_strategies()
+        find_strategy(strategy) is None
         and not strategy.startswith(_KNOWN_PREFIXES)
         and strategy not in (custom or {})
     ):

@@ -292,12 +292,12 @@ def test_no_advice_contradicts_another_whatever_happened(one: Period) -> None:
     proven = {id(r) for r in back if "member_left" in r.left.causes and "member_gone" not in r.left.causes}
     maybe = {id(r) for r in back if "member_gone" in r.left.causes and "member_left" not in r.left.causes}
     assert proven.isdisjoint(maybe), "no event counts for static_membership and session_timeout"
-    for kind, advice in found.items():
+    for kind, told in found.items():
         if kind in ("static_membership", "session_timeout"):
-            assert advice.events <= len(one.rebalances) * 2
-            assert (advice.saved or 0) <= len(one.rebalances)
-        assert advice.saved is None or advice.saved >= 0
-        assert (advice.saved is None) == (advice.unit is None)
+            assert told.events <= len(one.rebalances) * 2
+            assert (told.saved or 0) <= len(one.rebalances)
+        assert told.saved is None or told.saved >= 0
+        assert (told.saved is None) == (told.unit is None)
     if (named := found.get("strategy")) is not None:
         assert dict(named.details)["strategy"] != one.strategy
 

@@ -27,11 +27,14 @@ STICKY = Strategy(
     name="sticky",
     eras=(*java.STICKY_ERAS, *kafka_python.STICKY_ERAS),
     otherwise="this library's sticky is not recomputed",
+    gives_unsubscribed=("kafka_client",),
 )
 COOPERATIVE_STICKY = Strategy(
     name="cooperative-sticky",
     eras=(*java.COOPERATIVE_ERAS, *LIBRDKAFKA_ERAS, *kafka_python.COOPERATIVE_ERAS),
     otherwise="this library's cooperative-sticky is not recomputed",
+    # (librdkafka leaves partitions that nobody else may have with their owner.)
+    gives_unsubscribed=("kafka_client", "librdkafka"),
 )
 
 

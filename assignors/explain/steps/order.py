@@ -41,6 +41,7 @@ ORDERS: Mapping[str, _Order] = {
         "static members by group.instance.id first, then the others by member id, byte by byte", (_static_first(utf8),)
     ),
     "member_id": _Order("by member id, byte by byte, static or not", (lambda member, _: utf8(member),)),
+    "record": _Order("as the coordinator listed them to the leader", ()),
     "librdkafka": _Order("two static members by group.instance.id, any other two by member id, byte by byte", ()),
     "kafka-python": _Order(
         "static members by group.instance.id first, then the others by member id", (_static_first(utf8),)
@@ -81,6 +82,8 @@ class Ordered(Step):
         for key in ORDERS[self.rule].keys:
             keys = [key(member, instances.get(member)) for member in self.members]
             require(keys == sorted(keys), f"the members are not in the order {self.rule}")
+        if self.rule == "record":
+            require(self.members == tuple(ledger.facts.topics), "the members are not in the order of the record")
         if self.rule == "librdkafka":
             for one, next_one in pairwise(self.members):
                 mine, theirs = instances.get(one), instances.get(next_one)

@@ -20,7 +20,7 @@ assignors of each client library (docs/assignors.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,14 +29,14 @@ from assignors import (
     Assignment,
     AssignorError,
     broken_promises,
+    find_strategy,
     from_topics,
-    known_strategies,
     owners,
     parse_library,
     strategy_named,
     violations,
 )
-from streaming.groups.classic.leader_metadata import COOPERATIVE, NO_RACKS, SeenCounts, seen_counts, seen_racks
+from streaming.groups.classic.leader_metadata import NO_RACKS, STICKY, SeenCounts, seen_counts, seen_racks
 from streaming.groups.classic.membership import (
     counts_of,
     generation_column,
@@ -84,9 +84,6 @@ _BY_NO_LEADER: Final = {
     "migration": "the group was downgraded from the KIP-848 protocol: the broker made this assignment",
     "static_replacement": "a static member has come back since the decision, and the members have other ids now",
 }
-
-# Kinds, among those of broken invariants, that `_may_be_given_back` explains.
-_KEPT = frozenset({NOT_SUBSCRIBED, MISPLACED})
 
 
 def write_classic_verdicts(
@@ -187,7 +184,7 @@ def _judge(
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     is_dated = not (record.seen and record.decided_after < 0)
     broken = _broken(decision, actual, counts if settled and is_dated else {})
-    if broken and not _may_be_given_back(record, broken):
+    if broken:
         return Verdict(DRIFTED, _reason_of(broken), basis=INVARIANT, drifted=broken)
     member = undecodable(record)
     if member is not None:
@@ -230,7 +227,7 @@ def _recomputed(
         return Verdict(UNVERIFIED, missing[0])
     strategy = record.protocol or ""
     custom = config.custom.named(strategy)
-    if custom is None and strategy not in known_strategies():
+    if custom is None and find_strategy(strategy) is None:
         return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
     in_racks = custom is not None or any(member.rack for member in record.members)
     racks = seen_racks(state, decision, config, counts) if in_racks else NO_RACKS
@@ -329,18 +326,19 @@ def _broken(
 ) -> tuple[DriftedPartition, ...]:
     """Partitions that violate an invariant.
 
-    No leader gives a partition two owners. Only a strategy of Kafka's own name is known to give members nothing but
-    existing partitions of their topics; counts are checked only if the rounds are certain.
+    No leader gives a partition two owners. A member that does not subscribe, or a partition that does not exist, proves
+    something only under the name of a strategy of which no known client does so: sticky leaders leave members what they
+    had, and counts are checked only if the rounds are certain.
     """
-    record = decision.record
+    record, strategy = decision.record, find_strategy(decision.record.protocol or "")
     asked, sure = {}, {}
-    if _is_kafkas(decision):
-        asked = {m.member_id: frozenset(m.topics) for m in record.members if m.topics is not None}
-        sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
+    if strategy is not None and decision.kind not in _BY_NO_LEADER and not _may_be_a_return(decision):
+        if not strategy.gives_unsubscribed:
+            asked = {m.member_id: frozenset(m.topics) for m in record.members if m.topics is not None}
+        if strategy.name not in STICKY:
+            sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
     found = violations(actual, asked, sure)
-    if not found:
-        return ()
-    who = owners(actual)
+    who = owners(actual) if found else {}
     return tuple(
         DriftedPartition(
             topic=v.topic,
@@ -350,39 +348,6 @@ def _broken(
             actual=tuple(dict.fromkeys(who[v.topic][v.partition])),
         )
         for v in {(v.topic, v.partition, v.kind): v for v in found}.values()
-    )
-
-
-def _may_be_given_back(record: MembershipRecord, broken: Iterable[DriftedPartition]) -> bool:
-    """Whether all that is wrong is that members keep what they own, which librdkafka's leaders leave with them.
-
-    The coordinator gives a static member that returns with fewer topics its old assignment (`_may_be_a_return`), and
-    the member claims it at the next rebalance; others claim partitions of a topic that was made again with fewer.
-    Java's leaders drop both. librdkafka's give a partition that is owned, and assigned to nobody, back to its owner
-    (`rd_kafka_cooperative_protocol_adjust_assignment`).
-    """
-    owned = {
-        (member.member_id, topic, number)
-        for member in record.members
-        for topic, numbers in member.owned
-        for number in numbers
-    }
-    return record.protocol == COOPERATIVE and all(
-        found.kind in _KEPT and all((member, found.topic, found.partition) in owned for member in found.actual)
-        for found in broken
-    )
-
-
-def _is_kafkas(decision: ClassicDecision) -> bool:
-    """Whether a leader decided by a strategy that gives members nothing but existing partitions of their topics.
-
-    Other assignors may assign members topics that only the leader knows yet, as Kafka Streams does
-    (`InternalTopologyBuilder`'s `addSubscribedTopicsFromAssignment`).
-    """
-    return (
-        decision.kind not in _BY_NO_LEADER
-        and decision.record.protocol in known_strategies()
-        and not _may_be_a_return(decision)
     )
 
 

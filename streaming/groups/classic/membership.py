@@ -145,7 +145,7 @@ def group_for_assignors(record: MembershipRecord) -> Group:
     if sum(counts.values()) > MAX_GROUP_PARTITIONS:
         message = f"the record assigns partition numbers up to {max(counts.values()) - 1}: too many to recompute"
         raise BadGroup(message)
-    return Group(tuple(map(subscription_of, record.members)), counts)
+    return Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
 
 
 def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:

@@ -154,6 +154,7 @@ class _Search:
         self._counts, self._racks, self._settled = counts, racks, settled
         self._leaders = _leaders(record, strategy, clients)
         self._declared = bool(clients) or strategy.custom
+        self._leader = None if record.seen else record.leader
         self._members = tuple(map(subscription_of, record.members))
         self._familiar = _familiar_topics(record, self._members)
         self._candidates = 0
@@ -254,7 +255,7 @@ class _Search:
 
     def _asked(self, library: Library, known: Mapping[str, int], view: Mapping[str, RacksSeen]) -> ClientInputs:
         shown = _shown(self._strategy, view, known)
-        return ClientInputs(self._strategy.name, Group(self._members, known), library, shown)
+        return ClientInputs(self._strategy.name, Group(self._members, known, leader=self._leader), library, shown)
 
     def _unseen(self, library: Library, known: Mapping[str, int]) -> list[str]:
         """Topics for which no round has seen the count being tried."""

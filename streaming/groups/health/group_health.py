@@ -44,6 +44,10 @@ _MODERN = frozenset({"consumer", "share", "streams"})
 
 _MOST = 2**63 - 1
 
+# kafkajs' leader deals the topics to which it subscribes itself (`assigners/roundRobinAssigner`), and no metadata that
+# it may see later changes that. (Java's knows the topics of all members.)
+_DEALS_OWN_TOPICS = frozenset({"RoundRobinAssigner"})
+
 
 def write_health(state: GroupState, observation: GroupObservation, context: Context, totals: Totals) -> None:
     """Write the group's row if it has changed, or if the last one is a heartbeat old."""
@@ -340,7 +344,10 @@ def _membership_findings(
         moving = partitions_pending_handover.get(topic, frozenset())
         known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
         grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
-        if grown_at is not None:
+        leads = next((m.topics or () for m in record.members if m.member_id == record.leader), None)
+        if grown_at is not None and record.protocol in _DEALS_OWN_TOPICS and leads is not None and topic not in leads:
+            orphaned.append((decided, f"{topic[:200]} (the leader does not subscribe to it)"))
+        elif grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
             late = may_worsen and now - grown_at >= config.metadata_grace_ms
             (orphaned if late else stale).append((grown_at, text))

@@ -29,6 +29,7 @@ from assignors import (
     Outcome,
     PartitionRacks,
     Strategy,
+    find_strategy,
     from_topics,
     imbalance_optimal,
     known_strategies,
@@ -289,7 +290,7 @@ def _told(
     config: GroupConfig,
 ) -> Iterator[StrategyColumns]:
     record, before = decision.record, decision.before
-    as_it_was = Group(tuple(map(subscription_of, record.members)), counts)
+    as_it_was = Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
     had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
     if before is not None and counts == leader_counts(record):
         bounds = Bounds(decision.partitions_moved_optimal, imbalance_optimal(as_it_was) if least is None else least)
@@ -341,7 +342,8 @@ def result_of(
     try:
         counts = _counts(state, decision, verdict, config)
         racks = _racks(state, decision, verdict, counts, config)
-        group = _silent(Group(tuple(map(subscription_of, decision.record.members)), counts))
+        record = decision.record
+        group = _silent(Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader))
         with of_decision():
             asked = informed(group, name, before, library)
             found = what_if(asked, [strategy], before, library=library, partition_racks=racks)[name]
@@ -353,7 +355,7 @@ def result_of(
 def _silent(group: Group) -> Group:
     """The group with members that state no previous partitions: what they stated was meant for another strategy."""
     members = [replace(member, owned=(), generation=None, user_data=None) for member in group.members]
-    return Group(tuple(members), group.partitions_per_topic)
+    return Group(tuple(members), group.partitions_per_topic, leader=group.leader)
 
 
 def assigned(record: MembershipRecord) -> Assignment:
@@ -369,7 +371,7 @@ def _strategy(
     That is the first release of its newest era in a client, or in Java if the client does not have it.
     """
     custom = config.custom.named(name)
-    if custom is None and name not in known_strategies():
+    if custom is None and find_strategy(name) is None:
         return CannotTell(f"strategy {name[:100]!r} is not known"), None
     strategy, library = custom or strategy_named(name), Library(CUSTOM)
     if custom is None:

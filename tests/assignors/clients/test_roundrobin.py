@@ -79,7 +79,26 @@ def test_librdkafka_before_1_5_is_told_for_equal_subscriptions_only() -> None:
     assert assign("roundrobin", alike, "librdkafka:1.4.4")["b"] == {"t": range(1, 2, 2)}
     with pytest.raises(CannotTell):
         assign("roundrobin", different, "librdkafka:1.4.4")
-    assert assign("roundrobin", different, "librdkafka:1.5.0")["a"] == {"t": range(2)}
+    for later in ("librdkafka:1.5.0", "librdkafka:1.5.2"):
+        assert assign("roundrobin", different, later)["a"] == {"t": (0, 1)}
+    assert assign("roundrobin", different, "librdkafka:1.5.3")["a"] == {"t": range(2)}
+
+
+def test_librdkafka_1_5_2_wraps_at_the_number_of_a_topic_s_subscribers() -> None:
+    # confluentinc/librdkafka#3159, by hand: next = (-1+1)%2 = 0, m1; then 1, m2 without the topic; (1+1)%2 = 0, m1.
+    group = Group((Subscription("m1", ("A",)), Subscription("m2", ("B",)), Subscription("m3", ("A",))), {"A": 4})
+
+    assert assign("roundrobin", group, "librdkafka:1.5.2") == {"m1": {"A": (0, 1, 2, 3)}, "m2": {}, "m3": {}}
+    with pytest.raises(CannotTell, match="aborts"):
+        assign("roundrobin", group, "librdkafka:1.5.0")
+    assert assign("roundrobin", group, "librdkafka:1.5.3")["m3"] == {"A": range(1, 4, 2)}
+
+
+def test_librdkafka_1_5_2_searches_without_end_where_no_first_member_subscribes() -> None:
+    group = Group((Subscription("m1", ("B",)), Subscription("m2", ("A",))), {"A": 1})
+
+    with pytest.raises(LeaderWouldFail):
+        assign("roundrobin", group, "librdkafka:1.5.2")
 
 
 def test_racks_never_matter() -> None:
