@@ -165,9 +165,9 @@ ROOMS = {
         "rich typer",
         "assignors dashboards streaming.advice streaming.alerts streaming.backtest streaming.burrow "
         "streaming.catalog streaming.cluster streaming.config streaming.demo streaming.doctor streaming.examples "
-        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.maintain streaming.notes "
-        "streaming.offsets_log streaming.pipes streaming.probe streaming.process streaming.rocketmq streaming.serve "
-        "streaming.terminal streaming.up",
+        "streaming.exceptions streaming.explain streaming.groups streaming.job streaming.judge streaming.maintain "
+        "streaming.notes streaming.offsets_log streaming.pipes streaming.probe streaming.process streaming.rocketmq "
+        "streaming.serve streaming.terminal streaming.up",
     ),
 }
 
@@ -176,6 +176,7 @@ PURE = (
     "streaming.burrow",
     "streaming.records",
     "streaming.groups",
+    "streaming.judge",
     "streaming.log_health",
     "streaming.offsets_log",
     "streaming.rocketmq",

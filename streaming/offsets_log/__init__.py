@@ -7,7 +7,7 @@ in `Compactor.unreadable`), never an exception.
 from __future__ import annotations
 
 from streaming.offsets_log.codec.decode_json import decode_line
-from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key, partition_for
+from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
 from streaming.offsets_log.codec.membership import (
     MemberAssignment,
     MemberSubscription,
@@ -18,6 +18,7 @@ from streaming.offsets_log.codec.membership import (
 )
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
+from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, RecordColumns, rows_at
 from streaming.offsets_log.codec.record_types import (
     RECORD_TYPES,

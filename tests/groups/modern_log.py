@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from streaming.offsets_log import Compactor
 from streaming.records import GroupInput, GroupObservation
 from tests.groups.build import GROUP, SECOND, START, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Written
+from tests.offsets_log.compacting import inputs_of
 from tests.offsets_log.written import current_assignment, group_epoch, member_metadata, other_key, target_assignment
 
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
@@ -16,11 +16,8 @@ TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
 
 def read(log: Sequence[Written], start: int = 10, positions: Iterable[int] = ()) -> list[GroupInput]:
     """The codec's inputs from records, beginning at an offset."""
-    codec = Compactor(0, 1, list(positions), lambda _: True, lambda _: True)
-    for offset, (key, value) in enumerate(log, start):
-        codec.add(offset, START + offset * SECOND, key, value)
-    assert codec.unreadable() == []
-    return [item for _, inputs in codec.groups() for item in inputs]
+    records = ((offset, START + offset * SECOND, *written) for offset, written in enumerate(log, start))
+    return inputs_of(records, list(positions))
 
 
 def metadata(name: str, instance: str | None = None) -> Written:

@@ -16,7 +16,6 @@ from itertools import pairwise
 import msgspec
 from hypothesis import strategies as st
 
-from streaming.offsets_log import Compactor
 from streaming.records import CommitWindow, GroupInput, GroupObservation, Member, TopicPartitions, merge_windows
 from tests.groups.build import (
     GROUP,
@@ -30,6 +29,7 @@ from tests.groups.build import (
     make_topic,
 )
 from tests.groups.build import make_tombstone as make_membership_tombstone
+from tests.offsets_log.compacting import inputs_of
 from tests.offsets_log.written import (
     current_assignment,
     group_epoch,
@@ -389,6 +389,4 @@ def _folded(steps: Sequence[Step]) -> list[GroupInput]:
 @lru_cache(10_000)
 def _read(item: Logged) -> list[GroupInput]:
     """The codec's inputs from a record; these are never folded."""
-    codec = Compactor(0, 1, [], lambda _: True, lambda _: True)
-    codec.add(item.record, item.time, item.key, item.value)
-    return [found for _, inputs in codec.groups() for found in inputs]
+    return inputs_of([(item.record, item.time, item.key, item.value)])

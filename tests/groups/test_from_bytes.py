@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.groups import Rows
-from streaming.offsets_log import Compactor
 from streaming.records import CommitWindow, GroupInput, GroupObservation, Member, MembershipRecord, MembershipTombstone
 from tests.examples import examples
 from tests.groups.build import GROUP, Life, counted
 from tests.groups.streams import Logged, Step, streams
+from tests.offsets_log.compacting import inputs_of
 from tests.offsets_log.written import assignment, group_key, group_value, member, offset_key, offset_value, subscription
 
 Record = tuple[int, int, bytes, bytes | None]
@@ -56,14 +56,8 @@ def rows_of(steps: Sequence[Step], cuts: Iterable[int]) -> Rows:
     for at, start in enumerate(bounds[:-1]):
         items = [item for step in steps[start : bounds[at + 1]] for item in step]
         observations = [item for item in items if isinstance(item, GroupObservation)]
-        codec = Compactor(
-            0, 1, [observation.log_position for observation in observations], lambda _: True, lambda _: True
-        )
-        for item in items:
-            if not isinstance(item, GroupObservation):
-                codec.add(*written(item))
-        life.take(*observations, *(found for _, inputs in codec.groups() for found in inputs))
-        assert codec.unreadable() == []
+        records = [written(item) for item in items if not isinstance(item, GroupObservation)]
+        life.take(*observations, *inputs_of(records, [observation.log_position for observation in observations]))
     return life.rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -32,6 +32,15 @@ def compacted(
         compactor.add(*record)
     groups = dict(compactor.groups())
     return groups, compactor.unreadable(), compactor.dropped
+
+
+def inputs_of(
+    records: Iterable[tuple[int, int, bytes, bytes | None]], boundaries: Sequence[int] = ()
+) -> list[GroupInput]:
+    """The inputs of the core from records of one group, all of which can be read."""
+    groups, unreadable, _ = compacted([Record(*record) for record in records], boundaries=boundaries)
+    assert unreadable == []
+    return [item for inputs in groups.values() for item in inputs]
 
 
 def numbered(pairs: Sequence[tuple[bytes | None, bytes | None]], start: int = 100) -> list[Record]:

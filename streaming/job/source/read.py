@@ -98,7 +98,7 @@ class _LogTask:
 
     def __init__(self, task: SourceTask, settings: SourceSettings) -> None:
         self._topic = settings.offsets_topic
-        self._log_partitions = task.log_partitions
+        self._log_partitions, self._cluster_id = task.log_partitions, task.cluster_id
         self._watches = settings.filters.watches_group
         self._shares: dict[int, LogShare] = {share.partition: share for share in task.log}
         self._gaps: dict[int, list[PartitionInput]] = {}
@@ -149,13 +149,15 @@ class _LogTask:
                 self._watches_topic,
                 share.windows,
                 self._epochs[partition],
+                self._cluster_id,
             )
         return found
 
     def _compacted_rows(self, partition: int) -> Iterator[SourceRow]:
         """Rows for the groups that may have lost records."""
         for group, stretches in self._compacted[partition].groups():
-            if self._watches(group) and partition_for(group, self._log_partitions) == partition:
+            home = partition_for(group, self._log_partitions, self._cluster_id)
+            if self._watches(group) and home == partition:
                 inputs: list[GroupInput] = list(stretches)
                 yield from _group_rows(group, inputs)
 

@@ -74,6 +74,7 @@ class SourceTask(InputPartition):  # type: ignore[misc]  # pyspark is not follow
         log: Its shares of the offsets log.
         events: Its shares of the events topic.
         rows: Rows that the driver already had: (key, payload).
+        cluster_id: Kafka's own id of the cluster; None where it is not known.
     """
 
     def __init__(
@@ -82,12 +83,14 @@ class SourceTask(InputPartition):  # type: ignore[misc]  # pyspark is not follow
         log: tuple[LogShare, ...],
         events: tuple[EventsShare, ...],
         rows: tuple[tuple[str, bytes], ...],
+        cluster_id: str | None = None,
     ) -> None:
         super().__init__(None)
         self.log_partitions = log_partitions
         self.log = log
         self.events = events
         self.rows = rows
+        self.cluster_id = cluster_id
 
 
 def share_out(
@@ -121,7 +124,13 @@ def share_out(
             events[number].append(share)
         heapq.heappush(loads, (load + weight, number))
     return [
-        SourceTask(len(end.log), tuple(log[number]), tuple(events[number]), tuple(rows) if number == 0 else ())
+        SourceTask(
+            len(end.log),
+            tuple(log[number]),
+            tuple(events[number]),
+            tuple(rows) if number == 0 else (),
+            end.cluster_id,
+        )
         for number in range(count)
     ]
 

@@ -4,18 +4,11 @@
 
 Before Kafka 4.1 the source calls the type "key version"; the bytes are the same. Redpanda once wrote the keys of
 tombstones behind their length, a little-endian int32 (`maybe_unwrap_from_iobuf` in its `group_metadata.cc`).
-
-The group decides the partition of the log: `Utils.abs(groupId.hashCode()) % partitions`, by
-`GroupMetadataManager.partitionFor` (Kafka 3.9.1) and `GroupCoordinatorService.partitionFor` (4.x). `hashCode` is Java's
-String hash over UTF-16 code units, wrapping at 32 bits; `Utils.abs(Integer.MIN_VALUE)` is 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-
-import numpy as np
 
 from streaming.offsets_log.codec.record_types import RECORD_TYPES, Rejected, key_of_type
 from streaming.offsets_log.codec.wire import MalformedError, Reader
@@ -161,45 +154,3 @@ def _body(key_type: int, reader: Reader) -> OffsetKey | GroupKey | OtherKey | Un
     if key_type == GROUP_METADATA:
         return GroupKey(*fields)
     return OtherKey(key_type, fields[0], fields[1] if len(fields) > 1 else None)
-
-
-# As many groups as the largest clusters we know of; a miss costs some microseconds, an entry about 200 bytes. An id can
-# have 32 KB: those of more characters than people write are not kept.
-_GROUPS_KEPT = 65_536
-_LONGEST_KEPT = 256
-
-# Above this many code units NumPy is faster than Python.
-_SHORT = 64
-
-
-def java_hash(text: str) -> int:
-    """`String.hashCode()` of Java: an int32. A lone surrogate counts as the code unit it is."""
-    units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
-    value = 0
-    if units.size > _SHORT:
-        # The sum of unit * 31 ** (units that follow); like Java's int, uint32 wraps.
-        powers = np.full(units.size, 31, np.uint32)
-        powers[0] = 1
-        value = int(np.dot(units.astype(np.uint32), np.cumprod(powers, dtype=np.uint32)[::-1]))
-    else:
-        for unit in units.tolist():
-            value = (31 * value + unit) & 0xFFFF_FFFF
-    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
-
-
-def partition_for(group: str, partitions: int) -> int:
-    """Partition of the offsets log that holds all records of a group.
-
-    Args:
-        group: Group id.
-        partitions: Actual partition count of `__consumer_offsets`, at least 1.
-    """
-    return (_kept if len(group) <= _LONGEST_KEPT else _partition)(group, partitions)
-
-
-def _partition(group: str, partitions: int) -> int:
-    value = java_hash(group)
-    return (0 if value == -0x8000_0000 else abs(value)) % partitions
-
-
-_kept = lru_cache(maxsize=_GROUPS_KEPT)(_partition)

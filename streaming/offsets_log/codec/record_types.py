@@ -3,11 +3,11 @@
 Bad data is a value (`Rejected`, `UnknownVersion`): it ends in a table, not in a stack trace.
 
 Redpanda writes the same records, except that each member of a group's metadata begins with an int16 version of its own,
-which is that of the value (`member_state::encode` in its `group_metadata.cc`, unchanged since its first release with
-this log, 22.1; always version 3). Nothing in a record names its writer. So a value is Kafka's if it decodes as Kafka's;
-one that does not is Redpanda's if it decodes as that, with each of these versions and to its last byte. Neither can be
-taken for the other by chance: in the member id of a Kafka record Redpanda's version would be a length of 3, and its
-member id's length, read as the beginning of Kafka's, leaves two letters as the length of the next text, at least 8,224.
+which is that of the value (`member_state::encode` in its `group_metadata.cc`; always 3 since this log is there, 22.1).
+Nothing in a record names its writer. So a value is Kafka's if it decodes as Kafka's; one that does not is Redpanda's if
+it decodes as that, with each of these versions and to its last byte. Both are possible only where the members' ids have
+a single character: as Kafka's each would be the bytes 0 and 1 and the character. No coordinator gives such ids (they
+end with a UUID), so then it is Redpanda's.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ RECORD_TYPES: dict[int, RecordSchema] = record_schemas()
 """Schema by key type, ascending."""
 
 
-Dialect = Literal["kafka", "redpanda"]
+LogDialect = Literal["kafka", "redpanda"]
 """Whose layout of a record it is, where they differ."""
 
 # Key type and version of the value that Redpanda lays out in its own way.
@@ -86,7 +86,7 @@ class RecordValue:
     key_type: int
     version: int
     fields: Any
-    dialect: Dialect = "kafka"
+    dialect: LogDialect = "kafka"
 
     def printed(self) -> dict[str, Any]:
         """As Kafka's `...JsonConverter` prints it."""
@@ -101,7 +101,7 @@ def key_of_type(key_type: int) -> Layout:
 
 
 @cache
-def value_of_version(key_type: int, version: int, dialect: Dialect = "kafka") -> Layout:
+def value_of_version(key_type: int, version: int, dialect: LogDialect = "kafka") -> Layout:
     """Layout of the value behind its version; type and version must be known."""
     return value_layout(RECORD_TYPES[key_type], version, repeats_version=dialect == "redpanda")
 
@@ -130,14 +130,21 @@ def decode_record_value(
     allowance = Allowance() if allowance is None else allowance
     taken = allowance.taken
     value = _decode(key_type, version, data, allowance, "kafka")
-    if isinstance(value, Rejected) and (key_type, version) == _REDPANDA and not allowance.exceeded:
-        allowance.taken = taken
-        other = _decode(key_type, version, data, allowance, "redpanda")
-        return value if isinstance(other, Rejected) else other
-    return value
+    if (key_type, version) != _REDPANDA or allowance.exceeded or not _may_be_redpandas(value):
+        return value
+    allowance.taken = taken
+    other = _decode(key_type, version, data, allowance, "redpanda")
+    return value if isinstance(other, Rejected) else other
 
 
-def _decode(key_type: int, version: int, data: bytes, allowance: Allowance, dialect: Dialect) -> RecordValue | Rejected:
+def _may_be_redpandas(value: RecordValue | Rejected) -> bool:
+    """Whether group metadata does not decode as Kafka's, or with a member id that no coordinator gives."""
+    return isinstance(value, Rejected) or any(member.memberId.startswith("\0") for member in value.fields.members[:1])
+
+
+def _decode(
+    key_type: int, version: int, data: bytes, allowance: Allowance, dialect: LogDialect
+) -> RecordValue | Rejected:
     flexible = is_flexible(RECORD_TYPES[key_type], version)
     reader = Reader(data, _VERSION_BYTES, flexible=flexible, allowance=allowance)
     try:

@@ -30,11 +30,11 @@ from streaming.offsets_log.codec.keys import (
     UnknownKey,
     offset_commit_key,
     offset_commit_parts,
-    partition_for,
 )
 from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
+from streaming.offsets_log.codec.placement import partition_for
 from streaming.offsets_log.codec.record_columns import RecordColumns
 from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import Allowance
@@ -124,6 +124,7 @@ class Compactor:
         watches_topic: Callable[[str], bool],
         windows: Windows | None = None,
         epochs: LeaderEpochs | None = None,
+        cluster_id: str | None = None,
     ) -> None:
         """Prepare for one partition.
 
@@ -135,10 +136,12 @@ class Compactor:
             watches_topic: Whether a topic passes the filters; called once per topic.
             windows: The stretches by which unreadable records are counted; None for those between the boundaries.
             epochs: Leader epochs of the partition, filled before the records are added; None if they are not known.
+            cluster_id: Kafka's own id of the cluster; None if it is not known.
         """
         self.dropped = 0
         self._partition = partition
         self._partitions = partitions
+        self._cluster_id = cluster_id
         self._watches = watches
         self._watches_topic = watches_topic
         self._boundaries = sorted(boundaries)
@@ -430,7 +433,7 @@ class Compactor:
     def _new_group(self, name: str) -> _Group | _Misplaced | None:
         if not self._watches(name):
             return None
-        home = partition_for(name, self._partitions)
+        home = partition_for(name, self._partitions, self._cluster_id)
         if home == self._partition:
             return _Group(len(self._groups))
         return _Misplaced(f"group {name!r} belongs to partition {home} of the offsets log, found on {self._partition}")

@@ -337,7 +337,8 @@ class KafkaCluster:
         For a group that we may not describe it is any broker: each refuses it in the same way.
         """
         if log.leaders:
-            return {group: log.leaders[partition_for(group, len(log.leaders))] for group in groups}
+            own = log.metadata.cluster_id
+            return {group: log.leaders[partition_for(group, len(log.leaders), own)] for group in groups}
         anyone = log.metadata.brokers[0]
         told = self._ask_groups.coordinators(list(dict.fromkeys(groups)), deadline)
         return {group: anyone if isinstance(node, Refused) else node for group, node in told.items()}

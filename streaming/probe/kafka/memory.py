@@ -102,7 +102,7 @@ def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict
         if (description.state if description else group.state) != EMPTY:
             continue
         topics = tuple([(topic, of_topics.get(topic)) for topic in look.topics_of_groups[name]])
-        hold = holds[partition_for(name, len(holds))] if held else None
+        hold = holds[partition_for(name, len(holds), head.cluster_id)] if held else None
         of_group = look.committed.get(name), unread.get(name)
         marks[name] = hash((group.protocol_type, group.group_type, topics, of_group, hold))
     return marks

@@ -114,7 +114,7 @@ def _events_of_group(
             *of_topics,
             *telling.events,
         ]
-    partition = partition_for(group, len(head.log))
+    partition = partition_for(group, len(head.log), head.cluster_id)
     hold = lasting(head.holds[partition])
     holder = hold.holder if hold is not None else None
     first = GroupEvent(
@@ -185,7 +185,7 @@ def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
     reason = "deleted" if filters.watches_group(group) else "filtered"
     if not head.log:
         return SeenGroupGone(EVENTS_VERSION, head.cluster, head.number, head.time, group, -1, -1, reason)
-    partition = partition_for(group, len(head.log))
+    partition = partition_for(group, len(head.log), head.cluster_id)
     return GroupGone(
         v=EVENTS_VERSION,
         cluster=head.cluster,

@@ -101,7 +101,7 @@ def one_round(
         (positions.stable, positions.end) if cluster.reads_log else None,
         log.metadata.cluster_id,
         deadline,
-        reported_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),
+        reported_holds(head.holds, (partition_for(group, len(head.log), head.cluster_id) for group in look.groups)),
         untold=len(look.groups.keys() - {group for group, _ in events}),
         topics_since=turns.since,
         offsets_retention_minutes=cluster.offsets_retention(log, deadline),

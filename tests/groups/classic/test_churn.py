@@ -7,7 +7,7 @@ import pytest
 
 from streaming.groups import encode_state
 from streaming.groups.rows import ReplacedMember
-from streaming.records import GroupInput, Member
+from streaming.records import GroupInput, Member, MembershipRecord
 from tests.groups.build import (
     GROUP,
     LOG_PARTITION,
@@ -237,6 +237,48 @@ def test_an_undecodable_assignment_leaves_moves_unknown() -> None:
         make_record(9, (make_member("a", ("x",), None, undecodable="assignment: cut"),), generation=2),
     )
     assert (rows[1].partitions_moved, rows[1].partitions_moved_optimal, rows[1].partitions) == (None, None, 0)
+
+
+def test_an_undecodable_subscription_hides_neither_partitions_nor_moves() -> None:
+    unread = "subscription: cut"
+    rows = churn_of(
+        make_record(5, even("x", 4, "a", "b")),
+        make_record(
+            9,
+            (make_member("a", ("x",), {"x": (0,)}), make_member("b", None, {"x": (1, 2, 3)}, undecodable=unread)),
+            generation=2,
+        ),
+    )
+    assert (rows[1].partitions, rows[1].partitions_moved, rows[1].partitions_moved_optimal) == (4, 1, None)
+
+
+def test_partitions_count_as_far_as_assignments_decode() -> None:
+    members = make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",), None, undecodable="assignment: cut")
+    (row,) = churn_of(make_record(5, members))
+    assert (row.partitions, row.partitions_moved) == (2, None)
+
+
+def test_a_partition_with_two_owners_has_not_moved_while_one_of_them_stays() -> None:
+    def owned(record: int, generation: int, **partitions: tuple[int, ...]) -> MembershipRecord:
+        members = [make_member(name, ("x",), {"x": of}) for name, of in partitions.items()]
+        return make_record(record, members, generation=generation)
+
+    rows = churn_of(
+        owned(5, 1, a=(0, 1), b=(2, 3)),
+        owned(9, 2, a=(0, 1, 2, 3), b=(0, 1, 2, 3)),
+        owned(13, 3, a=(0, 2), b=(1, 3)),
+        owned(17, 4, a=(1, 2), b=(0, 3)),
+    )
+    assert [row.partitions_moved for row in rows] == [0, 0, 0, 2]
+    assert [row.partitions for row in rows] == [4, 4, 4, 4]
+
+
+def test_a_topic_of_a_member_whose_subscription_is_unknown_is_still_handed_over() -> None:
+    first = make_cooperative(5, 1, a=(0, 1, 2))
+    unread = make_member("b", None, {"x": (0,)}, undecodable="subscription: cut")
+    members = make_member("a", ("x",), {"x": (1,)}), unread
+    rows = churn_of(first, make_record(9, members, generation=2, protocol="cooperative-sticky"))
+    assert rows[1].partitions_pending_handover == 1
 
 
 def test_a_connect_group_has_churn_without_partitions() -> None:

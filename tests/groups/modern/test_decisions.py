@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from streaming.groups import Rows
 from streaming.groups.rows import Finding, ReplacedMember, TopicAssignment
-from streaming.offsets_log import Compactor
 from streaming.records import ModernMember
 from tests.groups.build import GROUP, SECOND, START, Life, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Coordinator, lives
@@ -28,6 +27,7 @@ from tests.groups.modern_log import (
     stands,
     target,
 )
+from tests.offsets_log.compacting import inputs_of
 from tests.offsets_log.written import current_assignment, offset_key, offset_value, other_key
 
 
@@ -163,10 +163,8 @@ def rows_of(life: Coordinator, rounds: Sequence[int], cuts: Iterable[int]) -> Ro
     bounds = [0, *sorted(set(cuts)), len(log) + 1]
     for start, stop in pairwise(bounds):
         seen = [item for item in observations if start < item.log_position <= stop]
-        codec = Compactor(0, 1, [item.log_position for item in observations], lambda _: True, lambda _: True)
-        for offset in range(start, min(stop, len(log))):
-            codec.add(offset, START + offset * SECOND, *log[offset])
-        result.take(*seen, *(item for _, inputs in codec.groups() for item in inputs))
+        written = [(offset, START + offset * SECOND, *log[offset]) for offset in range(start, min(stop, len(log)))]
+        result.take(*seen, *inputs_of(written, [item.log_position for item in observations]))
     return result.rows
 
 

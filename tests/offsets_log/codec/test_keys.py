@@ -1,18 +1,14 @@
-"""Keys: every type gives its group, nothing else is accepted, and the group its partition by Java's arithmetic."""
+"""Keys: every type gives its group, and nothing else is accepted."""
 
 from __future__ import annotations
-
-import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.offsets_log import GroupKey, OffsetKey, OtherKey, Rejected, UnknownKey, decode_key, partition_for
-from streaming.offsets_log.codec import keys
-from streaming.offsets_log.codec.keys import java_hash, offset_commit_key, offset_commit_parts
+from streaming.offsets_log import GroupKey, OffsetKey, OtherKey, Rejected, UnknownKey, decode_key
+from streaming.offsets_log.codec.keys import offset_commit_key, offset_commit_parts
 from tests.offsets_log.written import group_key, offset_key, other_key
-from tests.oracle.offsets_log_records import ask_java
 
 names = st.text(max_size=40)
 
@@ -74,58 +70,3 @@ def test_a_type_from_the_future_is_unknown_and_not_broken(key_type: int) -> None
 )
 def test_a_broken_key_says_what_is_wrong(data: bytes | None, reason: str) -> None:
     assert decode_key(data) == Rejected(reason)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("ab", 97 * 31 + 98),
-        ("hello", 99_162_322),
-        ("polygenelubricants", -(2**31)),
-        # U+1F98A is two code units, D83E and DD8A.
-        ("🦊", 0xD83E * 31 + 0xDD8A),
-    ],
-)
-def test_the_hash_is_javas(text: str, expected: int) -> None:
-    assert java_hash(text) == expected
-
-
-def test_the_hash_of_a_long_name_wraps_like_that_of_a_short_one() -> None:
-    def by_definition(text: str) -> int:
-        value = 0
-        for unit in struct.unpack(f"<{len(text.encode('utf-16-le')) // 2}H", text.encode("utf-16-le")):
-            value = (31 * value + unit) % 2**32
-        return value - 2**32 if value >= 2**31 else value
-
-    for size in (1, 31, 32, 33, 63, 64, 65, 66, 1_000, 32_767):
-        name = ("group-\uffff🦊" * size)[:size]
-        assert java_hash(name) == by_definition(name)
-
-
-def test_only_names_of_everyday_length_are_remembered() -> None:
-    keys._kept.cache_clear()
-    for n in range(10):
-        assert partition_for(f"{n}".ljust(257, "x"), 50) == partition_for(f"{n}".ljust(257, "x"), 50)
-    assert keys._kept.cache_info().currsize == 0
-    assert partition_for("consumers".ljust(256), 50) == partition_for("consumers".ljust(256), 50)
-    assert keys._kept.cache_info().currsize == 1
-
-
-def test_the_smallest_hash_goes_to_partition_0() -> None:
-    assert partition_for("polygenelubricants", 50) == 0
-
-
-def test_a_negative_hash_counts_by_its_amount() -> None:
-    # The hash is -421004483; Python's own % 50 would give 17.
-    assert partition_for("consumers", 50) == 33
-
-
-@pytest.mark.java
-def test_java_puts_every_group_on_the_same_partition() -> None:
-    names = ["", "polygenelubricants", "göt-🦊", "x" * 1_000, *(f"group-{n}" for n in range(500))]
-    answers = ask_java([{"do": "partition", "group": name} for name in names])
-    assert [(java_hash(name), partition_for(name, 50)) for name in names] == [
-        (answer["hash"], answer["partition"]) for answer in answers
-    ]

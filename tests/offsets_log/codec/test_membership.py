@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +68,46 @@ def test_a_newer_subscription_is_read_as_version_3() -> None:
     data = subscription(3, ["t"], generation=5, rack="r")
     decoded = decode_subscription(b"\x00\x09" + data[2:] + b"more")
     assert decoded == MemberSubscription(9, ("t",), None, (), 5, "r")
+
+
+@given(
+    st.integers(0, 3),
+    st.integers(1, 32_767),
+    st.lists(topics, max_size=3),
+    st.none() | st.binary(max_size=9),
+    partitions,
+    st.integers(-1, 2**31 - 1),
+    st.none() | topics,
+)
+def test_a_subscription_that_ends_where_a_lower_version_does_is_read_as_that_version(
+    version: int,
+    more: int,
+    names: list[str],
+    user_data: bytes | None,
+    owned: list[tuple[str, list[int]]],
+    generation: int,
+    rack: str | None,
+) -> None:
+    data = subscription(version, names, user_data=user_data, owned=owned, generation=generation, rack=rack)
+    claimed = min(version + more, 32_767)
+    read = decode_subscription(claimed.to_bytes(2, "big") + data[2:])
+    honest = decode_subscription(data)
+    assert isinstance(honest, MemberSubscription)
+    assert read == (honest if version < 3 else replace(honest, version=claimed))
+
+
+def test_a_subscription_of_kafka_go_is_read_as_version_0() -> None:
+    # As segmentio/kafka-go's `groupMetadata` writes it: version 1, a topic, no user data, and nothing behind that.
+    assert decode_subscription(bytes.fromhex("00010000000100066f7264657273ffffffff")) == MemberSubscription(
+        0, ("orders",), None, (), -1, None
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_subscription_that_ends_within_a_field_is_refused(size: int) -> None:
+    data = subscription(1, ["t"])
+    assert isinstance(decode_subscription(data[:-size]), Rejected)
+    assert isinstance(decode_subscription(b"\x00\x02" + data[2:] + bytes(size)), Rejected)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,14 @@ def test_a_group_on_a_foreign_partition_is_quarantined_with_both_partitions() ->
     assert (record.key_type, record.value_version) == (1, 3)
 
 
+def test_a_cluster_of_redpanda_has_its_groups_on_other_partitions() -> None:
+    # 31 of 50, by Redpanda's own hash; Kafka's says 3.
+    for found, cluster_id, is_read in ((31, "redpanda.5a1c", True), (3, "redpanda.5a1c", False), (31, "5a1c", False)):
+        codec = Compactor(found, 50, [], lambda _: True, lambda _: True, cluster_id=cluster_id)
+        codec.add(100, 1_000, COMMIT_KEY, offset_value(3, 1))
+        assert ([name for name, _ in codec.groups()], len(codec.unreadable())) == (["g"] * is_read, 1 - is_read)
+
+
 def test_a_newer_value_version_is_counted_by_boundary_with_its_first_record_as_sample() -> None:
     newer = offset_value(3, 1)[2:]
     records = [

@@ -32,6 +32,7 @@ class EventRound:
         source: Where its groups were read from. Without the log, `log` is empty.
         moves: How coordinators moved lately, by partition of the offsets log.
         epochs: Leader epoch of each partition of the offsets log; empty when unknown.
+        cluster_id: Kafka's own id of the cluster; None when unknown.
     """
 
     round: int
@@ -46,6 +47,7 @@ class EventRound:
     source: str = LOG
     moves: Mapping[int, tuple[CoordinatorMove, ...]] = field(default_factory=dict)
     epochs: tuple[int, ...] = ()
+    cluster_id: str | None = None
 
 
 def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
@@ -64,6 +66,7 @@ def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRoun
             t.closed.source,
             moves_of(t.closed.brokers),
             epochs_of(t.closed.brokers),
+            t.closed.cluster_id,
         )
         for t in taken
         for name, (first, end) in t.closed.events.items()
@@ -106,6 +109,6 @@ def wrong_event(event: GroupEvent | GroupGone | TopicEvent | SeenEvent, current:
 def _wrong_position(event: GroupEvent | GroupGone, current: EventRound) -> str | None:
     if event.log_partition >= len(current.log) or event.log_position != current.log[event.log_partition]:
         return f"position {event.log_position} of log partition {event.log_partition} is not the round's"
-    if partition_for(event.group, len(current.log)) != event.log_partition:
+    if partition_for(event.group, len(current.log), current.cluster_id) != event.log_partition:
         return f"the group's log partition is not {event.log_partition}"
     return None

@@ -128,6 +128,17 @@ def test_events_outside_their_rounds_positions_are_skipped() -> None:
     assert list(assemble([group("g", 0)], at=89).observations) == ["g"]
 
 
+def test_a_round_of_redpanda_has_groups_where_its_own_hash_says() -> None:
+    of_redpanda = replace(ROUND, cluster_id="redpanda.5a1c")
+    name = next(
+        name for name in map(str, range(9)) if partition_for(name, 2, "redpanda.5a1c") != partition_for(name, 2)
+    )
+    home = partition_for(name, 2, "redpanda.5a1c")
+    event = group(name, 0, log_partition=home, log_position=LOG[home])
+    assert list(assemble([event], rounds=[of_redpanda]).observations) == [name]
+    assert assemble([event]).observations == {}
+
+
 def test_what_contradicts_its_round_is_kept_with_a_reason() -> None:
     home = partition_for("g", 2)
     elsewhere = 1 - home
