@@ -1,7 +1,6 @@
 """What the names of strategies promise, checked on what real leaders decided.
 
-With equal subscriptions: under `range`, the shares of a topic differ by at most one; under the others, the totals do.
-Whatever the subscriptions: each partition has one owner, who subscribed to its topic.
+With equal subscriptions: under `range`, the shares of a topic differ by at most one; under `roundrobin`, the totals do.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ from streaming.records import MembershipRecord
 
 __all__ = ["broken", "facts"]
 
-_BY_TOPIC = {"range"}
+_PROMISES = {"range": "topic", "roundrobin": "total", "RoundRobinAssigner": "total"}
+"""Which difference is at most one, by the names of strategies that promise it."""
 
 
 def facts(record: MembershipRecord, counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -55,8 +55,8 @@ def facts(record: MembershipRecord, counts: Mapping[str, int]) -> Mapping[str, i
 
 def broken(record: MembershipRecord, counts: Mapping[str, int]) -> bool:
     """Whether a decision breaks what its strategy's name promises."""
-    found = facts(record, counts)
-    return found.get("topic" if record.protocol in _BY_TOPIC else "total", 0) > 1
+    promise = _PROMISES.get(record.protocol or "")
+    return promise is not None and facts(record, counts).get(promise, 0) > 1
 
 
 def _spread(numbers: Iterable[int]) -> int:
