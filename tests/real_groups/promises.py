@@ -1,6 +1,7 @@
 """What the names of strategies promise, checked on what real leaders decided.
 
-With equal subscriptions: under `range`, the shares of a topic differ by at most one; under `roundrobin`, the totals do.
+With equal subscriptions: under `range`, the shares of each topic differ by at most one; under `roundrobin`, the totals
+do or the shares of each topic.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from streaming.records import MembershipRecord
 
 __all__ = ["broken", "facts"]
 
-_PROMISES = {"range": "topic", "roundrobin": "total", "RoundRobinAssigner": "total"}
-"""Which difference is at most one, by the names of strategies that promise it."""
+_RANGE = {"range"}
+_ROUNDROBIN = {"roundrobin", "RoundRobinAssigner"}
 
 
 def facts(record: MembershipRecord, counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -55,8 +56,9 @@ def facts(record: MembershipRecord, counts: Mapping[str, int]) -> Mapping[str, i
 
 def broken(record: MembershipRecord, counts: Mapping[str, int]) -> bool:
     """Whether a decision breaks what its strategy's name promises."""
-    promise = _PROMISES.get(record.protocol or "")
-    return promise is not None and facts(record, counts).get(promise, 0) > 1
+    found = facts(record, counts)
+    by_topic, in_total = (found.get(spread, 0) > 1 for spread in ("topic", "total"))
+    return by_topic if record.protocol in _RANGE else record.protocol in _ROUNDROBIN and by_topic and in_total
 
 
 def _spread(numbers: Iterable[int]) -> int:

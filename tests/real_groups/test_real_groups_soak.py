@@ -297,7 +297,7 @@ def _run(log: Any, groups: Mapping[str, ChurningGroup], recordings: Mapping[str,
         for name, recording in recordings.items():
             recording.round(groups[name].counts)
 
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     threads = [threading.Thread(target=run, args=(group,), daemon=True) for group in groups.values()]
     for thread in threads:
         thread.start()
