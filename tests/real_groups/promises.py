@@ -1,7 +1,7 @@
 """What the names of strategies promise, checked on what real leaders decided.
 
-With equal subscriptions: under `range`, the shares of a topic differ by at most one; under the others, the totals do.
-Whatever the subscriptions: each partition has one owner, who subscribed to its topic.
+With equal subscriptions: under `range`, the shares of each topic differ by at most one; under `roundrobin`, the totals
+do or the shares of each topic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from streaming.records import MembershipRecord
 
 __all__ = ["broken", "facts"]
 
-_BY_TOPIC = {"range"}
+_RANGE = {"range"}
+_ROUNDROBIN = {"roundrobin", "RoundRobinAssigner"}
 
 
 def facts(record: MembershipRecord, counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -56,7 +57,8 @@ def facts(record: MembershipRecord, counts: Mapping[str, int]) -> Mapping[str, i
 def broken(record: MembershipRecord, counts: Mapping[str, int]) -> bool:
     """Whether a decision breaks what its strategy's name promises."""
     found = facts(record, counts)
-    return found.get("topic" if record.protocol in _BY_TOPIC else "total", 0) > 1
+    by_topic, in_total = (found.get(spread, 0) > 1 for spread in ("topic", "total"))
+    return by_topic if record.protocol in _RANGE else record.protocol in _ROUNDROBIN and by_topic and in_total
 
 
 def _spread(numbers: Iterable[int]) -> int:

@@ -34,18 +34,29 @@ class Program:
     groups: Sequence[Mapping[str, Any]] = (_NO_OWN, _NO_OWN)
 
 
+_SARAMA = "1.61.1"
 _RACK = {"rack": "a"}
 
 PROGRAMS = {
     "sarama": Program(
-        "1.61.1",
-        ("range", "roundrobin", "sticky", "cooperative-sticky"),
+        _SARAMA,
+        ("range", "roundrobin", "sticky"),
         partial(go_program, "sarama"),
-        groups=(
-            {"own": {"version": "4.1.0"}},
-            {"own": {"version": "2.8.0", "user.data": ""}},
-            {"own": {"version": "2.3.0", "user.data": "000102fe"}},
-        ),
+        groups=tuple({"own": {"version": version}} for version in ("4.1.0", "2.8.0", "2.3.0")),
+    ),
+    # With an older `Version` its members never join.
+    "sarama-cooperative": Program(
+        _SARAMA,
+        ("cooperative-sticky",),
+        partial(go_program, "sarama"),
+        groups=tuple({"own": {"version": version}} for version in ("4.1.0", "2.4.0")),
+    ),
+    # Its sticky strategies read a member's user data as their own, so they do not work with the setting.
+    "sarama-user-data": Program(
+        _SARAMA,
+        ("range", "roundrobin"),
+        partial(go_program, "sarama"),
+        groups=tuple({"own": {"version": "2.8.0", "user.data": data}} for data in ("", "000102fe")),
     ),
     "franz-go": Program(
         "1.22.3",

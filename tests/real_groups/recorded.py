@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.groups import GroupConfig, Rows
-from streaming.offsets_log import Compactor, LogRecord
+from streaming.offsets_log import Compactor
 from streaming.records import MembershipRecord
 from tests.groups.build import CONFIG, Life, make_observation, make_topic
 
@@ -75,7 +75,7 @@ def _inputs(lines: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, list[Any]
         compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
         for record in line["records"]:
             value = None if record["value"] is None else bytes.fromhex(record["value"])
-            compactor.add(LogRecord(position, record["time"], bytes.fromhex(record["key"]), value))
+            compactor.add(position, record["time"], bytes.fromhex(record["key"]), value)
             position += 1
         assert not compactor.unreadable()
         yield position, [item for _, inputs in compactor.groups() for item in inputs], line

@@ -18,6 +18,7 @@ export function serve(join) {
       name,
       (members.get(name) ?? Promise.resolve()).then(step).catch(error => {
         say('failed', name, String(error?.stack ?? error).replace(/\s+/g, ' '))
+        say('closed', name)
       })
     )
   const lines = createInterface({ input: process.stdin })

@@ -28,6 +28,7 @@ func member(ctx context.Context, topics []string, settings serve.Settings, subsc
 		kgo.RebalanceTimeout(settings.Millis("max.poll.interval.ms")),
 		kgo.HeartbeatInterval(settings.Millis("heartbeat.interval.ms")),
 		kgo.MetadataMaxAge(settings.Millis("metadata.max.age.ms")),
+		kgo.MetadataMinAge(settings.Millis("metadata.max.age.ms") / 2),
 		kgo.AutoCommitInterval(settings.Millis("auto.commit.interval.ms")),
 	}
 	// Without a strategy, its default.
