@@ -99,7 +99,7 @@ def advance(
                 _judge_round(state, item, context)
         elif isinstance(item, MembershipRecord):
             _take_in(state)
-            cost.close_cost(state, context.rows)
+            cost.close_cost(state, context.rows, following=item)
             compaction.leave(state, item.record)
             churn.decide(state, item, context)
         elif isinstance(item, MembershipTombstone):
@@ -172,7 +172,7 @@ def _take_in(state: GroupState) -> None:
 def _judge_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge one round; the state must include exactly the log records below its position."""
     passed, rounds = _take_time(state, observation)
-    churn.note_round(state)
+    churn.note_round(state, observation)
     _see_topics(state, observation, context.config)
     cost.close_cost(state, context.rows, observation)
     if _take_configuration(state, observation):

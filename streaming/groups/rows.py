@@ -133,6 +133,7 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     records_delayed_reason: str | None = None
     decided_time_min: int | None = None
     decided_time_max: int | None = None
+    preparing_since: int | None = None
 
 
 class DriftRow(msgspec.Struct, frozen=True, array_like=True):

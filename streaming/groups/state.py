@@ -200,6 +200,9 @@ def _unchanged(payload: bytes) -> bytes:
 # Index of `lag_total` in a row of `group_health`, in version 1 of the state.
 _LAG_TOTAL_IN_1 = 26
 
+# Index of `record_time` in a row of `rebalance_churn`, in every version.
+_RECORD_TIME = 5
+
 # Columns of version 2 behind `time_behind_reason`.
 _MORE_COLUMNS = 17
 
@@ -227,6 +230,21 @@ def _without_lag_sums(payload: bytes) -> bytes:
     return _ENCODER.encode(fields)
 
 
+def _with_next_owners(payload: bytes) -> bytes:
+    """Version 5 of a group's state: an open cost waits for members; before, each partition waited for a commit."""
+    fields: list[Any] = msgspec.msgpack.decode(payload)
+    index, cost = GroupState.__struct_fields__.index("classic"), ClassicState.__struct_fields__.index("cost")
+    if len(fields) > index and len(fields[index]) > cost and fields[index][cost] is not None:
+        row, waiting, *sums = fields[index][cost]
+        places = [(topic, partition, time) for topic, times in waiting.items() for partition, time in times.items()]
+        by_place: dict[str, dict[int, int]] = {topic: {} for topic in waiting}
+        for number, (topic, partition, _) in enumerate(places):
+            by_place[topic][partition] = number
+        owners = [[[[time, 1, False]]] for *_, time in places]
+        fields[index][cost] = [row, owners, by_place, row[_RECORD_TIME], None, *sums]
+    return _ENCODER.encode(fields)
+
+
 # (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
 # not changed, that function returns its argument.
 _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
@@ -246,8 +264,8 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("ClusterTopicState", 3): _unchanged,
     # Version 5 appends the source of a group, the looks at one that is only seen, what memberships and targets that
     # were only seen have in addition, what only RocketMQ's groups have, and the interval in which a decision was made
-    # to the churn rows of open costs.
-    ("GroupState", 4): _unchanged,
+    # to the churn rows of open costs. An open cost waits for something else.
+    ("GroupState", 4): _with_next_owners,
     ("RoundsState", 4): _unchanged,
     ("UnreadableState", 4): _unchanged,
     ("ClusterTopicState", 4): _unchanged,

@@ -235,9 +235,18 @@ def even(topic: str, partitions: int, *member_ids: str, topics: Sequence[str] | 
     return tuple(members)
 
 
-def make_cooperative(record: int, generation: int, **partitions: Sequence[int]) -> MembershipRecord:
-    """A generation of `cooperative-sticky` whose members, by name, own these partitions of topic x."""
-    members = [make_member(name, ("x",), {"x": owned} if owned else {}) for name, owned in partitions.items()]
+def make_cooperative(
+    record: int, generation: int, kept: Mapping[str, Sequence[int]] | None = None, **partitions: Sequence[int]
+) -> MembershipRecord:
+    """A generation of `cooperative-sticky` whose members, by name, own these partitions of topic x.
+
+    `kept` are the partitions that they reported to own when they joined.
+    """
+    had = {name: (("x", tuple(owned)),) for name, owned in (kept or {}).items()}
+    members = [
+        make_member(name, ("x",), {"x": owned} if owned else {}, owned=had.get(name, ()))
+        for name, owned in partitions.items()
+    ]
     return make_record(record, members, generation=generation, protocol="cooperative-sticky")
 
 

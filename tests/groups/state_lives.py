@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from streaming.groups.classic.state import OpenCost
+from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSeen
+from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.seen.state import SeenState
 from streaming.records import (
     STREAMS,
@@ -271,6 +272,19 @@ def flapping() -> Life:
     return life
 
 
+def open_cost(row: ChurnRow) -> OpenCost:
+    """The cost of a rebalance with this row, of which a member has committed and the next boundary has not come."""
+    seen = RoundSeen(START, START + 1, 2)
+    row = msgspec.structs.replace(
+        row,
+        replaced=(ReplacedMember("i", "before", "after"),),
+        records_delayed_min=1,
+        records_delayed_max=2,
+        preparing_since=START,
+    )
+    return OpenCost(row, [NextOwner([(START, 1, True)], START + 5)], {"x": {0: 0}}, START, seen, 5)
+
+
 def seen() -> Life:
     """A group whose log is not read, after two looks; the row of an open cost is edited to have an interval."""
     life = Life()
@@ -279,7 +293,9 @@ def seen() -> Life:
     second = make_look(7, topic, classic=SeenClassic("consumer", "range", even("x", 2, "a", "b")))
     rows = life.take(first, second)
     assert life.state is not None
-    life.state.classic.cost = OpenCost(rows.rebalance_churn[-1], {"x": {0: START}}, 5)
+    life.state.classic.cost = open_cost(rows.rebalance_churn[-1])
+    seen = RoundSeen(START, START + 1, 2)
+    life.state.classic.rounds = RebalanceRounds(seen, "Stable", seen, seen, seen)
     return life
 
 
@@ -314,7 +330,7 @@ def rocketmq() -> Life:
     life.take(*world.seen)
     assert life.state is not None
     # (The cost of a decision that was only seen is never open; the columns have to be read all the same.)
-    life.state.classic.cost = OpenCost(world.rows.rebalance_churn[-1], {"x": {0: START}}, 5)
+    life.state.classic.cost = open_cost(world.rows.rebalance_churn[-1])
     return life
 
 

@@ -12,7 +12,7 @@ from tests.groups.build import (
     Life,
     even,
     make_commit,
-    make_member,
+    make_cooperative,
     make_observation,
     make_record,
     make_topic,
@@ -47,9 +47,8 @@ def told(life: Life, decision: int) -> list[Told]:
 def test_a_rebalance_that_stops_nobody_delays_nothing() -> None:
     # By a cooperative strategy a keeps both, and b gets none.
     life = Life()
-    a, b = make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",))
-    life.take(make_record(5, [a], protocol="cooperative-sticky"))
-    life.take(make_record(13, [a, b], generation=2, protocol="cooperative-sticky"))
+    life.take(make_cooperative(5, 1, a=(0, 1)))
+    life.take(make_cooperative(13, 2, {"a": (0, 1)}, a=(0, 1), b=()))
     assert told(life, 13) == [(1, 0, 0, None)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -61,10 +62,17 @@ def structs_in(value: Any) -> Iterator[msgspec.Struct]:
 
 @pytest.mark.parametrize(("version", "name"), EACH)
 def test_each_field_of_a_state_of_each_version_is_where_it_was(version: int, name: str) -> None:
-    holds = dict(GOLDEN[version][name]["holds"])
+    holds = copy.deepcopy(GOLDEN[version][name]["holds"])
     if version < 4:
         # Version 4 begins to sum up the lag again, by the time of the rounds.
         holds.pop("lag_sums", None)
+    cost = holds.get("classic", {}).get("cost")
+    if version < 5 and cost is not None:
+        # Version 5 waits for members: each of these partitions has one of its own.
+        ((topic, times),) = cost.pop("waiting").items()
+        cost["owners"] = [{"stops": [[time, 1, False]]} for time in times.values()]
+        cost["places"] = {topic: {partition: number for number, partition in enumerate(times)}}
+        cost["decided"] = cost["row"]["record_time"]
     if version == 1 and "health" in holds:
         # Version 2 knows more columns of the last row of `group_health`.
         row = msgspec.msgpack.decode(base64.b64decode(holds["health"]))

@@ -4,9 +4,9 @@
     subscribe   name  topics                        it subscribes to these topics from now on
     leave       name                                it leaves
 
-It answers with `closed`, and `failed` with the error; and where the library says what a member owns, with `assigned`,
-`revoked` or `lost`, the name, the time of the machine's steady clock in ns, and the partitions as `topic:number`. Fields
-are separated by tabs, topics and partitions by commas.
+It answers with `closed`, and `failed` with the error; and when the library says what a member owns, with `assigned`,
+`revoked` or `lost`, the name, the time of the machine's steady clock in ns, and the partitions as `topic:number`.
+Fields are separated by tabs, topics and partitions by commas.
 """
 
 from __future__ import annotations

@@ -33,13 +33,14 @@ from streaming.groups.classic.membership import (
 )
 from streaming.groups.classic.past import Past, past_of, replaced_members
 from streaming.groups.classic.state import ClassicDecision, Owned, TopicsShown, Transfer
+from streaming.groups.classic.unowned import note_state
 from streaming.groups.context import Context
 from streaming.groups.health.storm import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest
 from streaming.groups.what_if.classic import await_verdict, by_member
-from streaming.records import MembershipRecord, MembershipTombstone
+from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone
 from streaming.times import day_of
 
 _LONGEST_PROTOCOL: Final = 200
@@ -63,6 +64,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
     if not past.compacted or past.before is not None or not is_static:
         context.rows.rebalance_churn.append(row)
         await_reason(state, row)
+    state.classic.rounds = None
     write_members(state, record, past.incarnation, context)
     _hand_to_verdicts(state, record, past, change, context)
 
@@ -223,8 +225,9 @@ def _churn_row(
     )
 
 
-def note_round(state: GroupState) -> None:
-    """Note by when the newest decision was made, at the first round after it whose time is certain."""
+def note_round(state: GroupState, observation: GroupObservation) -> None:
+    """Note the group's state, and by when the newest decision was made: at the first round whose time is certain."""
+    note_state(state, observation)
     current, clock = state.classic.current, state.clock
     if current is not None and current.decided_by < 0 and clock.sure and clock.other is None:
         decided_by = min(current.record.record_time, clock.now)
@@ -240,7 +243,7 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
     if state.classic.current is not None and state.classic.tombstoned is None:
         state.classic.tombstoned = tombstone.record
     state.classic.transfer = None
-    state.classic.cost = None
+    state.classic.cost = state.classic.rounds = None
     state.classic.unreadable = -1
     state.rebalances = None
     if state.elapsed < 0:

@@ -1,8 +1,7 @@
 """The cost of a rebalance: how long its partitions had no owner, as a lower and an upper bound.
 
-The log does not show when one member stops and the next one starts. It shows the end of the join phase and the leader's
-sync, which lie inside the pause, and the commits before and after, which contain it. The next round shows what
-arrived meanwhile (`delayed.py`).
+The log does not show when one member stops and the next one starts; `unowned.py` has what it does show. The next round
+shows what arrived meanwhile (`delayed.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +12,18 @@ from typing import Final
 import msgspec
 
 from streaming.groups.causes import moved_by_brokers, newest_epoch
-from streaming.groups.classic.membership import Owners, subscribed_topics
+from streaming.groups.classic.membership import Owners, generation_column, subscribed_topics
 from streaming.groups.classic.state import OpenCost
+from streaming.groups.classic.unowned import (
+    affected_partitions,
+    await_owners,
+    end_by_commits,
+    end_by_decision,
+    is_complete,
+    kept,
+    least_ms,
+    note_commit,
+)
 from streaming.groups.delayed import (
     HANDOVER_PENDING,
     NO_COMMIT,
@@ -91,12 +100,11 @@ def open_cost(
     before: MembershipRecord,
     record: MembershipRecord,
 ) -> tuple[ChurnRow, OpenCost | None]:
-    """Set the lower bound of the time without an owner, and wait for the commits that give the upper bound.
+    """Set the lower bound of the time without an owner, and wait for what gives the upper bound (`unowned.py`).
 
-    Eager members give up all partitions before they join, so nobody owns anything at least from the end of the join
-    phase (`currentStateTimestamp`) to the leader's sync. Cooperative members keep their partitions, so only those that
-    change hands count. For an unknown strategy the lower bound counts only those too, and there is no upper bound. Nor
-    is there one where eager members gave up a partition that nobody got, although somebody subscribes to its topic.
+    For an unknown strategy the lower bound counts only partitions with another owner, and there is no upper bound. Nor
+    is there one where members gave up a partition before they joined and nobody got it, although somebody subscribes to
+    its topic. In the first half of a cooperative rebalance members still own what they are to hand over.
 
     What arrived meanwhile waits for the next round (`GroupState.stopped`); until then the row says why it is not known.
     None of this is known for a decision that was only seen.
@@ -105,52 +113,45 @@ def open_cost(
         return msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY), None
     if was is None or after is None:
         return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN), None
-    protocols = {record.protocol, before.protocol}
+    protocols = {record.protocol, before.protocol} if before.members else {record.protocol}
     eager = protocols <= EAGER
-    affected = [
-        (topic, partition)
-        for topic, partitions in after.items()
-        for partition, owner in partitions.items()
-        if (first := was.get(topic, {}).get(partition)) is not None and (eager or first != owner)
-    ]
     is_known = eager or protocols <= _COOPERATIVE
+    affected = affected_partitions(was, after, record, eager=eager, known=is_known)
     unbounded = None if is_known else STRATEGY_UNKNOWN
-    if eager and _leaves_out(state, was, after, record):
+    if is_known and _leaves_out(state, was, after, record):
         unbounded = HANDOVER_PENDING
     if not affected:
-        if row.partitions_pending_handover or (was and unbounded):
-            reason = HANDOVER_PENDING if row.partitions_pending_handover else unbounded
-            return msgspec.structs.replace(row, records_delayed_reason=reason), None
-        row = msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
-        if was and protocols <= _COOPERATIVE:
-            row = msgspec.structs.replace(
-                row, unassigned_partition_seconds_min=0.0, unassigned_partition_seconds_max=0.0
-            )
-        return row, None
+        if was and unbounded is not None:
+            return msgspec.structs.replace(row, records_delayed_reason=unbounded), None
+        row = _with_bounds(row, 0, 0)
+        if row.partitions_pending_handover:
+            return msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING), None
+        return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0), None
     stops = _stops(state, affected, record) if unbounded is None else None
     row = msgspec.structs.replace(row, records_delayed_reason=unbounded or (NO_COMMIT if stops is None else NO_ROUND))
-    if record.state_time >= 0:
-        gone = min(MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
-        row = msgspec.structs.replace(row, unassigned_partition_seconds_min=round(gone / 1000, 3))
+    rounds = state.classic.rounds
+    least = least_ms(record, rounds, eager=eager)
+    if least is not None:
+        row = _with_bounds(row, least * len(set(affected) - kept(record)), None)
+    if rounds is not None and rounds.preparing is not None:
+        row = msgspec.structs.replace(row, preparing_since=rounds.preparing.opened)
     if unbounded is not None:
         return row, None
     if stops is not None:
         await_round(state, Stopped(row, stops))
-    waiting: dict[str, dict[int, int]] = {}
-    for topic, partition in affected:
-        known = state.partitions.get(topic, {}).get(partition)
-        if known is None or known.commit_time < 0:
-            return row, None  # without an earlier commit there is no upper bound
-        waiting.setdefault(topic, {})[partition] = known.commit_time
-    return row, OpenCost(row, waiting)
+    return row, await_owners(state, row, affected, was, after, before, record, eager=eager)
 
 
 def _leaves_out(state: GroupState, was: Owners, after: Owners, record: MembershipRecord) -> bool:
-    """Whether a partition that had an owner has none now, although it may exist and a member may subscribe to it."""
+    """Whether a partition that had an owner has none now, although it may exist and a member may subscribe to it.
+
+    Members that reported it had it when they joined; what they are to hand over counts for the next decision.
+    """
+    reported = kept(record)
     subscribed = subscribed_topics(record)
     counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
     return any(
-        partition < counts.get(topic, partition + 1)
+        partition < counts.get(topic, partition + 1) and (topic, partition) not in reported
         for topic, partitions in was.items()
         if subscribed is None or topic in subscribed
         for partition in partitions.keys() - after.get(topic, {}).keys()
@@ -164,18 +165,8 @@ def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
         known = state.partitions.get(window.topic, {}).get(window.partition)
         topic_id = window.topic_id or (topic.topic_id if topic is not None else None)
         commit(state.modern.pauses, topic_id, window, known.commit_time if known is not None else -1)
-    cost = state.classic.cost
-    if cost is None or not window.commits:
-        return
-    waiting = cost.waiting.get(window.topic)
-    if waiting is None:
-        return
-    last = waiting.pop(window.partition, None)
-    if last is None:
-        return
-    if not waiting:
-        del cost.waiting[window.topic]
-    cost.sum_ms = min(MOST_MS, cost.sum_ms + max(0, window.first_commit_time - last))
+    if state.classic.cost is not None and window.commits:
+        note_commit(state.classic.cost, window.topic, window.partition, window.first_commit_time)
 
 
 def _stops(
@@ -205,23 +196,34 @@ def await_reason(state: GroupState, row: ChurnRow) -> None:
         await_round(state, Stopped(row, {}))
 
 
-def close_cost(state: GroupState, rows: Rows, observation: GroupObservation | None = None) -> None:
+def close_cost(
+    state: GroupState,
+    rows: Rows,
+    observation: GroupObservation | None = None,
+    following: MembershipRecord | None = None,
+) -> None:
     """Write a further revision of each rebalance of which more is known now.
 
-    The upper bound of the newest one's time without an owner is known once every partition has a new commit; if the
-    next decision comes first, it stays NULL. What arrived meanwhile is known at the group's next round.
+    The upper bound of the newest one's time without an owner is known once every member has begun, or the next decision
+    has come (`unowned.py`). What arrived meanwhile is known at the group's next round.
 
     Args:
         state: The group's state, before this round's lag is judged.
         rows: Rows are appended here.
         observation: The round that is judged now; None at other boundaries.
+        following: The membership record that is processed next; None at other boundaries.
     """
     told: dict[int, ChurnRow] = {}
     pauses, cost = state.modern.pauses, state.classic.cost
     modern = complete(pauses) if pauses is not None else None
     if modern is not None:
         told[modern.decision] = modern
-    if cost is not None and not cost.waiting:
+    if cost is not None:
+        end_by_commits(cost, state.classic.rounds.newest if observation and state.classic.rounds else None)
+        # (A static member that returns writes a record of the same generation.)
+        if following is not None and generation_column(following) != cost.row.generation:
+            end_by_decision(cost, following)
+    if cost is not None and is_complete(cost):
         told[cost.row.decision] = _with_upper_bound(cost)
         cost = state.classic.cost = None
     if observation is not None and state.stopped:
@@ -259,9 +261,12 @@ def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[
 
 
 def _with_upper_bound(cost: OpenCost) -> ChurnRow:
-    least = cost.row.unassigned_partition_seconds_min or 0.0
-    return msgspec.structs.replace(
-        cost.row,
-        revision=cost.row.revision + 1,
-        unassigned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3)),
-    )
+    row = msgspec.structs.replace(cost.row, revision=cost.row.revision + 1)
+    return _with_bounds(row, None, cost.sum_ms)
+
+
+def _with_bounds(row: ChurnRow, least: int | None, most: int | None) -> ChurnRow:
+    """The row with these bounds, ms; None leaves one as it is."""
+    low = row.unassigned_partition_seconds_min if least is None else round(min(MOST_MS, least) / 1000, 3)
+    high = row.unassigned_partition_seconds_max if most is None else max(low or 0.0, round(most / 1000, 3))
+    return msgspec.structs.replace(row, unassigned_partition_seconds_min=low, unassigned_partition_seconds_max=high)

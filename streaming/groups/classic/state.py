@@ -83,17 +83,71 @@ class TopicsShown(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     racks: dict[str, int] = {}
 
 
+class RoundSeen(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """The times of one round, ms.
+
+    Attributes:
+        opened: It opened then.
+        closed: It had closed then; -1 if unknown.
+        elapsed: Elapsed time (`GroupObservation.elapsed_time`).
+    """
+
+    opened: int
+    closed: int
+    elapsed: int
+
+
+class RebalanceRounds(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Which states of the coordinator rounds have seen since the newest membership record.
+
+    A round asks for the state after it has asked for the log's end, so the state may be of a decision that only the
+    next round has. A state counts once the next round has come and there is no record between the two.
+
+    Attributes:
+        newest: The newest round.
+        state: The state that it saw.
+        stable: The last one before it that saw `Stable`; None if none did.
+        preparing: After that, the first one that saw `PreparingRebalance` before any saw `CompletingRebalance`.
+        completing: After that, the first one that saw `CompletingRebalance`.
+    """
+
+    newest: RoundSeen
+    state: str | None
+    stable: RoundSeen | None = None
+    preparing: RoundSeen | None = None
+    completing: RoundSeen | None = None
+
+
+class NextOwner(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A member that a rebalance gave partitions which had an owner before.
+
+    Attributes:
+        stops: When the owners before were last known to own them, as (ms, number of partitions, whether a round that
+            saw `Stable` proves it, too).
+        committed: Time of the first commit that proves that it has its partitions, ms; -1 if there is none.
+    """
+
+    stops: list[tuple[int, int, bool]] = []
+    committed: int = -1
+
+
 class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The cost of the newest rebalance, while some partitions have no commit after it yet.
+    """The cost of the newest rebalance, while it is not known of some members when they began (`unowned.py`).
 
     Attributes:
         row: The churn row as written.
-        waiting: Time of the last commit before the rebalance, ms, by topic and partition without a commit since.
-        sum_ms: Sum of the upper bounds of the other partitions, ms.
+        owners: Members that got partitions; those that have begun are empty.
+        places: Index in `owners` by topic and partition: a commit of it proves that this member has its partitions.
+        decided: Record time of the decision, ms.
+        stable: The last round that saw the group `Stable` before the rebalance; None if its time is not certain.
+        sum_ms: Sum of the upper bounds of partitions whose members have begun, ms.
     """
 
     row: ChurnRow
-    waiting: dict[str, dict[int, int]]
+    owners: list[NextOwner]
+    places: dict[str, dict[int, int]]
+    decided: int
+    stable: RoundSeen | None = None
     sum_ms: int = 0
 
 
@@ -116,6 +170,8 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             an older release.
         unreadable: Log offset of the first membership record after the newest decision that cannot be decoded, so that
             the group has decided since; -1 if there is none.
+        rounds: The rounds since the newest membership record; None before the first, and while their times are not
+            certain.
     """
 
     current: ClassicDecision | None = None
@@ -129,3 +185,4 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     handed_over: ClassicDecision | None = None
     shown: TopicsShown | None = None
     unreadable: int = -1
+    rounds: RebalanceRounds | None = None

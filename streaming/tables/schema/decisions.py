@@ -97,12 +97,12 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "unassigned_partition_seconds_min",
             DOUBLE,
-            "Lower bound of the time without an owner, summed over partitions; where the broker assigns, the time between one member giving a partition up and the next one owning it. NULL when there is no bound, and until every member has reached the target",
+            "Lower bound of the time without an owner, summed over partitions: from the end of the join phase to the decision, of an eager group from the first round that saw CompletingRebalance; where the broker assigns, the time between one member giving a partition up and the next one owning it. NULL when there is no bound, and until every member has reached the target",
         ),
         Column(
             "unassigned_partition_seconds_max",
             DOUBLE,
-            "Upper bound of the same: from the last commit before the rebalance to the first one after it; where the broker assigns, also from the last time the owner reported the partition. NULL while commits are awaited, and where there is no bound",
+            "Upper bound of the same: from the last proof of the owner before (its commit, a round that saw Stable, the decision before) to the first of the next one (its commit, the next join phase); where the broker assigns, also from the last time the owner reported the partition. NULL while proofs are awaited, and where there is no bound",
         ),
         Column(
             "causes",
@@ -143,6 +143,11 @@ REBALANCE_CHURN: Final = Table(
             "decided_time_max",
             TIMESTAMP,
             "Likewise: made before this time, when the round that showed it was closed, UTC. NULL for source log",
+        ),
+        Column(
+            "preparing_since",
+            TIMESTAMP,
+            "Time of the first round that saw this rebalance in PreparingRebalance, if a later one came before the decision, UTC: while members had not joined again they may have gone on, and no API tells which had, so of that time only the upper bound of the time without an owner is known. NULL otherwise, and in rows of older releases",
         ),
     ),
     key=("cluster", "group_id", "decision"),

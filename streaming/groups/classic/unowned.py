@@ -1,0 +1,238 @@
+"""How long the partitions of a rebalance had no owner: what proves each bound.
+
+An owner has given a partition up when it can no longer commit it, and the next one has it when it has read its
+assignment. A member that the coordinator has removed owns nothing, whether it knows it or not. What lies before the
+decision before counts for that one; so does what lies behind a decision whose member lost the partition, or the group,
+before it had read its assignment. So
+
+the time begins **at the latest**
+
+- at the end of the join phase (`currentStateTimestamp`): eager members give everything up before they join, and a
+  cooperative member reports what it still owns (KIP-429);
+- for eager members, at the first round that saw `CompletingRebalance`, if a later round came before the decision: all
+  members had joined a generation, and the only assignment since is the decision's;
+
+and **at the earliest**
+
+- at the decision before;
+- at the last commit of the owner. The coordinator takes commits of members of the present generation only. An eager
+  member owns all its partitions or none, so a commit of any of them will do;
+- for an eager member that joined again under its id, at the last round that saw `Stable`, if a later round came before
+  the decision: members stop when a heartbeat tells them of the rebalance, or join themselves at once. Not for a member
+  that is gone, because the group is `Stable` until its session ends; nor for a static one, which may be gone and still
+  be a member.
+
+It ends **at the earliest** at the record of the decision, because the coordinator answers the members afterwards, and
+**at the latest**
+
+- at the first commit in the new generation of what the member got, for which it must have read its assignment;
+- when the next join phase completed: by then the member had what it was to have, or never got it.
+
+In `PreparingRebalance` a member that has not joined again may go on, and no API tells which have. So that time is in
+the upper bound only, and the row says since when (`preparing_since`).
+
+Times of records are compared with times of records, and rounds with rounds, never one with the other: they have
+different clocks, but one order. A bound that rounds give is the time between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from streaming.groups.classic.membership import Owners
+from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSeen
+from streaming.groups.lag.state import PartitionState
+from streaming.groups.modern.pauses import MOST_MS
+from streaming.groups.rows import ChurnRow
+from streaming.groups.state import GroupState
+from streaming.records import GroupObservation, Member, MembershipRecord
+
+_PREPARING: Final = "PreparingRebalance"
+_COMPLETING: Final = "CompletingRebalance"
+
+Places = Collection[tuple[str, int]]
+
+_OWNED_SINCE: Final = 1
+"""The first version of a subscription that has the owned partitions (KIP-429)."""
+
+
+def kept(record: MembershipRecord) -> frozenset[tuple[str, int]]:
+    """Partitions that members reported to own when they joined."""
+    return frozenset((topic, p) for member in record.members for topic, owned in member.owned for p in owned)
+
+
+def affected_partitions(
+    was: Owners, after: Owners, record: MembershipRecord, *, eager: bool, known: bool
+) -> list[tuple[str, int]]:
+    """The partitions that had an owner, have one again, and had none in between.
+
+    Args:
+        was: Owners before.
+        after: Owners after.
+        record: The decision.
+        eager: Whether all members gave up everything before they joined.
+        known: Whether it is known that they did, or did not. If not, only partitions with another owner count.
+    """
+    reported = kept(record)
+    reports = {m.member_id for m in record.members if (m.subscription_version or 0) >= _OWNED_SINCE}
+    return [
+        (topic, partition)
+        for topic, partitions in after.items()
+        for partition, owner in partitions.items()
+        if (first := was.get(topic, {}).get(partition)) is not None
+        and (eager or first != owner or (known and owner in reports and (topic, partition) not in reported))
+    ]
+
+
+def least_ms(record: MembershipRecord, rounds: RebalanceRounds | None, *, eager: bool) -> int | None:
+    """The time that each partition which was not kept had no owner for certain, ms; None where nothing is certain."""
+    proven = [max(0, record.record_time - record.state_time)] if record.state_time >= 0 else []
+    if eager and rounds is not None and (first := rounds.completing) is not None and first.closed >= 0:
+        since_closed = rounds.newest.elapsed - first.elapsed - (first.closed - first.opened)
+        proven.append(max(0, min(rounds.newest.opened - first.closed, since_closed)))
+    return min(MOST_MS, max(proven)) if proven else None
+
+
+def await_owners(
+    state: GroupState,
+    row: ChurnRow,
+    places: Places,
+    was: Owners,
+    after: Owners,
+    before: MembershipRecord,
+    record: MembershipRecord,
+    *,
+    eager: bool,
+) -> OpenCost:
+    """Begin to wait for the proof that the next owners have their partitions.
+
+    Args:
+        state: The group's state.
+        row: The decision's churn row, with the lower bound.
+        places: Its partitions, from `affected_partitions`.
+        was: Owners before.
+        after: Owners after.
+        before: The decision before.
+        record: The decision.
+        eager: Whether all members gave up everything before they joined.
+    """
+    alive = _rejoined(before, record) if eager else frozenset()
+    commits = _last_commits(state.partitions, was) if eager else {}
+    owners: dict[str, dict[tuple[int, bool], int]] = {}
+    for topic, partition in places:
+        first = was[topic][partition]
+        known = state.partitions.get(topic, {}).get(partition)
+        committed = commits.get(first, -1) if eager else known.commit_time if known is not None else -1
+        stop = min(record.record_time, max(before.record_time, committed))
+        of_owner = owners.setdefault(after[topic][partition], {})
+        of_owner[stop, first in alive] = of_owner.get((stop, first in alive), 0) + 1
+    index = {name: number for number, name in enumerate(owners)}
+    proofs: dict[str, dict[int, int]] = {}
+    for topic, partition in _all(after) if eager else places:
+        if (name := after[topic][partition]) in index:
+            proofs.setdefault(topic, {})[partition] = index[name]
+    waiting = [NextOwner([(at, count, seen) for (at, seen), count in stops.items()]) for stops in owners.values()]
+    stable = state.classic.rounds.stable if state.classic.rounds is not None else None
+    return OpenCost(row, waiting, proofs, record.record_time, stable)
+
+
+def note_commit(cost: OpenCost, topic: str, partition: int, time: int) -> None:
+    """Note a commit after the decision."""
+    index = cost.places.get(topic, {}).get(partition)
+    if index is not None and cost.owners[index].stops:
+        owner = cost.owners[index]
+        owner.committed = time if owner.committed < 0 else min(owner.committed, time)
+
+
+def end_by_commits(cost: OpenCost, round_seen: RoundSeen | None) -> None:
+    """End the wait for the members that have committed.
+
+    Args:
+        cost: The cost.
+        round_seen: The round in which the commits are, if its time is certain.
+    """
+    within = None if cost.stable is None or round_seen is None else _between(cost.stable, round_seen)
+    for owner in cost.owners:
+        if owner.committed >= 0:
+            _end(cost, owner, owner.committed, within)
+
+
+def end_by_decision(cost: OpenCost, record: MembershipRecord) -> None:
+    """End the wait for all members, because the next decision has come."""
+    for owner in cost.owners:
+        _end(cost, owner, record.state_time if record.state_time >= 0 else record.record_time, None)
+
+
+def is_complete(cost: OpenCost) -> bool:
+    """Whether all members have begun."""
+    return not any(owner.stops for owner in cost.owners)
+
+
+def note_state(state: GroupState, observation: GroupObservation) -> None:
+    """Note the coordinator's state in a round; call this after the round's time was taken in.
+
+    While an open transaction hides the log's end, or the clock has jumped, rounds prove nothing.
+    """
+    classic = state.classic
+    if state.clock.other is not None or observation.held_since is not None or observation.seen is not None:
+        classic.rounds = None
+        if classic.cost is not None:
+            classic.cost.stable = None
+        return
+    now = RoundSeen(state.clock.now, observation.closed, observation.elapsed_time)
+    rounds = classic.rounds
+    if rounds is None:
+        classic.rounds = RebalanceRounds(now, observation.state)
+        return
+    if rounds.state == _PREPARING:
+        if rounds.preparing is None and rounds.completing is None:
+            rounds.preparing = rounds.newest
+    elif rounds.state == _COMPLETING:
+        rounds.completing = rounds.completing or rounds.newest
+    else:
+        rounds.preparing = rounds.completing = None
+        if rounds.state == "Stable":
+            rounds.stable = rounds.newest
+    rounds.newest, rounds.state = now, observation.state
+
+
+def _end(cost: OpenCost, owner: NextOwner, time: int, within: int | None) -> None:
+    """Add the upper bounds of a member's partitions; whatever a clock says, it began after the decision."""
+    end = max(time, cost.decided)
+    for stop, count, seen in owner.stops:
+        most = end - stop
+        if seen and within is not None:
+            most = min(most, within)
+        cost.sum_ms = min(MOST_MS, cost.sum_ms + count * max(0, most))
+    owner.stops, owner.committed = [], -1
+
+
+def _between(first: RoundSeen, last: RoundSeen) -> int | None:
+    """Time from a round's opening to the closing of a later one, ms, at most."""
+    if last.closed < 0:
+        return None
+    return max(last.closed - first.opened, last.elapsed - first.elapsed + last.closed - last.opened)
+
+
+def _rejoined(before: MembershipRecord, record: MembershipRecord) -> frozenset[str]:
+    """Members that have joined again for certain: dynamic ones would be gone if they had not."""
+
+    def dynamic(members: tuple[Member, ...]) -> set[str]:
+        return {member.member_id for member in members if member.group_instance_id is None}
+
+    return frozenset(dynamic(before.members) & dynamic(record.members))
+
+
+def _last_commits(partitions: Mapping[str, Mapping[int, PartitionState]], owners: Owners) -> dict[str, int]:
+    last: dict[str, int] = {}
+    for topic, partition in _all(owners):
+        known = partitions.get(topic, {}).get(partition)
+        if known is not None:
+            owner = owners[topic][partition]
+            last[owner] = max(last.get(owner, -1), known.commit_time)
+    return last
+
+
+def _all(owners: Owners) -> Iterator[tuple[str, int]]:
+    return ((topic, partition) for topic, partitions in owners.items() for partition in partitions)
