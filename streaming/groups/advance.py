@@ -15,7 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from streaming.groups import compaction
-from streaming.groups.classic import churn, cost
+from streaming.groups.classic import churn, cost, departures
 from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.classic.membership import close_members
@@ -152,6 +152,7 @@ def _fold(state: GroupState, window: CommitWindow) -> None:
 
 def _take_in(state: GroupState) -> None:
     """Process the commits merged since the last boundary."""
+    departures.note_commits(state)
     for topic, windows in state.windows.items():
         partitions = state.partitions.get(topic, {})
         seen = state.topics.get(topic)
@@ -173,6 +174,7 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
     """Judge one round; the state must include exactly the log records below its position."""
     passed, rounds = _take_time(state, observation)
     churn.note_round(state, observation)
+    departures.note_round(state, observation)
     _see_topics(state, observation, context.config)
     cost.close_cost(state, context.rows, observation)
     if _take_configuration(state, observation):

@@ -19,6 +19,7 @@ from streaming.records import CoordinatorMove
 MIGRATION: Final = "migration"
 MEMBER_JOINED: Final = "member_joined"
 MEMBER_LEFT: Final = "member_left"
+MEMBER_SILENT: Final = "member_silent"
 MEMBER_GONE: Final = "member_gone"
 STATIC_REPLACEMENT: Final = "static_replacement"
 SUBSCRIPTION_CHANGED: Final = "subscription_changed"
@@ -43,6 +44,7 @@ CAUSES: Final = (
     MIGRATION,
     MEMBER_JOINED,
     MEMBER_LEFT,
+    MEMBER_SILENT,
     MEMBER_GONE,
     STATIC_REPLACEMENT,
     SUBSCRIPTION_CHANGED,

@@ -34,7 +34,7 @@ def take_in(state: GroupState, stretch: Compacted) -> None:
     state.compacted_until = max(state.compacted_until, stretch.until)
     if goes_on:
         return
-    state.classic.cost = state.classic.rounds = state.modern.pauses = None
+    state.classic.cost = state.classic.rounds = state.classic.in_force = state.modern.pauses = None
     state.stopped = []
     void_window(state.load)
     for partitions in state.partitions.values():

@@ -1,29 +1,19 @@
 """Why a classic group decided again, as far as its records and the rounds before them prove it.
 
 The record of a decision holds members, subscriptions, protocol and assignment, so whatever differs from the previous
-record is certain. Heartbeats, requests to leave and expired sessions are not in the log, but they have times:
-
-- Every member's session and every join phase starts again no earlier than `currentStateTimestamp` of a record, and a
-  member is taken out by a timeout only when its session or its rebalance timeout has ended since. So a member that is
-  gone sooner was taken out by a request: its own, or an administrator's.
-- Partition counts are those that the leader assigned (`leader_metadata.py`), and the newest round before the record
-  shows whether the cluster had the same.
-
-Source: `GroupMetadataManager.completeClassicGroupJoin`, `expireClassicGroupMemberHeartbeat`, `expirePendingSync`,
-`classicGroupLeaveToClassicGroup` (Kafka 4.x), the same in `GroupCoordinator.scala` (2.x, 3.x).
+record is certain. How a member went is not in the log; `departures.py` infers it. Partition counts are those that the
+leader assigned (`leader_metadata.py`), and the newest round before the record shows whether the cluster had the same.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming.groups.causes import (
     HANDOVER,
-    MEMBER_GONE,
     MEMBER_JOINED,
-    MEMBER_LEFT,
     METADATA_STALE,
     MIGRATION,
     PARTITIONS_CHANGED,
@@ -52,11 +42,6 @@ from streaming.records import MembershipRecord
 # Their leaders assign every partition that they know, so that an assignment shows the leader's partition counts.
 _ASSIGN_ALL = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
-# The two times of a comparison may come from two brokers, where the coordinator has moved. They are trusted to differ
-# by less than half of a timeout: 22 s with Kafka's default of 45 s.
-_OF_TIMEOUT = 2
-
-
 def topics_shown(state: GroupState, record: MembershipRecord, pending: Owners) -> TopicsShown:
     """What to keep of the rounds for the causes of the next decision.
 
@@ -83,12 +68,6 @@ def topics_shown(state: GroupState, record: MembershipRecord, pending: Owners) -
     return TopicsShown(counts, racks)
 
 
-_LOGGED_GONE = (
-    "gone; a leave and an expired session look the same in the log, and the coordinator's own log tells them apart"
-)
-_SEEN_GONE = "gone since the last look, by a leave or an expired session: the coordinator's own log tells them apart"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordWithPast:
     """A record and what came before it.
@@ -97,10 +76,9 @@ class RecordWithPast:
         kind: Kind of its churn row.
         record: The record.
         before: The previous decision's record; None if there is none, or it is not known.
-        after_return: `before` is the record of a static member's return: its time is not that of a join phase.
         known: The group before it is known: `before`, or that there was none.
         joined: Ids of the members that the previous decision did not have; None if unknown.
-        left: Ids of its members that are gone.
+        gone: The causes for its members that are gone.
         replaced: Static members under another id.
         skipped: Generations between the two; None if unknown.
         follows: Partitions pending handover from the previous decision; empty if there are none.
@@ -113,10 +91,9 @@ class RecordWithPast:
     kind: str
     record: MembershipRecord
     before: MembershipRecord | None
-    after_return: bool
     known: bool
     joined: tuple[str, ...] | None
-    left: tuple[str, ...]
+    gone: Sequence[Cause]
     replaced: tuple[ReplacedMember, ...]
     skipped: int | None
     follows: Owners
@@ -133,7 +110,7 @@ def classic_causes(decided: RecordWithPast) -> tuple[Cause, ...]:
     joined = of_members(MEMBER_JOINED, decided.joined or (), "not in the previous decision")
     if decided.kind == "migration":
         found = [cause(MIGRATION, "the group was downgraded from the KIP-848 protocol")]
-        return causes_in_order([*found, *joined, *_gone(decided)])
+        return causes_in_order([*found, *joined, *decided.gone])
     if decided.before is None:
         if decided.known:
             return causes_in_order(joined)
@@ -145,7 +122,7 @@ def classic_causes(decided: RecordWithPast) -> tuple[Cause, ...]:
     )
     if decided.kind == "static_replacement":
         return causes_in_order(replaced) or (cause(UNKNOWN, "the record of the same generation was written again"),)
-    found = [*joined, *_gone(decided), *replaced, *_of_topics(decided), *_of_strategy(decided)]
+    found = [*joined, *decided.gone, *replaced, *_of_topics(decided), *_of_strategy(decided)]
     if decided.follows:
         partitions = sum(map(len, decided.follows.values()))
         were = "was" if partitions == 1 else "were"
@@ -161,42 +138,6 @@ def classic_causes(decided: RecordWithPast) -> tuple[Cause, ...]:
         )
     found += coordinator_moved(decided.before.leader_epoch, decided.record.leader_epoch)
     return causes_in_order(found)
-
-
-def _gone(decided: RecordWithPast) -> list[Cause]:
-    """Members that left by a request, where every timeout can be excluded, and the others."""
-    before = decided.before
-    if before is None or not decided.left:
-        return []
-    elapsed = decided.record.state_time - before.state_time
-    timed = before.state_time >= 0 and elapsed >= 0 and not decided.after_return
-    by_request: list[str] = []
-    others: list[str] = []
-    least = None
-    gone = set(decided.left)
-    for member in before.members:
-        if member.member_id not in gone:
-            continue
-        # Without a rebalance timeout (values of version 0) coordinators use the session timeout.
-        timeout = min(member.session_timeout, member.rebalance_timeout % (1 << 31))
-        if timed and elapsed * _OF_TIMEOUT < timeout:
-            by_request.append(member.member_id)
-            least = timeout if least is None else min(least, timeout)
-        else:
-            others.append(member.member_id)
-    return [
-        *of_members(
-            MEMBER_LEFT,
-            by_request,
-            f"gone within {elapsed / 1000:.1f} s of the previous join phase; their timeouts are at least "
-            f"{(least or 0) / 1000:.1f} s",
-        ),
-        *of_members(
-            MEMBER_GONE,
-            others,
-            _SEEN_GONE if decided.record.seen else _LOGGED_GONE,
-        ),
-    ]
 
 
 def _of_topics(decided: RecordWithPast) -> Iterable[Cause]:

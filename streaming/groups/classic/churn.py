@@ -18,6 +18,7 @@ from assignors import AssignorError, optimal_moves
 from streaming.groups.budget import of_record
 from streaming.groups.classic.causes import RecordWithPast, classic_causes, topics_shown
 from streaming.groups.classic.cost import EAGER, await_reason, open_cost, rebalance_protocol, stopped_unmoved
+from streaming.groups.classic.departures import departures
 from streaming.groups.classic.membership import (
     Owners,
     balance_of,
@@ -32,7 +33,7 @@ from streaming.groups.classic.membership import (
     write_members,
 )
 from streaming.groups.classic.past import Past, past_of, replaced_members
-from streaming.groups.classic.state import ClassicDecision, Owned, TopicsShown, Transfer
+from streaming.groups.classic.state import ClassicDecision, InForce, Owned, TopicsShown, Transfer
 from streaming.groups.classic.unowned import note_state
 from streaming.groups.context import Context
 from streaming.groups.health.storm import count_rebalance
@@ -87,6 +88,7 @@ def _hand_to_verdicts(
     unseen = past.before is None or bool(past.skipped)
     decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen, after_round=state.clock.now)
     classic.current = decision
+    classic.in_force = InForce(record.record_time)
     classic.unreadable = -1
     state.modern.key_type = state.modern.ended = None
     classic.handed_over = classic.tombstoned = None
@@ -162,10 +164,9 @@ def _with_causes(row: ChurnRow, state: GroupState, record: MembershipRecord, pas
         kind=past.kind,
         record=record,
         before=past.before,
-        after_return=past.decision is not None and past.decision.kind == "static_replacement",
         known=past.known,
         joined=row.joined,
-        left=row.left,
+        gone=departures(state, past, record, row.left),
         replaced=change.replaced,
         skipped=past.skipped,
         follows={} if change.follows is None else change.follows.owners,

@@ -151,6 +151,28 @@ class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     sum_ms: int = 0
 
 
+class InForce(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Until when the newest decision was in force for certain, so that no later rebalance had begun.
+
+    A round reads log positions first and states then, so its state may belong to a later decision than its position.
+    If the next round finds no later decision below its own position, the state belonged to this one.
+
+    Attributes:
+        committed: Record time of the newest commit since the decision, or of the decision before the first, ms;
+            `CLOCK_WENT_BACK` if a later one had an earlier time.
+        shown: `committed` and the elapsed time at the newest round, if that showed the group stable.
+        until: The same at the round before it, and so certain; None before two such rounds.
+    """
+
+    committed: int
+    shown: tuple[int, int] | None = None
+    until: tuple[int, int] | None = None
+
+
+CLOCK_WENT_BACK: Final = 2**62
+"""Later than any time."""
+
+
 class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The classic part of a group's state.
 
@@ -186,3 +208,4 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     shown: TopicsShown | None = None
     unreadable: int = -1
     rounds: RebalanceRounds | None = None
+    in_force: InForce | None = None

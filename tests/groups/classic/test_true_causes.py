@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from streaming.groups.rows import Cause
-from streaming.records import GroupInput, Member, MembershipRecord
+from streaming.records import GroupInput, GroupObservation, Member, MembershipRecord
 from tests.examples import examples
-from tests.groups.build import START, Life, make_member, make_observation, make_record, make_topic
+from tests.groups.build import START, Life, make_commit, make_member, make_observation, make_record, make_topic
 
 SESSION_MS = (6_000, 10_000, 45_000)
 REBALANCE_MS = (20_000, 300_000)
@@ -42,6 +43,8 @@ class Between:
     joined: set[str] = field(default_factory=set)
     left: set[str] = field(default_factory=set)
     expired: set[str] = field(default_factory=set)
+    quiet: dict[str, int] = field(default_factory=dict)
+    """For each member that is gone, the time from its last join or commit until it was gone, ms."""
     replaced: set[str] = field(default_factory=set)
     resubscribed: set[str] = field(default_factory=set)
     unfinished: int = 0
@@ -58,6 +61,16 @@ class History:
     names: int = 0
     members: dict[str, Consumer] = field(default_factory=dict)
     settled: int = 0
+    began: int | None = None
+    """When the present rebalance began; None while the group is stable."""
+    signs: dict[str, int] = field(default_factory=dict)
+    """When each member last joined or committed."""
+    owned: dict[str, Member] = field(default_factory=dict)
+    """The members of the newest decision."""
+    clock: int = 0
+    """What the coordinator's clock is ahead by."""
+    read_late: int | None = None
+    """Index of a round that has read its log position, but not yet the group's state."""
     counts: dict[str, int] = field(default_factory=lambda: {"x": 2, "y": 3})
     known: dict[str, int] = field(default_factory=lambda: {"x": 2, "y": 3})
     """What leaders know: it follows `counts` when they refresh their metadata."""
@@ -70,24 +83,46 @@ class History:
         self.offset += 1
         return self.offset
 
+    def rebalance(self) -> None:
+        if self.began is None:
+            self.began = self.now
+
+    def commit(self, name: str) -> None:
+        """A member of the newest generation commits; also while a rebalance waits for it. That prolongs its session."""
+        for topic, partitions in self.owned[name].assigned or ():
+            at = START + self.now + self.clock
+            self.inputs.append(make_commit(self.next(), self.offset, topic=topic, partition=partitions[0], time=at))
+            self.signs[name] = self.now
+
     def join(self, consumer: Consumer) -> None:
+        self.rebalance()
         self.names += 1
         self.members[f"m{self.names}"] = consumer
         self.between.joined.add(f"m{self.names}")
 
     def leave(self, name: str) -> None:
+        self.rebalance()
         del self.members[name]
         self._gone(name, self.between.left)
 
     def expire(self, name: str, *, joining: bool) -> None:
         """Its session ends without a heartbeat, or a join phase ends without it; neither sooner than its timeout."""
-        consumer = self.members.pop(name)
-        self.now = max(self.now, self.settled + (consumer.rebalance if joining else consumer.session))
+        consumer = self.members[name]
+        if joining:
+            self.rebalance()
+            assert self.began is not None
+            self.now = max(self.now, self.began + max(other.rebalance for other in self.members.values()))
+        else:
+            self.now = max(self.now, self.signs.get(name, 0) + consumer.session)
+            self.rebalance()
+        del self.members[name]
         self._gone(name, self.between.expired)
 
     def _gone(self, name: str, how: set[str]) -> None:
         self.between.replaced.discard(name)
         first = self.between.first_ids.pop(name, name)
+        self.between.quiet[first] = self.now - self.signs.get(name, 0)
+        self.owned.pop(name, None)
         self.between.resubscribed.discard(first)
         if name in self.between.joined:
             self.between.joined.remove(name)  # no decision has seen it
@@ -99,6 +134,9 @@ class History:
         self.names += 1
         new = f"m{self.names}"
         self.members[new] = consumer
+        self.rebalance()
+        self.signs[new] = self.signs.get(name, 0)
+        self.owned.pop(name, None)
         if name in self.between.joined:
             self.between.joined.remove(name)
             self.between.joined.add(new)
@@ -111,18 +149,23 @@ class History:
         """Complete a join phase; without a sync of the leader, there is no record."""
         self.generation += 1
         self.settled = self.now
+        self.began = None
+        self.signs |= dict.fromkeys(self.members, self.now)
         if not synced and self.members:
             self.between.unfinished += 1
             return
         at = self.next()
+        members = self._assigned()
+        self.owned = {member.member_id: member for member in members}
+        settled = START + self.now + self.clock
         self.inputs.append(
             make_record(
                 at,
-                self._assigned(),
+                members,
                 generation=self.generation,
                 protocol=self.strategy,
-                time=START + self.now + 40,
-                state_time=START + self.now,
+                time=settled + 40,
+                state_time=settled,
             )
         )
         self.told.append((at, self.between, dict(self.known)))
@@ -150,16 +193,29 @@ class History:
             )
         return tuple(made)
 
-    def round(self) -> None:
+    def round(self, *, late: bool) -> None:
+        """A round reads the log positions and, maybe much later, the state of the group."""
+        self.read_state()
         topics = [make_topic(topic, count) for topic, count in self.counts.items()]
+        self.read_late = len(self.inputs)
         self.inputs.append(make_observation(self.next(), *topics, time=START + self.now))
+        if not late:
+            self.read_state()
+
+    def read_state(self) -> None:
+        if self.read_late is not None:
+            seen = self.inputs[self.read_late]
+            assert isinstance(seen, GroupObservation)
+            state = "Stable" if self.began is None else "PreparingRebalance"
+            self.inputs[self.read_late] = msgspec.structs.replace(seen, state=state)
+            self.read_late = None
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
     group = History()
     for _ in range(draw(st.integers(2, 12))):
-        for _ in range(draw(st.integers(0, 3))):
+        for _ in range(draw(st.integers(0, 6))):
             _happen(draw, group)
         if draw(st.integers(0, 3)):
             group.known = dict(group.counts)  # the leader's metadata is new
@@ -173,9 +229,8 @@ def _happen(draw: st.DrawFn, group: History) -> None:
     names = sorted(group.members)
     name = draw(st.sampled_from(names)) if names else None
     group.now += draw(st.sampled_from((0, 50, 2_000, 5_000, 30_000)))
-    match draw(
-        st.sampled_from(("join", "join", "leave", "expire", "replace", "resubscribe", "strategy", "grow", "round"))
-    ):
+    happens = ("join", "join", "leave", "expire", "replace", "resubscribe", "strategy", "grow", "clock")
+    match draw(st.sampled_from((*happens, "round", "round", "round", "commit", "commit", "commit"))):
         case "join":
             topics = draw(st.sampled_from((("x",), ("x", "y"))))
             instance = draw(st.sampled_from((None, f"i{group.names}")))
@@ -189,6 +244,7 @@ def _happen(draw: st.DrawFn, group: History) -> None:
         case "replace" if name is not None and group.members[name].instance is not None:
             group.replace(name)
         case "resubscribe" if name is not None:
+            group.rebalance()
             consumer = group.members[name]
             other = ("x",) if "y" in consumer.topics else ("x", "y")
             group.members[name] = Consumer(other, consumer.session, consumer.rebalance, consumer.instance)
@@ -199,7 +255,11 @@ def _happen(draw: st.DrawFn, group: History) -> None:
         case "grow":
             group.counts[draw(st.sampled_from(TOPICS))] += draw(st.integers(1, 2))
         case "round":
-            group.round()
+            group.round(late=draw(st.booleans()))
+        case "commit" if group.owned:
+            group.commit(draw(st.sampled_from(sorted(group.owned))))
+        case "clock":
+            group.clock = draw(st.sampled_from((0, 1_000, 2_900)))
 
 
 def check(group: History) -> None:
@@ -234,13 +294,16 @@ def _check(causes: dict[str, list[Cause]], between: Between, was: dict[str, int]
 
     for kinds, truth in (
         (("member_joined",), between.joined),
-        (("member_left", "member_gone"), between.left | between.expired),
+        (("member_left", "member_silent", "member_gone"), between.left | between.expired),
         (("static_replacement",), between.replaced),
     ):
         members, count = named(*kinds)
         assert members <= truth
         assert count == len(truth)
     assert named("member_left")[0] <= between.left
+    for found in causes.get("member_silent", ()):
+        for member in found.members:
+            assert between.quiet[member] * 2 >= min(SESSION_MS)
     assert len(causes.get("subscription_changed", ())) == (1 if between.resubscribed else 0)
     assert ("unfinished_generations" in causes) == bool(between.unfinished and was)
     for found in (*causes.get("partitions_changed", ()), *causes.get("metadata_stale", ())):
@@ -248,7 +311,7 @@ def _check(causes: dict[str, list[Cause]], between: Between, was: dict[str, int]
         assert (found.before, found.after) == (str(was[found.topic]), str(known[found.topic]))
         assert found.before != found.after
     if "rejoined" in causes:
-        assert between == Between(unfinished=between.unfinished)
+        assert between == Between(unfinished=between.unfinished, quiet=between.quiet)
 
 
 @settings(deadline=None, max_examples=examples(300))
