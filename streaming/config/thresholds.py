@@ -89,7 +89,7 @@ def read_rules_file(file: Path) -> dict[str, Any]:
     """The content of a rules file.
 
     Raises:
-        SetupError: It cannot be read, is no YAML, or holds something else than names with values.
+        SetupError: It cannot be read, is not YAML, or holds something else than names with values.
     """
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))

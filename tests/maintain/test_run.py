@@ -97,7 +97,7 @@ def test_a_second_maintainer_is_refused_with_one_sentence_and_exit_code_2(lake: 
 
 
 @pytest.mark.parametrize(
-    ("keep_days", "told"), [({"lags": 40}, "names lags, which is no table"), ({"lag": 1}, "keeps lag for 1 days")]
+    ("keep_days", "told"), [({"lags": 40}, "names lags, which is not a table"), ({"lag": 1}, "keeps lag for 1 days")]
 )
 def test_a_wrong_retention_is_told_in_one_sentence(lake: DeltaLake, keep_days: dict[str, int], told: str) -> None:
     with pytest.raises(SetupError, match=told):

@@ -75,7 +75,7 @@ def test_a_topic_shows_its_readers_and_how_far_behind_each_is(boards: Served) ->
     partitions = boards.model.lake.ask("partitions", {"cluster": CLUSTER, "group_id": "payments-audit"})
     lags = [row["lag"] for row in partitions if row["topic"] == "payments"]
     assert f"payments-audit {sum(lags):,} {max(lags):,} " in text
-    assert "No group reads it, since" in text_of(shown(boards, f"/topics/{NOBODYS}"))
+    assert "No group has read it since" in text_of(shown(boards, f"/topics/{NOBODYS}"))
     assert "No topic is called nothing" in boards.get("/topics/nothing").text
 
 

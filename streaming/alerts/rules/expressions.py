@@ -20,6 +20,7 @@ from streaming.tables import SqlError, parsed
 # Short names for the contents of nested columns; everything else is DuckDB's.
 _MACROS = (
     "has_finding(findings, name) AS list_contains(list_transform(findings, lambda f: f.finding), name)",
+    "has_any_finding(findings, names) AS list_has_any(list_transform(findings, lambda f: f.finding), names)",
     "finding_detail(findings, name) AS list_filter(findings, lambda f: f.finding = name)[1].detail",
     "kinds(drifted_partitions, name) AS len(list_filter(drifted_partitions, lambda p: p.kind = name))",
 )

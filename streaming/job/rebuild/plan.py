@@ -153,7 +153,7 @@ def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: 
     if newest is not None and topics.rounds_end <= newest.opened_offset:
         message = (
             f"The rounds topic ends at offset {topics.rounds_end}, before round {newest.number} that the tables in "
-            f"{lake} hold: it was created again or cut back while the checkpoint was lost, so nobody can tell which of "
+            f"{lake} hold: it was created again or cut back while the checkpoint was lost, so it is unknown which of "
             "its rounds were read already. Give the job a lake of its own (EVENKEEL_LAKE); the old one stays readable."
         )
         raise SetupError(message)
