@@ -333,9 +333,8 @@ def tables(
 
     if ddl is None:
         list_tables(settings.lake, _console(), as_json=as_json)
-    elif left_out := print_ddl(settings.lake, ddl, schema, _say):
-        where = printable(settings.lake)
-        typer.echo(f"Left out, not in {where} or of an older release there: {', '.join(left_out)}.", err=True)
+    else:
+        print_ddl(settings.lake, ddl, schema, _say)
 
 
 @app.command()

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from streaming.tables import ALL_TABLES, TABLES, DeltaLake, Table
+from streaming.tables import ALL_TABLES, DeltaLake, Table
 
 
-def empty_lake(root: Path | str, tables: Iterable[Table] = TABLES) -> DeltaLake:
+def empty_lake(root: Path | str, tables: Iterable[Table] = ALL_TABLES) -> DeltaLake:
     """A lake in a folder or at a URI with its tables, as `DeltaLake.create` leaves it, with those that are there.
 
     In folders, the same table of two lakes has the same id: a test that puts one in place of the other creates it.
@@ -34,5 +34,5 @@ def _made() -> Path:
     """Made once in a process: creating tables takes some thirty times as long as copying them."""
     folder = Path(tempfile.mkdtemp(prefix="evenkeel-empty-lake-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    DeltaLake(str(folder / "lake")).create(ALL_TABLES)
+    DeltaLake(str(folder / "lake")).create()
     return folder / "lake"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.catalog.contents import Contents, columns_of, contents, faults
+from streaming.catalog.contents import Contents, behind, contents, faults
 from streaming.catalog.exceptions import LakeIncompleteError
 from streaming.catalog.run import list_tables, print_ddl
 from streaming.catalog.statements import Dialect, statements
@@ -11,7 +11,7 @@ __all__ = [
     "Contents",
     "Dialect",
     "LakeIncompleteError",
-    "columns_of",
+    "behind",
     "contents",
     "faults",
     "list_tables",

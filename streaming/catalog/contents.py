@@ -14,17 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from streaming.exceptions import EvenkeelError
 from streaming.stores import cause_of
-from streaming.tables import (
-    ADVICE_TABLES,
-    ALERT_TABLES,
-    ALL_TABLES,
-    DAY,
-    HISTORY_TABLES,
-    TABLES,
-    Table,
-    all_rows,
-    refuse_features,
-)
+from streaming.tables import ALL_TABLES, DAY, TABLES, Table, all_rows, refuse_features, table_named
 
 TableState = Literal["ok", "missing", "unreadable"]
 
@@ -75,27 +65,25 @@ def contents(lake: str) -> list[Contents]:
     return [_contents_of(lake.rstrip("/"), table) for table in ALL_TABLES]
 
 
-def columns_of(found: Sequence[Contents]) -> dict[str, tuple[str, ...]]:
-    """The columns of the tables that can be read, by table."""
-    return {one.table: one.columns for one in found if one.columns is not None}
-
-
 def faults(found: Sequence[Contents]) -> list[Contents]:
     """The tables that cannot be read, or should be there and are not.
 
-    A writer (the job, the alerter, the maintenance for those of history and again for those of advice) creates all of
-    its tables at once. Where none of them is there, it has not run; where some are, the others were deleted, or came
-    with a release that has not run yet.
+    The job creates all tables when it starts, those of other writers as well (`DeltaLake.create`). Where one of its own
+    is there, a missing table was deleted, or came with a release whose job has not run yet.
     """
-    writers = [{table.name for table in of_one} for of_one in (TABLES, ALERT_TABLES, HISTORY_TABLES, ADVICE_TABLES)]
-    started = set().union(
-        *(of_one for of_one in writers if any(_is_there(one) and one.table in of_one for one in found))
-    )
-    return [one for one in found if one.state == "unreadable" or (one.state == "missing" and one.table in started)]
+    of_job = {table.name for table in TABLES}
+    has_job_run = any(one.state != "missing" for one in found if one.table in of_job)
+    return [one for one in found if one.state == "unreadable" or (one.state == "missing" and has_job_run)]
 
 
-def _is_there(one: Contents) -> bool:
-    return one.state != "missing"
+def behind(found: Sequence[Contents]) -> list[str]:
+    """The tables that are not there, or lack a column of this release; unreadable ones are left out."""
+    return [
+        one.table
+        for one in found
+        if one.state != "unreadable"
+        and not {column.name for column in table_named(one.table).columns} <= set(one.columns or ())
+    ]
 
 
 def _contents_of(lake: str, table: Table) -> Contents:

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table as Grid
 
-from streaming.catalog.contents import Contents, columns_of, contents, faults
+from streaming.catalog.contents import Contents, behind, contents, faults
 from streaming.catalog.exceptions import LakeIncompleteError
-from streaming.catalog.statements import Dialect, statements, views_of
+from streaming.catalog.statements import Dialect, statements
 from streaming.exceptions import SetupError
-from streaming.tables import VIEWS
 from streaming.terminal import age, visible
 
 
@@ -44,7 +43,7 @@ def list_tables(
         raise LakeIncompleteError(_sentence(lake, wrong))
 
 
-def print_ddl(lake: str, dialect: Dialect, schema: str, write: Callable[[str], object]) -> list[str]:
+def print_ddl(lake: str, dialect: Dialect, schema: str, write: Callable[[str], object]) -> None:
     """Print the statements that register a lake's tables and views, each with a semicolon.
 
     Args:
@@ -53,21 +52,21 @@ def print_ddl(lake: str, dialect: Dialect, schema: str, write: Callable[[str], o
         schema: Schema to register them in.
         write: Takes each statement.
 
-    Returns:
-        Tables and views that were left out, because they are not there, or an older release has created them.
-
     Raises:
         SetupError: There is no table in the lake.
-        LakeIncompleteError: A table is unreadable; nothing is printed.
+        LakeIncompleteError: A table is unreadable, missing, or of an older release; nothing is printed.
     """
     found = _there(lake)
     if unreadable := [one for one in found if one.state == "unreadable"]:
         raise LakeIncompleteError(_sentence(lake, unreadable))
-    present = columns_of(found)
-    for statement in statements(dialect, lake, schema, present):
+    if older := behind(found):
+        message = (
+            f"Missing in {lake}, or of an older release there: {', '.join(older)}. The job creates all tables when it "
+            "starts: start it once with this release."
+        )
+        raise LakeIncompleteError(message)
+    for statement in statements(dialect, lake, schema):
         write(f"{statement};")
-    views = views_of(present)
-    return [*(one.table for one in found if one.state == "missing"), *(view for view in VIEWS if view not in views)]
 
 
 def _there(lake: str) -> list[Contents]:
@@ -142,8 +141,5 @@ def _sentence(lake: str, wrong: Sequence[Contents]) -> str:
         for reason, tables in reasons.items()
     ]
     if gone := [one.table for one in wrong if one.state == "missing"]:
-        lines.append(
-            f"Missing in {lake}: {', '.join(gone)}. The alerter creates `alerts` and `alert_deliveries` when it starts "
-            "again, the next maintenance the tables of history and advice, and the job all others when it starts again."
-        )
+        lines.append(f"Missing in {lake}: {', '.join(gone)}. The job creates them when it starts again.")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from streaming.catalog import columns_of, contents, statements
+from streaming.catalog import statements
 from streaming.lifecycle import room_log
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _LOG = room_log(__name__)
 
 
 def register(spark: SparkSession, lake: str, schema: str) -> bool:
-    """Register the tables that are there, and their views; what is registered already stays.
+    """Register the tables, which must be there, and their views; what is registered already stays.
 
     A catalog that refuses is a warning in the log: the tables are written all the same, and the next start tries again.
 
@@ -30,9 +30,8 @@ def register(spark: SparkSession, lake: str, schema: str) -> bool:
         Whether everything is registered.
     """
     session = spark.newSession()
-    present = columns_of(contents(lake))
     try:
-        for statement in statements("spark", lake, schema, present):
+        for statement in statements("spark", lake, schema):
             session.sql(statement)
     except (PySparkException, Py4JJavaError) as error:
         _LOG.warning(
@@ -42,7 +41,7 @@ def register(spark: SparkSession, lake: str, schema: str) -> bool:
             cause_of(str(error))[:300],
         )
         return False
-    _LOG.info("%d tables are registered in the schema %s", len(present), schema)
+    _LOG.info("the tables are registered in the schema %s", schema)
     return True
 
 

@@ -22,7 +22,7 @@ from deltalake.transaction import AddAction
 from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_object_store
 from streaming.tables.dataset import LakeUnwritableError
-from streaming.tables.schema import TABLES, Column, Table, table_named
+from streaming.tables.schema import ALL_TABLES, Column, Table, table_named
 from streaming.tables.schema.table import (
     ASSIGNED,
     BROKER_CLIENTS,
@@ -153,8 +153,12 @@ class DeltaLake:
         """Location of a table."""
         return f"{self.root}/{table}"
 
-    def create(self, tables: Iterable[Table] = TABLES) -> None:
+    def create(self, tables: Iterable[Table] = ALL_TABLES) -> None:
         """Create the tables that are not there; those that are stay as they are.
+
+        The job creates all of them when it starts, those of other writers as well: so a query over any of them runs in
+        every engine from the first start on. The others create only their own, as they may start before it: tables of
+        the job without its rows would hide from it that they were deleted.
 
         Columns that a later release appended are added to an older table. Others may create the same at the same time.
 

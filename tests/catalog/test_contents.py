@@ -14,16 +14,7 @@ from deltalake.transaction import AddAction
 from streaming.catalog.contents import Contents, contents, faults
 from streaming.maintain import Maintainer
 from streaming.maintain.table.plan import Limits
-from streaming.tables import (
-    ADVICE_TABLES,
-    ALERT_TABLES,
-    ALL_TABLES,
-    HISTORY_TABLES,
-    NOTE_TABLES,
-    TABLES,
-    DeltaLake,
-    table_named,
-)
+from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES, DeltaLake, table_named
 from streaming.times import DAY_MS
 from tests.catalog.build import lag, lake_of_five_rows, row
 
@@ -128,16 +119,22 @@ def _with_deletion_vectors(lake: DeltaLake) -> None:
     )
 
 
-def test_a_lake_in_which_only_the_job_has_written_has_no_fault(tmp_path: Path) -> None:
-    found = contents(lake_of_five_rows(tmp_path / "lake", with_alerter=False).root)
-    assert [one.table for one in found if one.state == "missing"] == [
-        table.name for table in (*ALERT_TABLES, *HISTORY_TABLES, *ADVICE_TABLES, *NOTE_TABLES)
-    ]
+def test_a_lake_has_every_table_from_the_jobs_first_start_on(tmp_path: Path) -> None:
+    DeltaLake(str(tmp_path)).create()
+    found = contents(str(tmp_path))
+    assert {one.state for one in found} == {"ok"}
+    assert faults(found) == []
+
+
+def test_a_lake_to_which_only_the_alerter_has_come_has_no_fault(tmp_path: Path) -> None:
+    DeltaLake(str(tmp_path)).create(ALERT_TABLES)
+    found = contents(str(tmp_path))
+    assert sum(one.state == "missing" for one in found) == len(ALL_TABLES) - len(ALERT_TABLES)
     assert faults(found) == []
 
 
 @pytest.mark.parametrize("deleted", [TABLES[0].name, ALERT_TABLES[0].name])
-def test_a_table_that_was_deleted_beside_others_of_its_writer_is_a_fault(tmp_path: Path, deleted: str) -> None:
+def test_a_table_that_was_deleted_beside_those_of_the_job_is_a_fault(tmp_path: Path, deleted: str) -> None:
     lake = lake_of_five_rows(tmp_path / "lake")
     shutil.rmtree(tmp_path / "lake" / deleted)
     assert [(one.table, one.state) for one in faults(contents(lake.root))] == [(deleted, "missing")]

@@ -14,54 +14,46 @@ from tests.catalog.build import lake_of_five_rows
 NAMES = [table.name for table in ALL_TABLES]
 
 
-def whole(*names: str) -> dict[str, list[str]]:
-    """Tables with all columns of this release."""
-    return {name: [column.name for column in table_named(name).columns] for name in names}
-
-
 def heads(sql: list[str], pattern: str) -> list[str]:
     return [found[1] for statement in sql if (found := re.match(pattern, statement))]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_table_comes_before_every_view_and_none_is_left_out(dialect: Dialect) -> None:
-    sql = statements(dialect, "s3://bucket/lake", "evenkeel", whole(*NAMES))
+    sql = statements(dialect, "s3://bucket/lake", "evenkeel")
     created = heads(sql, r"CREATE (?:OR REPLACE VIEW|TABLE IF NOT EXISTS) [`\"](\w+)[`\"]")
     assert created == [*NAMES, *VIEWS]
 
 
 def test_spark_gets_a_schema_and_tables_with_nothing_but_their_location() -> None:
-    sql = statements("spark", "s3://bucket/lake/", "evenkeel", whole("lag"))
-    assert sql[:3] == [
+    sql = statements("spark", "s3://bucket/lake/", "evenkeel")
+    assert sql[:4] == [
+        "SET spark.sql.legacy.parameterSubstitution.constantsOnly = true",
         "CREATE SCHEMA IF NOT EXISTS `evenkeel`",
         "USE `evenkeel`",
-        "CREATE TABLE IF NOT EXISTS `lag` USING delta LOCATION 's3://bucket/lake/lag'",
+        "CREATE TABLE IF NOT EXISTS `rebalance_churn` USING delta LOCATION 's3://bucket/lake/rebalance_churn'",
     ]
-    assert len(sql) == 4
-    assert sql[3].startswith(
+    [current] = [statement for statement in sql if " VIEW `lag_current` " in statement]
+    assert current.startswith(
         "CREATE OR REPLACE VIEW `lag_current` (\n  `cluster` COMMENT 'Configured name of the cluster',"
     )
-    assert sql[3].endswith(f"\nAS {VIEWS['lag_current']}")
+    assert current.endswith(f"\nAS {VIEWS['lag_current']}")
 
 
 def test_databricks_gets_a_schema_of_a_catalog_and_reads_the_log_again() -> None:
-    assert statements("databricks", "abfss://c@a.dfs.core.windows.net/lake", "main.evenkeel", whole("rounds"))[:4] == [
+    assert statements("databricks", "abfss://c@a.x/lake", "main.evenkeel")[:4] == [
         "CREATE SCHEMA IF NOT EXISTS `main`.`evenkeel`",
         "USE SCHEMA `main`.`evenkeel`",
-        "CREATE TABLE IF NOT EXISTS `rounds` USING delta LOCATION 'abfss://c@a.dfs.core.windows.net/lake/rounds'",
-        "MSCK REPAIR TABLE `rounds` SYNC METADATA",
+        "CREATE TABLE IF NOT EXISTS `rebalance_churn` USING delta LOCATION 'abfss://c@a.x/lake/rebalance_churn'",
+        "MSCK REPAIR TABLE `rebalance_churn` SYNC METADATA",
     ]
 
 
 def test_duckdb_gets_views_over_the_tables() -> None:
-    sql = statements("duckdb", "s3://bucket/lake", "evenkeel", {"gaps": ["cluster", "kind"]})
-    assert sql[:5] == [
-        "INSTALL delta",
-        "LOAD delta",
-        'CREATE SCHEMA IF NOT EXISTS "evenkeel"',
-        'USE "evenkeel"',
-        'CREATE OR REPLACE VIEW "gaps" AS SELECT "cluster", "kind" FROM delta_scan(\'s3://bucket/lake/gaps\')',
-    ]
+    sql = statements("duckdb", "s3://bucket/lake", "evenkeel")
+    assert sql[:4] == ["INSTALL delta", "LOAD delta", 'CREATE SCHEMA IF NOT EXISTS "evenkeel"', 'USE "evenkeel"']
+    columns = ", ".join(f'"{column.name}"' for column in table_named("gaps").columns)
+    assert f"CREATE OR REPLACE VIEW \"gaps\" AS SELECT {columns} FROM delta_scan('s3://bucket/lake/gaps')" in sql
 
 
 @pytest.mark.parametrize(
@@ -73,42 +65,25 @@ def test_duckdb_gets_views_over_the_tables() -> None:
     ],
 )
 def test_a_folder_with_quotes_backticks_and_backslashes_stays_one_literal(dialect: Dialect, location: str) -> None:
-    sql = statements(dialect, "/tmp/a 'b' \"c\" `d`\\e", "evenkeel", whole("lag"))
+    sql = statements(dialect, "/tmp/a 'b' \"c\" `d`\\e", "evenkeel")
     assert sum(location in statement for statement in sql) == 1
 
 
 def test_a_relative_folder_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    sql = statements("spark", "lake", "evenkeel", whole("lag"))
-    assert sql[2].endswith(f" LOCATION 'file://{tmp_path.resolve()}/lake/lag'")
+    sql = statements("spark", "lake", "evenkeel")
+    assert sql[-1 - len(VIEWS)].endswith(f" LOCATION 'file://{tmp_path.resolve()}/lake/{NAMES[-1]}'")
 
 
 @pytest.mark.parametrize(("dialect", "name"), [("spark", '`a``b "c`'), ("duckdb", '"a`b ""c"')])
 def test_a_hostile_schema_stays_one_name(dialect: Dialect, name: str) -> None:
-    assert f"CREATE SCHEMA IF NOT EXISTS {name}" in statements(dialect, "lake", 'a`b "c', whole("lag"))
+    assert f"CREATE SCHEMA IF NOT EXISTS {name}" in statements(dialect, "lake", 'a`b "c')
 
 
 @pytest.mark.parametrize("schema", ["", ".", "main.", ".evenkeel"])
 def test_a_schema_without_a_name_is_refused(schema: str) -> None:
     with pytest.raises(SetupError, match="has an empty name"):
-        statements("spark", "lake", schema, whole("lag"))
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_views_over_tables_that_are_not_there_are_left_out_with_them(dialect: Dialect) -> None:
-    sql = "\n".join(statements(dialect, "lake", "evenkeel", whole("drift", "rounds")))
-    views = re.findall(r"CREATE OR REPLACE VIEW .(\w+_current).", sql)
-    # (`drift_current` also reads `group_health_current`.)
-    assert views == ["rounds_current"]
-    assert "group_health" not in sql
-
-
-def test_a_view_is_left_out_until_its_table_has_all_columns_of_this_release() -> None:
-    older = whole("rounds", "lag")
-    older["lag"].pop()
-    sql = "\n".join(statements("spark", "lake", "evenkeel", older))
-    assert "CREATE TABLE IF NOT EXISTS `lag` " in sql
-    assert re.findall(r"CREATE OR REPLACE VIEW `(\w+)`", sql) == ["rounds_current"]
+        statements("spark", "lake", schema)
 
 
 def test_duckdb_reads_the_same_rows_through_its_views_from_any_schema(tmp_path: Path) -> None:
@@ -120,9 +95,11 @@ def test_duckdb_reads_the_same_rows_through_its_views_from_any_schema(tmp_path: 
         "CREATE MACRO main.delta_scan(folder) AS TABLE "
         "SELECT * FROM read_parquet(folder || '/**/*.parquet', hive_partitioning = true)"
     )
-    sql = statements("duckdb", lake.root, "evenkeel", whole("lag", "rounds", "quarantine"))
-    for statement in sql[2:]:
-        database.execute(statement)
+    # (DuckDB reads no table without files, and INSTALL and LOAD are the extension's.)
+    read = re.compile(r'SCHEMA|USE|CREATE OR REPLACE VIEW "(lag|rounds|quarantine)(_current)?" ')
+    for statement in statements("duckdb", lake.root, "evenkeel"):
+        if read.search(statement):
+            database.execute(statement)
     database.execute("USE memory.main")
     reader = LakeReader(lake.root)
     for name in ("lag", "lag_current", "rounds_current", "quarantine_current"):
