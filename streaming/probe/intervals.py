@@ -21,7 +21,7 @@ ROUNDS_KEPT: Final = 3
 all the time; with many, one slow round would hide a silence for long."""
 
 
-class RoundPace:
+class RoundInterval:
     """The interval that a probe tells. Call `took` once for each round of its own, `told` for each of another probe."""
 
     def __init__(self, interval_ms: int) -> None:

@@ -15,7 +15,7 @@ from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
-from streaming.probe.intervals import RoundPace
+from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby import Identity, Tail, Turn
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
@@ -57,7 +57,7 @@ class RoundsProbe(ABC):
         self._seconds = max(self.LEAST_ROUND_S, 2 * settings.probe.interval_ms / 1000)
         self._who = who or Identity()
         self._tail = Tail(settings)
-        self._pace = RoundPace(settings.probe.interval_ms)
+        self._pace = RoundInterval(settings.probe.interval_ms)
         self._turn = Turn(settings.cluster, self._who, self._tail, self._pace, self.LEAST_ROUND_S)
         self._writer: RoundWriter | None = None
 

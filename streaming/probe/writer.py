@@ -34,7 +34,7 @@ from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.probe.intervals import RoundPace
+from streaming.probe.intervals import RoundInterval
 
 _OUR_TIME = 1
 """The timestamp that we send with an opening record: 1 ms after the epoch.
@@ -93,7 +93,7 @@ class RoundWriter:
         kafka: KafkaSettings,
         probe: str,
         supervisor: str | None = None,
-        pace: RoundPace | None = None,
+        pace: RoundInterval | None = None,
     ) -> None:
         """Open the producer.
 
@@ -112,7 +112,7 @@ class RoundWriter:
         self._settings = settings
         self._producer = open_producer(kafka)
         self._probe, self._supervisor = probe, supervisor
-        self._pace = pace or RoundPace(settings.interval_ms)
+        self._pace = pace or RoundInterval(settings.interval_ms)
         self._opened_at = 0.0
         self.newest: int | None = None
         """Offset of the newest record that it has written to the rounds topic; None before the first."""

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.probe.intervals import RoundPace
+from streaming.probe.intervals import RoundInterval
 
 
-def pace_after(*took_ms: int, configured_ms: int = 10_000) -> RoundPace:
-    pace = RoundPace(configured_ms)
+def pace_after(*took_ms: int, configured_ms: int = 10_000) -> RoundInterval:
+    pace = RoundInterval(configured_ms)
     for each in took_ms:
         pace.took(each)
     return pace
@@ -27,7 +27,7 @@ def test_the_slowest_of_the_last_three_rounds_counts() -> None:
 
 
 def test_a_slow_pace_is_said_once_and_its_end_once() -> None:
-    pace, said = RoundPace(10_000), []
+    pace, said = RoundInterval(10_000), []
     for took in (100, 100, 95_000, 97_000, 120_000, *[500] * 9):
         pace.took(took)
         said.append(pace.news())
@@ -38,7 +38,7 @@ def test_a_slow_pace_is_said_once_and_its_end_once() -> None:
 
 
 def test_another_probes_pace_counts_until_the_first_round_of_our_own() -> None:
-    pace = RoundPace(10_000)
+    pace = RoundInterval(10_000)
     pace.told(130_000)
     assert (pace.interval_ms, pace.news()) == (130_000, None)
     pace.took(4_000)
@@ -46,6 +46,6 @@ def test_another_probes_pace_counts_until_the_first_round_of_our_own() -> None:
 
 
 def test_another_probes_absurd_pace_counts_as_ten_minutes() -> None:
-    pace = RoundPace(10_000)
+    pace = RoundInterval(10_000)
     pace.told(2**60)
     assert pace.interval_ms == 600_000

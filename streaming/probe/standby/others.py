@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streaming.events import Round, RoundOpened
-from streaming.probe.intervals import RoundPace
+from streaming.probe.intervals import RoundInterval
 
 PATIENCE_INTERVALS: Final = 2.5
 """A probe that has closed no round for so many intervals is taken for dead. One round may be late, because of a garbage
@@ -104,7 +104,7 @@ class Run:
 class Others:
     """The other probes. Call `saw` with each record in the order of the topic, then ask."""
 
-    def __init__(self, probe: str, pace: RoundPace, least_round_s: float) -> None:
+    def __init__(self, probe: str, pace: RoundInterval, least_round_s: float) -> None:
         """Begin without any.
 
         Args:

@@ -14,7 +14,7 @@ from streaming.events import LONGEST_SUPERVISOR
 from streaming.lifecycle import SUPERVISOR, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
-from streaming.probe.intervals import RoundPace
+from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run
 from streaming.probe.standby.tail import MOST_RECORDS, TopicEnd
 from streaming.probe.writer import Opened
@@ -100,7 +100,7 @@ class Turn:
         cluster: str,
         who: Identity,
         reader: RoundsReader,
-        pace: RoundPace,
+        pace: RoundInterval,
         least_round_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -11,7 +11,7 @@ from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
-from streaming.probe.intervals import RoundPace
+from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, seen_of
 from streaming.probe.standby.tail import TopicEnd
 from streaming.probe.writer import Opened
@@ -126,7 +126,7 @@ class _Writer:
         before_append: Called once before the next opening record, after the probe's last look at the topic.
     """
 
-    def __init__(self, world: World, who: Identity, pace: RoundPace) -> None:
+    def __init__(self, world: World, who: Identity, pace: RoundInterval) -> None:
         self._world, self._who, self._pace = world, who, pace
         self.newest: int | None = None
         self.before_append: Callable[[], None] | None = None
@@ -184,7 +184,7 @@ class SimulatedProbe:
         self._world, self._ahead_s = world, clock_ahead_s
         self.name = who.probe
         self.reader = _Reader(world)
-        pace = RoundPace(int(INTERVAL * 1000))
+        pace = RoundInterval(int(INTERVAL * 1000))
         self.turn = Turn(CLUSTER, who, self.reader, pace, LEAST_ROUND, lambda: world.now + clock_ahead_s)
         self.writer = _Writer(world, who, pace)
         self.alive, self.suspended, self.stands_by, self.fails, self.takes = True, False, False, 0, 0.5
