@@ -20,7 +20,7 @@ from typing import Any
 
 from assignors.jsonl import assign_line
 from streaming.config import AlertSettings
-from streaming.demo.expectations import Evidence
+from streaming.demo.evidence import Evidence, Timed
 from streaming.exceptions import EvenkeelError
 from streaming.explain import verdict_in_words
 from streaming.notes import KnownNames, mark, mute
@@ -70,7 +70,9 @@ def check_people(evidence: Evidence, inbox: Path) -> list[str]:
     """One sentence for everything that is missing."""
     sent = [json.loads(line) for line in inbox.read_text("utf-8").splitlines()]
     checks = ((17, _muted), (18, _marked), (19, _announced))
-    missing = [f"story {number}: {sentence}" for number, check in checks for sentence in check(evidence, sent)]
+    missing = [
+        type(sentence)(f"story {number}: {sentence}") for number, check in checks for sentence in check(evidence, sent)
+    ]
     return [*missing, *(f"story 20: {sentence}" for sentence in _explained(evidence))]
 
 
@@ -88,11 +90,14 @@ def _marked(evidence: Evidence, sent: list[dict[str, Any]]) -> Iterator[str]:
     told = [one for one in sent if (one.get("rule"), one.get("group_id")) == ("drift", MARKED)]
     firing = [one for one in told if one["state"] == "firing"]
     if len(firing) != 1 or _MARK not in firing[0].get("before", ""):
-        yield f"one message about the drift of {MARKED} should name the deploy, there are {firing or 'none'}"
+        kind = Timed if len(firing) > 1 else str
+        yield kind(f"one message about the drift of {MARKED} should name the deploy, there are {firing or 'none'}")
     elif "kafka-consumer-groups --bootstrap-server" not in firing[0].get("next", ""):
         yield f"the message about the drift of {MARKED} should name a command, it has {firing[0].get('next')}"
     if [one["state"] for one in told[1:]] != ["resolved"]:
-        yield f"the drift of {MARKED} should have been sent with its end, it was {[one['state'] for one in told]}"
+        yield Timed(
+            f"the drift of {MARKED} should have been sent with its end, it was {[one['state'] for one in told]}"
+        )
 
 
 def _announced(evidence: Evidence, sent: list[dict[str, Any]]) -> Iterator[str]:

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from streaming.config import Settings, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
-from streaming.demo.expectations import Evidence, check_stories
+from streaming.demo.evidence import Evidence, judged
+from streaming.demo.expectations import check_stories
 from streaming.demo.frame import LOOK_MS, Folders, folders_of, run_course, settings_of_demo, wait
 from streaming.demo.inbox import Inbox
 from streaming.demo.people import act, alert_settings, check_people
@@ -51,9 +52,9 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         status.stop()
         threading.Thread(target=act, args=(str(folders.tables), "demo", stop), daemon=True, name="people").start()
 
-        def judge(reader: LakeReader) -> list[str]:
+        def judge(reader: LakeReader) -> tuple[list[str], list[str]]:
             evidence = Evidence(reader, folders.journal)
-            return check_stories(evidence) + check_people(evidence, inbox_file)
+            return judged(check_stories(evidence) + check_people(evidence, inbox_file), evidence.lateness)
 
         return run_course(
             console,

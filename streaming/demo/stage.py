@@ -106,6 +106,7 @@ class Stage:
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._began = time.monotonic()
+        self._latest_s = 0.0
 
     # the clock
 
@@ -228,7 +229,8 @@ class Stage:
             calm = all(member.settled for member in self._on_stage())
             settled_since = (settled_since or time.monotonic()) if calm else None
         self.ledger.flush()
-        self.journal.write(0, "quiet", unsettled=sum(not member.settled for member in self._on_stage()))
+        unsettled = sum(not member.settled for member in self._on_stage())
+        self.journal.write(0, "quiet", unsettled=unsettled, late_s=round(self._latest_s, 1))
 
     def close(self) -> None:
         """Let every member leave, and end. Without `go_quiet` before, records not yet consumed stay so."""
@@ -267,7 +269,10 @@ class Stage:
         producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": QUIET_LIBRDKAFKA, **settings})
         due: dict[str, float] = {}
         sent: dict[str, int] = {}
+        ticked = time.monotonic()
         while not self.quiet.wait(_TICK_S):
+            before, ticked = ticked, time.monotonic()
+            self._latest_s = max(self._latest_s, ticked - before - _TICK_S)
             with self._lock:
                 rates, counts = dict(self._rates), dict(self._partitions)
             for topic, rate in rates.items():

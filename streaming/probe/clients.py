@@ -193,7 +193,7 @@ class Connections:
 
         Args:
             work: Node id of the broker, None for any, and request; those of one broker are sent in this order.
-            deadline: For all answers.
+            deadline: For each answer; it goes on with each of them.
 
         Returns:
             Answers in the order of `work`.
@@ -201,6 +201,7 @@ class Connections:
         Raises:
             RoundAbandonedError: A broker did not answer in time.
         """
+        deadline.begin()
         answers: list[Any] = [None] * len(work)
         positions: dict[int | None, list[int]] = {}
         for position, (node, _) in enumerate(work):
@@ -209,6 +210,7 @@ class Connections:
         async def series(node: int | None) -> None:
             for position in positions[node]:
                 answers[position] = await self._send(node, work[position][1], deadline)
+                deadline.answered()
 
         try:
             for future in [self._manager.call_soon(series, node) for node in positions]:

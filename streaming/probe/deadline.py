@@ -1,11 +1,11 @@
-"""A round's deadline: how long it may still take, and waits that end early when the probe is to stop."""
+"""How long a round waits for an answer, and waits that end early when the probe is to stop."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
 
@@ -13,29 +13,51 @@ from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
 _SLICE_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Deadline:
-    """When a round is given up.
+    """When a round is given up: when no answer has come for `seconds`.
+
+    A round takes the time that it needs: it goes on as long as servers answer. Call `begin` before each question, so
+    that our own work in between does not count, and `answered` with each answer.
 
     Attributes:
-        at: On the monotonic clock, in seconds.
-        seconds: How long the whole round was allowed to take; for the message.
+        at: On the clock, in seconds.
+        seconds: The longest wait for an answer.
         stop: Set when the probe is to stop.
+        clock: Seconds that only grow.
+        goes_on: False where everything together must be answered by `at`.
     """
 
     at: float
     seconds: float
     stop: threading.Event
+    clock: Callable[[], float] = time.monotonic
+    goes_on: bool = True
 
     @classmethod
-    def after(cls, seconds: float, stop: threading.Event | None = None) -> Deadline:
+    def after(
+        cls, seconds: float, stop: threading.Event | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> Deadline:
         """A deadline that many seconds from now."""
-        return cls(time.monotonic() + seconds, seconds, stop or threading.Event())
+        return cls(clock() + seconds, seconds, stop or threading.Event(), clock)
+
+    def begin(self) -> None:
+        """Wait for the next answer from now on."""
+        if self.goes_on:
+            self.at = self.clock() + self.seconds
+
+    def answered(self) -> None:
+        """Wait for the next answer, unless this one came too late: this machine may have slept for an hour.
+
+        Raises:
+            RoundAbandonedError, StopRequestedError: As `remaining`.
+        """
+        self.remaining()
+        self.begin()
 
     def at_most(self, seconds: float) -> Deadline:
-        """This deadline, or one that many seconds from now where that is earlier."""
-        at = time.monotonic() + seconds
-        return self if self.at <= at else Deadline(at, seconds, self.stop)
+        """For questions that the round can do without: for all of them together that many seconds from now."""
+        return replace(self, at=self.clock() + seconds, seconds=seconds, goes_on=False)
 
     def remaining(self) -> float:
         """Seconds left.
@@ -47,9 +69,9 @@ class Deadline:
         if self.stop.is_set():
             message = "the probe was asked to stop"
             raise StopRequestedError(message)
-        left = self.at - time.monotonic()
+        left = self.at - self.clock()
         if left <= 0:
-            message = f"it took longer than {self.seconds:.0f} s"
+            message = f"no answer came within {self.seconds:.0f} s"
             raise RoundAbandonedError(message)
         return left
 

@@ -52,7 +52,7 @@ def read_back(
 
     Args:
         settings: All settings.
-        deadline: For all of it.
+        deadline: Goes on with what is read.
         make: Gets the closing record, the round's events, and the resting events before it (as `recall`).
 
     Raises:
@@ -166,11 +166,12 @@ def records(
     Args:
         consumer: A consumer of our own that delivers whole batches; its assignment is replaced.
         ranges: Per partition, in order.
-        deadline: For all of it.
+        deadline: Goes on with what is read.
 
     Returns:
         Partition, offset, time in ms and value of each.
     """
+    deadline.begin()
     waiting = {tp: deque(each for each in of_tp if each[0] < each[1]) for tp, of_tp in ranges.items()}
     waiting = {tp: of_tp for tp, of_tp in waiting.items() if of_tp}
     consumer.assign(list(waiting))
@@ -178,6 +179,8 @@ def records(
         consumer.seek(tp, of_tp[0][0])
     while waiting:
         polled = consumer.poll(timeout_ms=int(min(0.2, deadline.remaining()) * 1000))
+        if polled:
+            deadline.answered()
         for tp, items in polled.items():
             last = waiting[tp][-1][1] if tp in waiting else 0
             for item in items:

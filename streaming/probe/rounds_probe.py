@@ -16,7 +16,8 @@ from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.group_settings import GroupSettings
-from streaming.probe.standby import Identity, Tail, Turn, patience_s
+from streaming.probe.intervals import RoundInterval
+from streaming.probe.standby import Identity, Tail, Turn
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 
@@ -37,7 +38,7 @@ class RoundsProbe(ABC):
     waits for its end (`standby/`).
 
     Attributes:
-        LEAST_ROUND_S: A round may take so long, however short the interval is.
+        LEAST_ROUND_S: A round waits so long for an answer, however short the interval is.
         KAFKA: What the Kafka is to this probe, for messages.
     """
 
@@ -52,15 +53,13 @@ class RoundsProbe(ABC):
             stop: Set by the caller to end a round in progress.
             who: Who this probe is; None for this process, supervised as its environment says.
         """
-        interval_s = settings.probe.interval_ms / 1000
         self._settings = settings
         self._stop = stop or threading.Event()
-        self._seconds = max(self.LEAST_ROUND_S, 2 * interval_s)
+        self._seconds = max(self.LEAST_ROUND_S, 2 * settings.probe.interval_ms / 1000)
         self._who = who or Identity()
         self._tail = Tail(settings)
-        self._turn = Turn(
-            settings.cluster, self._who, self._tail, interval_s, patience_s(interval_s, self.LEAST_ROUND_S)
-        )
+        self._pace = RoundInterval(settings.probe.interval_ms)
+        self._turn = Turn(settings.cluster, self._who, self._tail, self._pace, self.LEAST_ROUND_S)
         self._writer: RoundWriter | None = None
         self._rules = GroupSettings(settings)
 
@@ -86,7 +85,7 @@ class RoundsProbe(ABC):
             self.close()
         self._rules.refresh()
         try:
-            return self._round()
+            closed = self._round()
         except KafkaError as error:
             self.close()
             message = f"{self.KAFKA} did not answer ({error_text(error)})"
@@ -98,6 +97,9 @@ class RoundsProbe(ABC):
         except BaseException:
             self.close()
             raise
+        if news := self._pace.news():
+            _LOG.warning("%s", news)
+        return closed
 
     def stand_by(self) -> float:
         """Wait until it is this probe's turn, while another one makes the rounds.
@@ -149,7 +151,7 @@ class RoundsProbe(ABC):
         settings = self._settings
         for topic in create_missing(admin, settings.probe):
             _LOG.info("Created topic %s.", topic)
-        return RoundWriter(settings.cluster, settings.probe, kafka, self._who.probe, self._who.supervisor)
+        return RoundWriter(settings.cluster, settings.probe, kafka, self._who.probe, self._who.supervisor, self._pace)
 
     def _tell_end(self) -> None:
         """Say in the topic that this probe makes no further round, so that another one need not wait."""

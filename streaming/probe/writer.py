@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +34,7 @@ from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
+from streaming.probe.intervals import RoundInterval
 
 _OUR_TIME = 1
 """The timestamp that we send with an opening record: 1 ms after the epoch.
@@ -84,16 +87,23 @@ class RoundWriter:
     """
 
     def __init__(
-        self, cluster: str, settings: ProbeSettings, kafka: KafkaSettings, probe: str, supervisor: str | None = None
+        self,
+        cluster: str,
+        settings: ProbeSettings,
+        kafka: KafkaSettings,
+        probe: str,
+        supervisor: str | None = None,
+        pace: RoundInterval | None = None,
     ) -> None:
         """Open the producer.
 
         Args:
             cluster: Name of the cluster.
-            settings: The topics, and the interval.
+            settings: The topics.
             kafka: The Kafka that holds them.
             probe: Id of the probe in the records.
             supervisor: What starts it again (`standby.Identity`).
+            pace: The interval in the records; it gets how long each round takes. None for that of the settings.
 
         Raises:
             KafkaError: The cluster could not be reached, or refused the credentials.
@@ -102,6 +112,8 @@ class RoundWriter:
         self._settings = settings
         self._producer = open_producer(kafka)
         self._probe, self._supervisor = probe, supervisor
+        self._pace = pace or RoundInterval(settings.interval_ms)
+        self._opened_at = 0.0
         self.newest: int | None = None
         """Offset of the newest record that it has written to the rounds topic; None before the first."""
 
@@ -116,6 +128,7 @@ class RoundWriter:
             RoundAbandonedError: It was not acknowledged.
             SetupError: The topic does not keep the broker's time.
         """
+        self._opened_at = time.monotonic()
         return self._write_opening(since, deadline)
 
     def end(self, deadline: Deadline) -> Opened:
@@ -130,7 +143,7 @@ class RoundWriter:
         return self._write_opening(None, deadline, ends=True)
 
     def _write_opening(self, since: int | None, deadline: Deadline, *, ends: bool = False) -> Opened:
-        interval_ms = self._settings.interval_ms
+        interval_ms = self._pace.interval_ms
         record = RoundOpened(
             EVENTS_VERSION, self._cluster, self._probe, interval_ms, since, self._supervisor, ends=ends
         )
@@ -168,7 +181,7 @@ class RoundWriter:
                 acks.append(send(topic, value, key.encode("utf-8"), timestamp_ms=opened.time))
         except KafkaError as error:
             raise _not_written(topic, error) from error
-        self._flush(deadline)
+        self._flush(deadline, acks)
         positions: dict[int, tuple[int, int]] = {}
         resting: dict[int, tuple[int, int]] = {}
         rests = False
@@ -219,12 +232,13 @@ class RoundWriter:
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
         """
+        self._pace.took(int((time.monotonic() - self._opened_at) * 1000))
         kind = partial(RoundSeen, seen_by=seen_by, known_brokers=known_brokers) if log is None else RoundClosed
         record = kind(
             v=EVENTS_VERSION,
             cluster=self._cluster,
             probe=self._probe,
-            interval_ms=self._settings.interval_ms,
+            interval_ms=self._pace.interval_ms,
             round=opened.number,
             time=opened.time,
             log=() if log is None else log[0],
@@ -261,19 +275,25 @@ class RoundWriter:
             ack = self._producer.send(topic, value, self._cluster.encode("utf-8"), timestamp_ms=timestamp)
         except KafkaError as error:
             raise _not_written(topic, error) from error
-        self._flush(deadline)
+        self._flush(deadline, [ack])
         acknowledged = _acknowledged(ack, topic)
         self.newest = acknowledged.offset
         return acknowledged
 
-    def _flush(self, deadline: Deadline) -> None:
+    def _flush(self, deadline: Deadline, acks: Sequence[Any]) -> None:
+        left = deque(acks)
+
         def flushed(seconds: float) -> bool:
             try:
                 self._producer.flush(seconds)
             except KafkaTimeoutError:
+                while left and left[0].is_done:
+                    left.popleft()
+                    deadline.answered()
                 return False
             return True
 
+        deadline.begin()
         deadline.wait(flushed)
 
 

@@ -46,7 +46,9 @@ def rocketmq_demo(console: Console, seconds: int | None, lake: Path | None) -> i
         settings = _settings(bus.bootstrap, cluster.addresses, folders.tables)
         status.stop()
         traffic = _traffic(cluster.addresses, folders, seconds)
-        return run_course(console, stop, settings, folders, traffic, seconds, check_rocketmq_stories)
+        return run_course(
+            console, stop, settings, folders, traffic, seconds, lambda reader: (check_rocketmq_stories(reader), [])
+        )
 
 
 def _settings(bus: str, name_servers: tuple[str, ...], tables: Path) -> Settings:

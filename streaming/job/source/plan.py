@@ -111,13 +111,11 @@ class Batch:
         end: Where it ends; equal to its start when there is nothing to take.
         rounds: The rounds taken, in order of their closing records, all with the same number of log partitions.
         void: Records in the range of the batch that do not count.
-        interval_ms: The probe's interval, from the last round taken; None without one.
     """
 
     end: Positions
     rounds: tuple[TakenRound, ...]
     void: tuple[VoidRecord, ...]
-    interval_ms: int | None = None
 
 
 # Last millisecond of the year 9999: no table and no datetime can hold a later time, so a later one is not a real time.
@@ -220,7 +218,6 @@ def plan_batch(
         end=end if running.taken else start,
         rounds=tuple(running.taken),
         void=tuple(running.void),
-        interval_ms=running.taken[-1].closed.interval_ms if running.taken else None,
     )
 
 

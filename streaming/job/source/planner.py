@@ -17,7 +17,7 @@ from typing import Any
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from streaming.events import LOG, ROCKETMQ, RoundClosed
+from streaming.events import LOG, ROCKETMQ, RoundClosed, RoundOpened
 from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.plan import Batch, MostRead, ReadLimits, VoidRecord, plan_batch
@@ -31,7 +31,7 @@ from streaming.job.source.positions import (
     recreated,
     turn,
 )
-from streaming.job.source.rounds_topic import RoundsTopic
+from streaming.job.source.rounds_topic import RoundsTopic, SeenRecord
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log
@@ -242,7 +242,6 @@ class Planner:
         if look.batch.rounds:
             self._last_round = self._clock()
             self._another_since, self._has_taken = None, True
-            self._interval_ms = look.batch.interval_ms or self._interval_ms
             return named(look.batch.end, here)
         if limits is None or not may_read_on:
             return replace(start, rounds=look.after, inside=True) if look.full else start
@@ -321,6 +320,7 @@ class Planner:
         wanted = max_rounds
         while True:
             upcoming = self._topic.upcoming(reader, start.rounds, until, wanted)
+            self._learn_interval(upcoming.records)
             closed = [c for c in (seen.closed for seen in upcoming.records) if c is not None and self._is_ours(c)]
             limits = None
             batch = Batch(start, (), ())
@@ -345,6 +345,17 @@ class Planner:
             if batch.rounds or upcoming.complete or upcoming.full:
                 return _Look(batch, limits, upcoming.full, upcoming.after)
             wanted = None if wanted is None else 2 * wanted
+
+    def _learn_interval(self, records: Sequence[SeenRecord]) -> None:
+        """Know how long to wait for the next round, also from one that is still open or came too late.
+
+        A round of a large cluster can take minutes. If only rounds that are taken counted, the log would be read on
+        before each of them closes, and none would ever be taken.
+        """
+        for seen in records:
+            content = seen.record.content
+            if isinstance(content, RoundOpened | RoundClosed) and content.cluster == self._settings.cluster:
+                self._interval_ms = content.interval_ms
 
     def _another(self, follows: str, other: str) -> str:
         return (

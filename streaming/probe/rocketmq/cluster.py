@@ -417,7 +417,9 @@ class RocketMQCluster:
     def _ask(self, questions: Sequence[Question], deadline: Deadline) -> list[Answer]:
         if not questions:
             return []
+        deadline.begin()
         found = self._client.ask(questions, min(self._request_s, deadline.remaining()))
+        deadline.remaining()
         for question, answer in zip(questions, found, strict=True):
             is_known = question.address in self._warned or len(self._warned) == _MOST_WARNED
             if isinstance(answer, Unanswered) and not answer.late and not is_known:

@@ -78,7 +78,7 @@ class RocketMQProbe(RoundsProbe):
             memory,
             settings.filters,
             settings.job.heartbeat_ms,
-            settings.probe.interval_ms,
+            self._pace.interval_ms,
             self._rules.of,
         )
         written = writer.write(opened, told.events, deadline)

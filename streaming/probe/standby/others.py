@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streaming.events import Round, RoundOpened
+from streaming.probe.intervals import RoundInterval
 
 PATIENCE_INTERVALS: Final = 2.5
 """A probe that has closed no round for so many intervals is taken for dead. One round may be late, because of a garbage
@@ -30,7 +31,7 @@ def patience_s(interval_s: float, least_round_s: float) -> float:
     """How long a probe may close no round before another one takes over, s.
 
     Args:
-        interval_s: Interval between rounds.
+        interval_s: Interval between rounds, as its records give it.
         least_round_s: How long a round may take, however short the interval is.
     """
     return max(PATIENCE_INTERVALS * interval_s, least_round_s + SLACK_S)
@@ -55,6 +56,7 @@ class RoundsRecord:
         probe: Id of the probe.
         number: For an opening record the number of the run's first round, for a closing record that of its round.
         supervisor: What starts the probe again when it dies; None where nobody said, and in a closing record.
+        interval_ms: Interval between rounds that it gives.
     """
 
     offset: int
@@ -63,6 +65,7 @@ class RoundsRecord:
     probe: str
     number: int
     supervisor: str | None = None
+    interval_ms: int = 0
 
 
 def seen_of(offset: int, time: int, record: Round) -> RoundsRecord | None:
@@ -74,11 +77,11 @@ def seen_of(offset: int, time: int, record: Round) -> RoundsRecord | None:
     if len(record.probe) > _LONGEST_ID:
         return None
     if not isinstance(record, RoundOpened):
-        return RoundsRecord(offset, time, RecordKind.CLOSED, record.probe, record.round)
+        return RoundsRecord(offset, time, RecordKind.CLOSED, record.probe, record.round, interval_ms=record.interval_ms)
     if record.ends:
         return RoundsRecord(offset, time, RecordKind.ENDED, record.probe, offset)
     number = offset if record.since is None or record.since > offset else record.since
-    return RoundsRecord(offset, time, RecordKind.OPENED, record.probe, number, record.supervisor)
+    return RoundsRecord(offset, time, RecordKind.OPENED, record.probe, number, record.supervisor, record.interval_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,20 +104,28 @@ class Run:
 class Others:
     """The other probes. Call `saw` with each record in the order of the topic, then ask."""
 
-    def __init__(self, probe: str, interval_s: float, patience_s: float) -> None:
+    def __init__(self, probe: str, pace: RoundInterval, least_round_s: float) -> None:
         """Begin without any.
 
         Args:
             probe: Our own id: our records say nothing about others.
-            interval_s: Our interval.
-            patience_s: How long another may close no round.
+            pace: The interval between rounds, which the records of others stretch.
+            least_round_s: How long a round may take, however short the interval is.
         """
-        self.patience_s = patience_s
-        self._probe, self._interval_s = probe, interval_s
+        self._probe, self._pace, self._least_round_s = probe, pace, least_round_s
         self._runs: dict[str, Run] = {}
         self._sign_at: float | None = None
         self._beat_at: float | None = None
         self._closed = -1
+
+    @property
+    def patience_s(self) -> float:
+        """How long another may close no round."""
+        return patience_s(self._interval_s, self._least_round_s)
+
+    @property
+    def _interval_s(self) -> float:
+        return self._pace.interval_ms / 1000
 
     def saw(self, seen: RoundsRecord, at: float) -> None:
         """Take a record.

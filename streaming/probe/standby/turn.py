@@ -14,7 +14,8 @@ from streaming.events import LONGEST_SUPERVISOR
 from streaming.lifecycle import SUPERVISOR, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
-from streaming.probe.standby.others import Others, RoundsRecord, Run
+from streaming.probe.intervals import RoundInterval
+from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run
 from streaming.probe.standby.tail import MOST_RECORDS, TopicEnd
 from streaming.probe.writer import Opened
 from streaming.terminal import visible
@@ -99,8 +100,8 @@ class Turn:
         cluster: str,
         who: Identity,
         reader: RoundsReader,
-        interval_s: float,
-        patience_s: float,
+        pace: RoundInterval,
+        least_round_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; nothing is read yet.
@@ -109,12 +110,12 @@ class Turn:
             cluster: Name of the cluster, for messages.
             who: Who we are.
             reader: Reads the rounds topic.
-            interval_s: From one round to the next.
-            patience_s: How long another probe may close no round (`others.patience_s`).
+            pace: The interval between rounds. The records of other probes stretch it.
+            least_round_s: How long a round may take, however short the interval is.
             clock: Seconds that only grow.
         """
         self._cluster, self._who, self._reader, self._clock = cluster, who, reader, clock
-        self._interval_s, self._patience_s = interval_s, patience_s
+        self._pace, self._least_round_s = pace, least_round_s
         self._others = self._nobody()
         self._next = 0
         self._began_at: int | None = None
@@ -126,7 +127,7 @@ class Turn:
     @property
     def paused(self) -> bool:
         """Whether we have opened no round for so long that another probe may have taken over: the run is over."""
-        return self._run is not None and self._clock() - self._opened_at > self._patience_s
+        return self._run is not None and self._clock() - self._opened_at > self._others.patience_s
 
     def begin(self, writer: RoundsWriter, deadline: Deadline) -> None:
         """Look at the newest records before the first round of a run.
@@ -191,14 +192,13 @@ class Turn:
         Returns:
             When the next round is due, s of the clock.
         """
-        pace = min(_LOOK_S, self._interval_s / 4)
         reminded = self._clock()
         while (holder := self._holder_after_look(Deadline.after(_READ_S, stop))) is not None:
             self._stood_by = holder
             if self._clock() - reminded >= _REMIND_S:
                 reminded = self._clock()
                 self._tell("Still standing by", holder)
-            stop.wait(pace)
+            stop.wait(min(_LOOK_S, self._pace.interval_ms / 4000))
         self._watched = True
         now, due = self._clock(), self._others.due_at
         return now if due is None else max(now, due)
@@ -210,7 +210,7 @@ class Turn:
             end = self._reader.end()
             if not 0 <= end - self._next <= MOST_RECORDS:
                 # The topic was created again, or could not be read for days.
-                self._forget(self._reader.newest(self._span_ms, deadline))
+                self._forget(self._newest(deadline))
             self._read_to(end, deadline)
         except RoundAbandonedError:
             self._lost = True
@@ -222,13 +222,25 @@ class Turn:
 
     @property
     def _span_ms(self) -> int:
-        return int(_SPAN * self._patience_s * 1000)
+        return int(_SPAN * self._others.patience_s * 1000)
 
     def _nobody(self) -> Others:
-        return Others(self._who.probe, self._interval_s, self._patience_s)
+        return Others(self._who.probe, self._pace, self._least_round_s)
+
+    def _newest(self, deadline: Deadline) -> TopicEnd:
+        """The newest records; further back where they say that rounds come less often."""
+        span_ms = self._span_ms
+        newest = self._reader.newest(span_ms, deadline)
+        for each in newest.records:
+            self._hear_pace(each)
+        return newest if self._span_ms <= span_ms else self._reader.newest(self._span_ms, deadline)
+
+    def _hear_pace(self, seen: RoundsRecord) -> None:
+        if seen.probe != self._who.probe and seen.kind is not RecordKind.ENDED:
+            self._pace.told(seen.interval_ms)
 
     def _look_back(self, writer: RoundsWriter, deadline: Deadline) -> None:
-        newest = self._reader.newest(self._span_ms, deadline)
+        newest = self._newest(deadline)
         if self._began_at is None:
             self._began_at = newest.end
         self._forget(newest)
@@ -256,6 +268,7 @@ class Turn:
             self._next = end
 
     def _saw(self, seen: RoundsRecord, at: float) -> None:
+        self._hear_pace(seen)
         is_ours = seen.supervisor is not None and seen.supervisor == self._who.supervisor
         # (A probe of the same supervisor that still writes after our start lives, whatever that supervisor says.)
         if is_ours and self._began_at is not None and seen.offset < self._began_at:
@@ -280,7 +293,7 @@ class Turn:
             how,
             visible(holder.probe),
             self._cluster,
-            self._patience_s,
+            self._others.patience_s,
         )
 
     def _tell_of_success(self) -> None:

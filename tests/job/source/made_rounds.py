@@ -34,8 +34,8 @@ def closed(
     return RoundClosed(**(given | changes))  # type: ignore[arg-type]
 
 
-def opened(*, ends: bool = False, since: int | None = None) -> RoundOpened:
-    return RoundOpened(v=1, cluster=CLUSTER, probe="a", interval_ms=10_000, since=since, ends=ends)
+def opened(*, ends: bool = False, since: int | None = None, interval_ms: int = 10_000) -> RoundOpened:
+    return RoundOpened(v=1, cluster=CLUSTER, probe="a", interval_ms=interval_ms, since=since, ends=ends)
 
 
 def at(offset: int, content: Round | object) -> RoundRecord:

@@ -167,6 +167,36 @@ def test_an_interval_told_by_the_probe_counts(world: World) -> None:
     assert world.planner.latest(start, None)["log"]["0"] == 8
 
 
+def test_a_job_that_starts_during_a_round_of_minutes_waits_for_its_end(world: World) -> None:
+    number = world.open(interval_ms=130_000)
+    world.log(0, 7)
+    for now in (31.0, 120.0):
+        world.now = now
+        assert world.planner.latest(INITIAL, None) is INITIAL
+    world.close(number, interval_ms=130_000)
+    assert rounds_of(world.planner.tasks(INITIAL, world.planner.latest(INITIAL, None))) == [number]
+
+
+def test_rounds_of_minutes_are_taken_although_the_first_of_them_came_too_late(world: World) -> None:
+    world.now = 31.0
+    late = world.ends()
+    world.log(0, 7)
+    start = world.planner.latest(INITIAL, None)
+    world.round(log=late, interval_ms=130_000)
+    taken = []
+    for _ in range(3):
+        number, at_opening = world.open(interval_ms=130_000), world.ends()
+        for _ in range(12):
+            world.now += 10.0
+            world.log(1, 2)
+            start = world.planner.latest(start, None)
+        world.close(number, log=at_opening, interval_ms=130_000)
+        end = world.planner.latest(start, None)
+        taken += rounds_of(world.planner.tasks(start, end))
+        start = end
+    assert len(taken) == 3
+
+
 def test_an_absurd_interval_does_not_hold_back_membership(world: World) -> None:
     world.round(interval_ms=2**60)
     start = world.planner.latest(INITIAL, None)

@@ -51,11 +51,16 @@ class World:
     def ends(self) -> list[int]:
         return [end for place, end in sorted(self.reader.end.items()) if place.topic == "log"]
 
-    def round(self, **changes: Any) -> int:
-        number = self.reader.append("rounds", 0, encode_round(opened()))
+    def open(self, **changes: Any) -> int:
+        return self.reader.append("rounds", 0, encode_round(opened(**changes)))
+
+    def close(self, number: int, **changes: Any) -> int:
         content = encode_round(closed(number, **({"log": self.ends()} | changes)))
         self.reader.append("rounds", 0, content, time=2_000_000 + number)
         return number
+
+    def round(self, **changes: Any) -> int:
+        return self.close(self.open(), **changes)
 
 
 def rounds_of(tasks: list[SourceTask]) -> list[int]:

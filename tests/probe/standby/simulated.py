@@ -11,16 +11,18 @@ from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
+from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, seen_of
 from streaming.probe.standby.tail import TopicEnd
 from streaming.probe.writer import Opened
 
 INTERVAL = 10.0
-PATIENCE = patience_s(INTERVAL, 10.0)
+LEAST_ROUND = 10.0
+PATIENCE = patience_s(INTERVAL, LEAST_ROUND)
 CLUSTER = "prod"
 
 LONGEST = 20.0
-"""A round is given up after this time."""
+"""A round is given up when no answer has come for so long."""
 
 NO_LIMIT = Deadline.after(86_400)
 
@@ -124,8 +126,8 @@ class _Writer:
         before_append: Called once before the next opening record, after the probe's last look at the topic.
     """
 
-    def __init__(self, world: World, who: Identity) -> None:
-        self._world, self._who = world, who
+    def __init__(self, world: World, who: Identity, pace: RoundInterval) -> None:
+        self._world, self._who, self._pace = world, who, pace
         self.newest: int | None = None
         self.before_append: Callable[[], None] | None = None
 
@@ -133,14 +135,19 @@ class _Writer:
         hook, self.before_append = self.before_append, None
         if hook is not None:
             hook()
-        return self._append(RoundOpened(1, CLUSTER, self._who.probe, 10_000, since, self._who.supervisor))
+        return self._append(self._opening(since))
 
     def end(self, _: Deadline) -> Opened:
-        return self._append(RoundOpened(1, CLUSTER, self._who.probe, 10_000, None, self._who.supervisor, ends=True))
+        return self._append(self._opening(None, ends=True))
 
-    def close(self, opened: Opened) -> None:
-        number, time = opened.number, opened.time
-        self._append(RoundClosed(1, CLUSTER, self._who.probe, 10_000, number, time, (), (), {}, 0, 0))
+    def close(self, opened: Opened, took_s: float) -> None:
+        self._pace.took(int(took_s * 1000))
+        number, time, interval_ms = opened.number, opened.time, self._pace.interval_ms
+        self._append(RoundClosed(1, CLUSTER, self._who.probe, interval_ms, number, time, (), (), {}, 0, 0))
+
+    def _opening(self, since: int | None, *, ends: bool = False) -> RoundOpened:
+        who, interval_ms = self._who, self._pace.interval_ms
+        return RoundOpened(1, CLUSTER, who.probe, interval_ms, since, who.supervisor, ends=ends)
 
     def _append(self, record: RoundOpened | RoundClosed) -> Opened:
         appended = self._world.append(record)
@@ -177,13 +184,15 @@ class SimulatedProbe:
         self._world, self._ahead_s = world, clock_ahead_s
         self.name = who.probe
         self.reader = _Reader(world)
-        self.turn = Turn(CLUSTER, who, self.reader, INTERVAL, PATIENCE, lambda: world.now + clock_ahead_s)
-        self.writer = _Writer(world, who)
+        pace = RoundInterval(int(INTERVAL * 1000))
+        self.turn = Turn(CLUSTER, who, self.reader, pace, LEAST_ROUND, lambda: world.now + clock_ahead_s)
+        self.writer = _Writer(world, who, pace)
         self.alive, self.suspended, self.stands_by, self.fails, self.takes = True, False, False, 0, 0.5
         self.retries_after = 1.0
         self._begins = True
         self._due = world.now
         self._open: tuple[Opened, float] | None = None
+        self._acted_at = world.now
 
     def kill(self) -> None:
         """End it without a word."""
@@ -200,9 +209,10 @@ class SimulatedProbe:
         """Do what is due."""
         if not self.alive or self.suspended:
             return
+        waited, self._acted_at = self._world.now - self._acted_at, self._world.now
         try:
             if self._open is not None:
-                self._go_on(*self._open)
+                self._go_on(*self._open, waited)
             else:
                 self._begin()
         except AnotherProbeError:
@@ -213,10 +223,10 @@ class SimulatedProbe:
             self._due = max(self._due, self._world.now + self.retries_after)
             self.turn.over()
 
-    def _go_on(self, opened: Opened, began: float) -> None:
+    def _go_on(self, opened: Opened, began: float, waited: float) -> None:
         lasted = self._world.now - began
-        if lasted > LONGEST:
-            message = f"it took longer than {LONGEST} s"
+        if waited > LONGEST:
+            message = f"no answer came within {LONGEST} s"
             raise RoundAbandonedError(message)
         if lasted < self.takes:
             return
@@ -224,7 +234,7 @@ class SimulatedProbe:
             self.fails -= 1
             message = "a broker did not answer"
             raise RoundAbandonedError(message)
-        self.writer.close(opened)
+        self.writer.close(opened, lasted)
         self._open = None
         self._due = max(began + INTERVAL, self._world.now)
 

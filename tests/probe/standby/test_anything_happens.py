@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming.events import RoundOpened
+from streaming.probe.standby import patience_s
 from tests.examples import examples
-from tests.probe.standby.simulated import INTERVAL, LONGEST, PATIENCE, Appended, SimulatedProbe, World
+from tests.probe.standby.simulated import INTERVAL, LEAST_ROUND, LONGEST, Appended, SimulatedProbe, World
 
 HAPPENINGS = st.lists(
     st.tuples(
@@ -34,8 +35,9 @@ def test_whatever_happens_one_probe_makes_the_rounds_and_none_is_missing_for_lon
         probe.suspended, probe.fails, probe.takes = False, 0, 0.5
     if not any(probe.alive for probe in world.probes):
         world.start()
-    # In peace again: at the latest after two patiences and a round there are rounds, ...
-    world.run(2 * PATIENCE + INTERVAL + LONGEST)
+    # In peace again: at the latest after two patiences and a round there are rounds, by the pace that was told, ...
+    interval_s = max([each.record.interval_ms / 1000 for each in world.log], default=INTERVAL)
+    world.run(2 * patience_s(interval_s, LEAST_ROUND) + 4 * interval_s + LONGEST)
     quiet = world.now
     world.run(12 * INTERVAL)
     # ... of one probe, one an interval.
@@ -65,7 +67,7 @@ def _let(world: World, happening: str, which: int) -> None:
         case "fail":
             probe.fails += which + 1
         case "slow":
-            probe.takes = (0.5, 4.0, 12.0)[which]
+            probe.takes = (0.5, 12.0, 45.0)[which]
         case "clock":
             world.broker_ahead_s += (-3_600.0, 90.0, 3_600.0)[which]
         case "down" | "up":

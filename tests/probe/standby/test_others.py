@@ -7,16 +7,16 @@ import pytest
 from streaming.config import Thresholds
 from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import Probe
+from streaming.probe.intervals import RoundInterval
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import Others, RoundsRecord, patience_s, seen_of
 from streaming.probe.standby.others import RecordKind
 
-INTERVAL = 10.0
 PATIENCE = 25.0
 
 
 def make_others() -> Others:
-    return Others("me", INTERVAL, PATIENCE)
+    return Others("me", RoundInterval(10_000), Probe.LEAST_ROUND_S)
 
 
 def opened(offset: int, probe: str = "other", number: int | None = None) -> RoundsRecord:

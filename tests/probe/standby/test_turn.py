@@ -140,6 +140,41 @@ def test_a_probe_that_was_suspended_goes_on_or_stands_by_as_others_took_over_or_
     assert first.stands_by
 
 
+def test_one_that_stands_by_waits_for_rounds_of_minutes_and_follows_when_they_stop() -> None:
+    world = World()
+    slow = world.start()
+    slow.takes = 130
+    world.run(600)
+    other = world.start()
+    other.takes = 130
+    world.run(3_600)
+    assert set(makers(world)) == {"p0"}
+    slow.kill()
+    world.run(1_200)
+    assert makers(world)[-1] == "p1"
+    assert makers(world) == sorted(makers(world))
+
+
+def test_of_two_that_start_with_rounds_of_minutes_one_makes_them_in_the_end() -> None:
+    world = World()
+    for _ in range(2):
+        world.start().takes = 130
+    world.run(3_600)
+    assert len(set(makers(world, world.now - 1_800))) == 1
+
+
+def test_a_restart_does_not_hand_over_rounds_of_minutes() -> None:
+    world = World()
+    world.start("unit@host").takes = 130
+    world.run(600)
+    world.start("unit@other").takes = 130
+    world.run(600)
+    world.probes[0].kill()
+    world.start("unit@host").takes = 130
+    world.run(1_200)
+    assert list(dict.fromkeys(makers(world))) == ["p0", "p2"]
+
+
 def test_a_probe_whose_rounds_fail_is_followed_by_one_whose_rounds_close() -> None:
     world = World()
     first = world.start()
