@@ -72,7 +72,7 @@ ROOMS = {
     "streaming.burrow": room("msgspec"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
     "streaming.judge": room(
-        "msgspec",
+        "msgspec pydantic",
         "assignors streaming.config streaming.groups streaming.log_health streaming.offsets_log streaming.records",
     ),
     "streaming.tables": room(

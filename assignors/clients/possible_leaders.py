@@ -166,11 +166,12 @@ def possible_leaders(
 
 def declared_leaders(strategy: str, clients: Iterable[Library]) -> tuple[Library, ...]:
     """The behaviours of these libraries, all releases of one that has none; a library without an era stays as it is."""
+    registered = find_strategy(strategy)
     found: dict[Recompute | Library, Library] = {}
     for client in clients:
         eras = [
             era
-            for era in (found_strategy.eras if (found_strategy := find_strategy(strategy)) is not None else ())
+            for era in (registered.eras if registered is not None else ())
             if era.library == client.name and (client.release is None or era.holds(client.release))
         ]
         for era in eras:

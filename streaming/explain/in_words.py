@@ -148,11 +148,7 @@ def verdict_in_words(
     except ValueError as error:
         return VerdictInWords(None, (head, f"Its inputs cannot be read: {error}."), drift)
     strategy = line.get("strategy", "")
-    if (
-        find_strategy(strategy) is None
-        and not strategy.startswith(_KNOWN_PREFIXES)
-        and strategy not in (custom or {})
-    ):
+    if find_strategy(strategy) is None and not strategy.startswith(_KNOWN_PREFIXES) and strategy not in (custom or {}):
         said = (
             f"{strategy} is a strategy of your own, whose code does not run here: `evenkeel explain` asks it, where it "
             "is configured."

@@ -194,9 +194,9 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
 
 def _take_configuration(state: GroupState, observation: GroupObservation | RocketMQObservation) -> bool:
     """Take in what the settings say of the group; whether that differs from what they said at the round before."""
-    before, state.configured = state.configured, observation.configured
-    now = observation.configured
-    return (before.says() if before is not None else None) != (now.says() if now is not None else None)
+    now = observation.configured.says() if observation.configured is not None else None
+    before, state.configured = state.configured, now
+    return before != now
 
 
 def _take_rocketmq_round(state: GroupState, seen: RocketMQObservation, context: Context) -> GroupState | None:

@@ -230,7 +230,6 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     last_decision_time: int | None
     members: int
     verdict: str
-    verdict_basis: str | None
     verdict_reason: str | None
     drifted_count: int
     findings: tuple[Finding, ...]
@@ -266,6 +265,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     load_imbalance_optimal_min: float | None
     load_imbalance_optimal_max: float | None
     hot_partitions: tuple[HotPartition, ...] | None
+    verdict_basis: str | None
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):

@@ -23,10 +23,10 @@ from streaming.groups.modern.state import ModernState
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rows import LOG
 from streaming.groups.seen.state import SeenState
-from streaming.records import CommitWindow, Configured, MembershipRecord
+from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 6
+STATE_VERSION: Final = 5
 """Version of the state, for groups and for the reserved keys."""
 
 
@@ -120,7 +120,8 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         source: Where the group is read from: "log", or how it is seen in rounds.
         seen: The looks at a group that is only seen in rounds; None for one whose log is read.
         rocketmq: What only RocketMQ's groups have; None for Kafka's.
-        configured: What the settings said of the group at the newest round; None where they said nothing.
+        configured: Strategy and clients that the settings named for the group at the newest round; None where they said
+            nothing.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -148,7 +149,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     source: str = LOG
     seen: SeenState | None = None
     rocketmq: RocketMQState | None = None
-    configured: Configured | None = None
+    configured: tuple[str | None, tuple[str, ...]] | None = None
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -231,8 +232,14 @@ def _without_lag_sums(payload: bytes) -> bytes:
 
 
 def _with_next_owners(payload: bytes) -> bytes:
-    """Version 5 of a group's state: an open cost waits for members; before, each partition waited for a commit."""
+    """Version 5 of a group's state: an open cost waits for members; before, each partition waited for a commit.
+
+    Its last row of `group_health` has one more column, as in version 2.
+    """
     fields: list[Any] = msgspec.msgpack.decode(payload)
+    health = GroupState.__struct_fields__.index("health")
+    if len(fields) > health and fields[health] is not None:
+        fields[health] = _ENCODER.encode([*msgspec.msgpack.decode(fields[health]), None])
     index, cost = GroupState.__struct_fields__.index("classic"), ClassicState.__struct_fields__.index("cost")
     if len(fields) > index and len(fields[index]) > cost and fields[index][cost] is not None:
         row, waiting, *sums = fields[index][cost]
@@ -269,11 +276,6 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("RoundsState", 4): _unchanged,
     ("UnreadableState", 4): _unchanged,
     ("ClusterTopicState", 4): _unchanged,
-    # Version 6 appends what the settings say of a group, and the basis of its standing verdict.
-    ("GroupState", 5): _unchanged,
-    ("RoundsState", 5): _unchanged,
-    ("UnreadableState", 5): _unchanged,
-    ("ClusterTopicState", 5): _unchanged,
 }
 
 

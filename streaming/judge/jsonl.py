@@ -12,13 +12,14 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
+from pydantic import ValidationError
 
-from assignors import CustomStrategies
-from streaming.config import fits
+from assignors import CustomStrategies, UnknownLibrary, parse_library
+from streaming.config import GroupRules, StrategyRule
 from streaming.groups import GroupConfig, Rows, advance
 from streaming.log_health import UnreadableState, advance_partition
 from streaming.offsets_log import Compactor
-from streaming.records import GroupObservation, TopicObservation
+from streaming.records import Configured, GroupObservation, TopicObservation
 
 CLUSTER: Final = "judge"
 """Name of the cluster in the rows."""
@@ -56,16 +57,10 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time: _Long
 
 
-class _Strategy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    groups: str
-    strategy: str
-    clients: tuple[str, ...] | None = None
-
-
 class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topics: dict[str, _Count | _Topic]
     records: tuple[_Record, ...]
-    strategies: tuple[_Strategy, ...] = ()
+    strategies: tuple[dict[str, Any], ...] = ()
     clients: tuple[str, ...] | None = None
     round_time: _Time | None = None
 
@@ -95,7 +90,7 @@ def judge_line(question: dict[str, Any], custom: CustomStrategies | None = None)
             message = f"the topics have more than {_MOST_PARTITIONS} partitions"
             raise _WrongQuestionError(message)
         seen = tuple(_seen(name, topic) for name, topic in topics.items())
-        config = _config(asked, custom or CustomStrategies())
+        rules = _rules(asked)
     except ValueError as error:
         return {"error": str(error)}
     log = Compactor(0, 1, [len(records)], _all, _all)
@@ -103,22 +98,28 @@ def judge_line(question: dict[str, Any], custom: CustomStrategies | None = None)
         log.add(at, asked.records[at].time, key, value)
     newest = max((record.time for record in asked.records), default=0)
     default = min(max(newest + _INTERVAL_MS, 0), _LATEST)
-    observation = _round(len(records), default if asked.round_time is None else asked.round_time, seen)
-    written = [advance(None, group, [*inputs, observation], config)[1] for group, inputs in log.groups()]
+    time = default if asked.round_time is None else asked.round_time
+    config = GroupConfig(CLUSTER, custom=custom or CustomStrategies())
+    written = [
+        advance(None, group, [*inputs, _round(len(records), time, seen, rules, group)], config)[1]
+        for group, inputs in log.groups()
+    ]
     written.append(advance_partition(UnreadableState(), log.unreadable(), CLUSTER)[1])
     return _printed(written, {name for name, topic in topics.items() if topic.end is not None})
 
 
-def _config(asked: _Question, custom: CustomStrategies) -> GroupConfig:
-    """The core's settings: what the line expects of its groups, and the user's own strategies."""
-    for rule in asked.strategies:
-        fits("", rule.groups)
-
-    def expected(group: str) -> str | None:
-        return next((rule.strategy for rule in asked.strategies if fits(group, rule.groups)), None)
-
-    # (Nobody asks here what other strategies would do.)
-    return GroupConfig(CLUSTER, expected_strategy=expected, custom=custom, what_if_max_size=0)
+def _rules(asked: _Question) -> GroupRules:
+    """What the line says of its groups' strategies and clients, in the form of the settings."""
+    try:
+        rules = tuple(StrategyRule.model_validate(one) for one in asked.strategies)
+        for client in asked.clients or ():
+            parse_library(client)
+    except ValidationError as error:
+        message = error.errors(include_input=False)[0]["msg"].removeprefix("Value error, ")
+        raise _WrongQuestionError(message) from None
+    except UnknownLibrary as error:
+        raise _WrongQuestionError(str(error)) from None
+    return GroupRules(rules, asked.clients or ())
 
 
 def _seen(name: str, topic: _Topic) -> TopicObservation:
@@ -144,7 +145,9 @@ def _packed(offsets: Sequence[int | None] | None, partitions: int) -> bytes:
     return struct.pack(f"<{partitions}q", *(_UNKNOWN if offset is None else offset for offset in known))
 
 
-def _round(position: int, time: int, topics: tuple[TopicObservation, ...]) -> GroupObservation:
+def _round(
+    position: int, time: int, topics: tuple[TopicObservation, ...], rules: GroupRules, group: str
+) -> GroupObservation:
     """What the first round saw of a group behind all records; the coordinator's words are not known."""
     return GroupObservation(
         round=0,
@@ -158,6 +161,7 @@ def _round(position: int, time: int, topics: tuple[TopicObservation, ...]) -> Gr
         held_since=None,
         topics=topics,
         closed=time,
+        configured=None if (says := rules.of(group)) is None else Configured(rules.version, *says),
     )
 
 

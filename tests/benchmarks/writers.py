@@ -93,9 +93,9 @@ def _rows_of(number: int) -> Rows:
     ]  # fmt: skip
     health = GroupHealthRow(
         "bench", "id", group, "log", number % 50, 1_000, now, 20_415, False, "Stable", "classic", "consumer", "range",
-        None, None, 1, 1, now, 2, "identical", None, None, 0, (), 1, 10, 10, 50, 50, 0, 5, 0, "ok", 20, 0.0, 0.0, 5.0,
+        None, None, 1, 1, now, 2, "identical", None, 0, (), 1, 10, 10, 50, 50, 0, 5, 0, "ok", 20, 0.0, 0.0, 5.0,
         15.0, None, topic, 0, None, None, None, "no_retention", None, None, None, None,
-        125.0, 120.0, 480.0, 0.1, 0.0, 0.0, (),
+        125.0, 120.0, 480.0, 0.1, 0.0, 0.0, (), None,
     )  # fmt: skip
     return Rows(lag=lag, group_health=[health])
 

@@ -17,6 +17,7 @@ from streaming.records import (
     STREAMS,
     TIMEOUT,
     Compacted,
+    Configured,
     CurrentAssignment,
     GroupEpoch,
     GroupInput,
@@ -357,6 +358,12 @@ def unreadable() -> Life:
     return life
 
 
+def configured() -> Life:
+    life = Life(configured=Configured("v1", "sticky", ("java",)))
+    life.take(make_record(5, even("orders", 4, "a", "b")), make_observation(10, make_topic("orders", 4)))
+    return life
+
+
 def unreadable_targets() -> Life:
     life = consumer()
     life.take(UnreadableModern(1_000, 7, "a"))
@@ -370,6 +377,7 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
         changing,
     ),
     "classic": ("three generations not judged yet, members with racks, a tombstone in a compacted stretch", classic),
+    "configured": ("a group that runs another strategy than the configured one", configured),
     "consumer": (
         "a consumer group while a pause is measured and the next target is written; racks, a topic, offsets changed",
         consumer,

@@ -124,7 +124,7 @@ def test_a_change_that_says_nothing_else_of_the_group_judges_nothing() -> None:
 
 
 def test_a_declaration_turns_an_open_verdict_into_an_answer() -> None:
-    swapped = (make_member("a", ("x",), {"x": (2, 3)}), make_member("b", ("x",), {"x": (0, 1)}))
+    swapped = (make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)}))
     inputs = [
         make_record(5, swapped),
         make_observation(10, X),
@@ -135,11 +135,11 @@ def test_a_declaration_turns_an_open_verdict_into_an_answer() -> None:
         ("unverified", None, "no known client gives this assignment"),
         ("drifted", "declared", "none of the declared clients gives this assignment"),
     ]
-    assert [(row.nearest_differing, row.drifted_count) for row in rows] == [(4, 0), (4, 4)]
+    assert [(row.nearest_differing, row.drifted_count) for row in rows] == [(2, 0), (2, 2)]
 
 
 def test_an_unexplained_assignment_is_a_finding_and_no_drift() -> None:
-    swapped = (make_member("a", ("x",), {"x": (2, 3)}), make_member("b", ("x",), {"x": (0, 1)}))
+    swapped = (make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)}))
     life = Life()
     life.take(make_record(5, swapped), make_observation(10, X))
     assert [f.finding for f in life.rows.group_health[-1].findings] == ["unexplained_assignment"]

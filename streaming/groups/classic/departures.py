@@ -1,4 +1,4 @@
-"""How members of a classic group went, as far as log and rounds prove it: by a request, or after they had fallen silent.
+"""How members of a classic group went, as far as log and rounds prove it: by a request, or after they fell silent.
 
 No record says why a member is gone, but the coordinator's timers have rules, and their times are in the log:
 
@@ -129,9 +129,7 @@ class _Signs:
         return self.quiet >= self.session > 0 and self.waited * _OF_TIMEOUT >= self.session
 
 
-def _signs(
-    state: GroupState, past: Past, record: MembershipRecord, before: MembershipRecord, member: Member
-) -> _Signs:
+def _signs(state: GroupState, past: Past, record: MembershipRecord, before: MembershipRecord, member: Member) -> _Signs:
     joined, stable, waited = before.state_time, before.record_time, 0
     if past.decision is not None and past.decision.kind == "static_replacement":
         joined = -1  # its time is that of the return

@@ -170,7 +170,6 @@ def _row(
         last_decision_time=membership.decided,
         members=membership.members,
         verdict=verdict.verdict,
-        verdict_basis=verdict.basis,
         verdict_reason=verdict.reason,
         drifted_count=verdict.drifted_count,
         findings=findings,
@@ -210,6 +209,7 @@ def _row(
         load_imbalance_optimal_min=optimal[0] if optimal is not None else None,
         load_imbalance_optimal_max=optimal[1] if optimal is not None else None,
         hot_partitions=load.hot_partitions if load is not None else None,
+        verdict_basis=verdict.basis,
     )
 
 

@@ -55,6 +55,10 @@ UNKNOWN_BEFORE = "the members' previous partitions are not known"
 
 _LONGEST_REASON = 200
 
+_KEPT_MAX = 50_000
+"""Partitions times members up to which the state keeps what the members had before: some 100 KB at the very most. A
+configured strategy needs it, also where `what_if` is turned off."""
+
 
 @dataclass(frozen=True, slots=True)
 class StrategyColumns:
@@ -105,7 +109,8 @@ def await_verdict(
     Returns:
         The decision with this data.
     """
-    keeps = owned is not None and not first_half and _too_large(decision.record, owned, config) is None
+    most = max(_KEPT_MAX, config.what_if_max_size)
+    keeps = owned is not None and not first_half and _size(decision.record, owned) <= most
     waiting.append(
         msgspec.structs.replace(
             decision,
@@ -234,13 +239,17 @@ def _why_not(decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -
     record = decision.record
     if decision.kind == "migration" or undecodable(record) is not None:
         return verdict.reason
-    return _too_large(record, decision.before, config)
+    return too_large(_partitions(record, decision.before), len(record.members), config)
 
 
-def _too_large(record: MembershipRecord, owned: Owned | None, config: GroupConfig) -> str | None:
+def _partitions(record: MembershipRecord, owned: Owned | None) -> int:
     assigned = sum(len(partitions) for member in record.members for _, partitions in member.assigned or ())
     before = sum(len(partitions) for topics in (owned or {}).values() for partitions in topics.values())
-    return too_large(max(assigned, before), len(record.members), config)
+    return max(assigned, before)
+
+
+def _size(record: MembershipRecord, owned: Owned | None) -> int:
+    return _partitions(record, owned) * len(record.members)
 
 
 def _counts(state: GroupState, decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> Mapping[str, int]:

@@ -152,7 +152,6 @@ GROUP_HEALTH: Final = Table(
         Column("last_decision_time", TIMESTAMP, "record_time of the newest decision, UTC"),
         Column("members", INT, "Number of members"),
         Column("verdict", STRING, "Verdict of the newest decision, or pending"),
-        Column("verdict_basis", STRING, "As basis in drift"),
         Column("verdict_reason", STRING, "Its reason; NULL for identical"),
         Column("drifted_count", INT, "Drifted partitions of the newest decision"),
         Column(
@@ -252,6 +251,7 @@ GROUP_HEALTH: Final = Table(
             HOT_PARTITIONS,
             "Up to ten assigned partitions, hottest first, whose produced_per_second alone is more than 1.1 times a member's fair share (the sum over members, or over partitions where these are fewer), so that no assignment can mend it; NULL when load_imbalance is",
         ),
+        Column("verdict_basis", STRING, "What a drifted verdict rests on: basis in drift; NULL for any other verdict"),
     ),
     key=("cluster", "group_id"),
     newest_by=("round",),

@@ -177,12 +177,12 @@ def test_a_partition_assigned_twice_is_drifted_for_any_strategy() -> None:
     assert row.drifted_partitions == (DriftedPartition("x", 1, "doubly_assigned", None, ("a", "b")),)
 
 
-def test_a_topic_that_the_member_did_not_ask_for_is_drifted() -> None:
-    row = judged(
-        make_member("a", ("x",), {"x": (0,), "y": (0,)}), make_member("b", ("y",), {"y": (1,)}), counts={"x": 1, "y": 2}
-    )
-    assert (row.verdict, row.basis) == ("drifted", "invariant")
-    assert row.drifted_partitions == (DriftedPartition("y", 0, "not_subscribed", None, ("a",)),)
+def test_a_topic_that_the_member_did_not_ask_for_is_a_finding_because_some_clients_deal_so() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0,), "y": (0,)}), make_member("b", ("y",), {"y": (1,)}))
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 1), make_topic("y", 2)))
+    assert verdict_of(life).verdict == "unverified"
+    assert [f.finding for f in life.rows.group_health[-1].findings] == ["not_subscribed", "unexplained_assignment"]
 
 
 def test_a_foreign_assignor_may_give_a_topic_that_nobody_asked_for_and_a_finding_says_so() -> None:
@@ -214,7 +214,7 @@ def test_the_first_record_of_static_members_may_be_a_member_s_return() -> None:
         make_member("a", ("x",), {"x": (0,)}, group_instance_id="i1"),
         make_member("b", ("y",), {"x": (1,)}, group_instance_id="i2"),
     )
-    row = judged(*members, counts={"x": 2, "y": 1}, generation=4)
+    row = judged(*members, counts={"x": 2, "y": 1}, generation=4, configured=declared("java:3.7.1"))
     assert row.verdict == "unverified"
     assert "static member's return" in str(row.reason)
 

@@ -126,7 +126,7 @@ def test_racks_that_changed_around_the_decision_may_be_those_before_or_those_aft
 
 def test_racks_within_the_metadata_s_age_may_be_those_that_a_leader_knew() -> None:
     for told_last, expected in ((1500, "identical"), (1300, "unverified")):
-        life = Life()
+        life = Life(configured=RACK_AWARE)
         for position, racks in ((1, CROSSED), (told_last, CROSSED), (told_last + 10, STRAIGHT), (1990, STRAIGHT)):
             life.take(make_observation(position, make_topic("x", 2, racks=racks)))
         life.take(make_record(2000, two((1,), (0,))), make_observation(2005, make_topic("x", 2, racks=STRAIGHT)))
@@ -146,7 +146,7 @@ def test_racks_from_before_any_metadata_that_the_leader_may_have_had_explain_not
 
 
 def test_what_fits_no_racks_that_were_seen_may_fit_those_of_a_moment_between_two_rounds() -> None:
-    row = judged(*two((1,), (0,), **LIBRDKAFKA), before=EVERYWHERE)
+    row = judged(*two((1,), (0,), **LIBRDKAFKA), before=EVERYWHERE, configured=RACK_AWARE)
     assert (row.verdict, row.reason) == ("unverified", HIDDEN)
 
 

@@ -212,17 +212,11 @@ def test_what_a_member_keeps_beside_another_assignment_is_open_where_franz_go_ma
     assert (row.verdict, row.reason) == ("unverified", "this library's cooperative-sticky is not recomputed")
 
 
-@pytest.mark.parametrize(
-    ("assigned", "changes"),
-    [
-        pytest.param({**_KEPT, "x": (0, 1, 2, 3)}, LIBRDKAFKA, id="it did not own x-3"),
-        pytest.param(_KEPT, LIBRDKAFKA | {"strategy": "range"}, id="range gives nothing back"),
-    ],
-)
-def test_partitions_that_nobody_subscribes_to_are_drifted_otherwise(assigned: Parts, changes: dict[str, Any]) -> None:
-    row = judged_after_its_return(assigned, **changes)
-    assert (row.verdict, row.basis) == ("drifted", "invariant")
-    assert {p.kind for p in row.drifted_partitions} == {"not_subscribed"}
+def test_range_gives_nothing_back_so_that_what_nobody_subscribes_to_is_drift_where_clients_are_declared() -> None:
+    given = LIBRDKAFKA | {"strategy": "range"}
+    assert judged_after_its_return(_KEPT, **given).verdict == "unverified"
+    row = judged_after_its_return(_KEPT, configured=declared("librdkafka"), **given)
+    assert (row.verdict, row.basis) == ("drifted", "declared")
 
 
 def test_what_a_member_keeps_without_a_subscription_is_drift_only_where_the_declared_clients_drop_it() -> None:
