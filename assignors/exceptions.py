@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from assignors.assignment import Assignment
+from collections.abc import Callable
+
+from assignors.assignment import Assignment, same
 
 # Java's exceptions, by their simple names.
 ILLEGAL_ARGUMENT = "IllegalArgumentException"
@@ -48,10 +50,25 @@ class CannotTell(AssignorError):
             they are too many, or unknown.
     """
 
-    def __init__(self, reason: str, possible: tuple[Assignment, ...] = ()) -> None:
+    def __init__(
+        self,
+        reason: str,
+        possible: tuple[Assignment, ...] = (),
+        recognises: Callable[[Assignment], bool] | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.possible = possible
+        self._recognises = recognises
+
+    def admits(self, actual: Assignment) -> bool:
+        """Whether an assignment is one of the possible results, also where these are too many to list.
+
+        False says nothing if the possible results are unknown. It may cost work (`assignors.work`).
+        """
+        return any(same(possible, actual) for possible in self.possible) or (
+            self._recognises is not None and self._recognises(actual)
+        )
 
 
 class TooMuchWork(CannotTell):

@@ -19,6 +19,8 @@ from assignors.strategy import JAVA, KAFKA_PYTHON, Library
 # Java is not listed here, but it is not drift either (streaming/groups/classic/recompute.py).
 _DOES_NOT_WAIT = frozenset({KAFKA_PYTHON})
 
+_KNOWS_OTHER_TOPICS = frozenset({KAFKA_PYTHON, "aiokafka"})
+
 _STICKY = frozenset({"sticky", "cooperative-sticky"})
 
 # From this release on `AbstractStickyAssignor.maxGeneration` is kept between decisions.
@@ -48,7 +50,7 @@ def with_hidden_inputs(strategy: str, group: Group, library: Library) -> Iterato
 
     A Java leader may remember a generation above all of the members', for instance if the group was deleted and created
     again while the leader's process lived on. This is rare, so an assignment that fits only then is not attributed to
-    that leader. A kafka-python leader may know topics that nobody subscribes to, which is common.
+    that leader. A leader of kafka-python or aiokafka may know topics that nobody subscribes to, which is common.
 
     Returns:
         Groups to try besides the given one, each with the reason why a fit does not prove the candidate; None where it
@@ -59,5 +61,5 @@ def with_hidden_inputs(strategy: str, group: Group, library: Library) -> Iterato
     if library.name == JAVA and (library.release is None or library.release >= _REMEMBERS):
         reason = "it fits only a leader that remembers a higher generation than any member's"
         yield replace(group, remembered_generation=_ABOVE_ALL), reason
-    if library.name == KAFKA_PYTHON:
+    if library.name in _KNOWS_OTHER_TOPICS:
         yield replace(group, other_topics_known=True), None

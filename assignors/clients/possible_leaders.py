@@ -79,7 +79,9 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
         _Writer("librdkafka", since=(1, 6), before=(2, 2)),
         _Writer("franz-go", before=(1, 14, 1)),
     ),
+    (2, _NULL): (_Writer("krafka"),),
     (2, _FOUR_BYTES): (_SARAMA_WITH_OWNED,),
+    (3, _NULL): (_Writer("krafka"),),
     # (franz-go's first join has no partitions: an empty array.)
     (3, _FOUR_BYTES): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1))),
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assignors.clients.hidden_inputs import with_hidden_inputs
-from assignors.clients.sticky import java, kafka_python
+from assignors.clients.sticky import franz_go, java, kafka_python, krafka
 from assignors.clients.sticky.java import lists_of_java
 from assignors.clients.sticky.librdkafka import LIBRDKAFKA_ERAS
 from assignors.clients.sticky.user_data import read_kafka_python, read_sticky, write_kafka_python, write_sticky
@@ -25,13 +25,19 @@ __all__ = [
 
 STICKY = Strategy(
     name="sticky",
-    eras=(*java.STICKY_ERAS, *kafka_python.STICKY_ERAS),
+    eras=(*java.STICKY_ERAS, *kafka_python.STICKY_ERAS, *franz_go.STICKY_ERAS),
     otherwise="this library's sticky is not recomputed",
     gives_unsubscribed=("kafka_client",),
 )
 COOPERATIVE_STICKY = Strategy(
     name="cooperative-sticky",
-    eras=(*java.COOPERATIVE_ERAS, *LIBRDKAFKA_ERAS, *kafka_python.COOPERATIVE_ERAS),
+    eras=(
+        *java.COOPERATIVE_ERAS,
+        *LIBRDKAFKA_ERAS,
+        *kafka_python.COOPERATIVE_ERAS,
+        *franz_go.COOPERATIVE_ERAS,
+        *krafka.COOPERATIVE_ERAS,
+    ),
     otherwise="this library's cooperative-sticky is not recomputed",
     # (librdkafka leaves partitions that nobody else may have with their owner.)
     gives_unsubscribed=("kafka_client", "librdkafka"),

@@ -1,4 +1,4 @@
-"""kafka-python's `sticky` and `cooperative-sticky`, from 3.0 on: `StickyAssignmentExecutor`.
+"""`sticky` and `cooperative-sticky` of kafka-python from 3.0 on, and aiokafka's `sticky`: `StickyAssignmentExecutor`.
 
 Modelled on Java 2.4's algorithm. It takes elements from Python sets of strings, in an order that depends on the hash
 seed of the leader's process: where the result may depend on it, it is not recomputed.
@@ -14,7 +14,7 @@ from assignors.clients.sticky.balance import Balancing, Task, pairwise_differenc
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first
-from assignors.clients.sticky.user_data import MemberData, read_kafka_python
+from assignors.clients.sticky.user_data import NOTHING, MemberData, read_kafka_python, read_sticky
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group
 from assignors.strategy import Era, PartitionRacks
@@ -90,6 +90,14 @@ def _before_3_0(_group: Group, _racks: PartitionRacks | None) -> Assignment:
 def _sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
     indexed = IndexedGroup.of_others(group, group.members)
     return indexed.assignment_of_sets(_dealt(group, indexed, [read_kafka_python(m.user_data) for m in group.members]))
+
+
+def _aiokafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """A copy of kafka-python's class in aiokafka, whose user data are Java's of version 1."""
+    indexed = IndexedGroup.of_others(group, group.members)
+    read = [read_sticky(member.user_data)[0] for member in group.members]
+    data = [NOTHING if said.generation is None else said for said in read]
+    return indexed.assignment_of_sets(_dealt(group, indexed, data))
 
 
 def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -170,5 +178,6 @@ def _identical(potential: Potential) -> bool:
 STICKY_ERAS = (
     Era("kafka-python", _before_3_0, since=(2, 0), before=(3,)),
     Era("kafka-python", _sticky, since=(3,)),
+    Era("aiokafka", _aiokafka, since=(0, 9)),
 )
 COOPERATIVE_ERAS = (Era("kafka-python", _cooperative, since=(3,)),)

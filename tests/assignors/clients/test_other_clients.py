@@ -105,6 +105,24 @@ def test_topics_in_the_broker_s_order_leave_as_many_results_as_there_are_orders(
     ]
 
 
+def test_krafka_s_cooperative_sticky_moves_the_first_partition_and_holds_it_back() -> None:
+    # Sizes 3 and 0: p0 moves, sizes 2 and 1 differ by one; p0 is still a's.
+    members = (Subscription("a", ("t",), owned=(("t", (0, 1, 2)),), generation=1), Subscription("b", ("t",)))
+
+    assert assign("cooperative-sticky", Group(members, {"t": 3}), "krafka") == {"a": {"t": (1, 2)}, "b": {}}
+
+
+def test_krafka_believes_the_highest_generation_and_then_the_first_member() -> None:
+    def claims(member_id: str, generation: int) -> Subscription:
+        return Subscription(member_id, ("t",), owned=(("t", (0,)),), generation=generation)
+
+    old_first = Group((claims("a", 1), claims("b", 2)), {"t": 1})
+    both = Group((claims("b", 2), claims("a", 2)), {"t": 1})
+
+    assert assign("cooperative-sticky", old_first, "krafka") == {"a": {}, "b": {"t": (0,)}}
+    assert assign("cooperative-sticky", both, "krafka") == {"b": {"t": (0,)}, "a": {}}
+
+
 def test_krafka_does_not_sort_its_members() -> None:
     group = Group(ALIKE, {"t": 3})
 

@@ -146,7 +146,8 @@ def test_cooperative_bytes_tell_more_than_eager_ones() -> None:
         "java:3.5",
         "java:3.5.2",
         "java:3.7.1",
-        "franz-go:1.14.1",
+        "franz-go:1.15.2",
+        "franz-go:1.21",
     ]
     assert "librdkafka:2.2" in names("cooperative-sticky", 3, b"")
 
@@ -162,7 +163,7 @@ def test_a_sticky_leader_without_a_past_writes_no_user_data() -> None:
 
 def test_sticky_user_data_of_version_3_is_java_or_franz_go() -> None:
     assert names("sticky", 3, bytes(8)) == [
-        "java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1", "franz-go:1.14.1",
+        "java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1", "franz-go:1.15.2", "franz-go:1.21",
     ]  # fmt: skip
 
 
@@ -177,13 +178,13 @@ def test_sticky_bytes_of_version_0_are_old_java_s_or_python_s() -> None:
         ("cooperative-sticky", 1, b"", "kafka-python:3 librdkafka:1.6"),
         ("cooperative-sticky", 1, bytes(9), "librdkafka:1.6 franz-go"),
         ("cooperative-sticky", 2, bytes(4), "sarama:1.60.1"),
-        ("cooperative-sticky", 3, b"", "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.14.1"),
-        ("cooperative-sticky", 3, bytes(9), "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.14.1"),
+        ("cooperative-sticky", 3, b"", "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.15.2 franz-go:1.21"),
+        ("cooperative-sticky", 3, bytes(9), "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.15.2 franz-go:1.21"),
         ("sticky", 0, None, "java:0.11 sarama"),
-        ("sticky", 0, b"", "kafka-python:2.0 kafka-python:3 aiokafka sarama"),
-        ("sticky", 3, bytes(4), "franz-go:1.14.1"),
+        ("sticky", 0, b"", "kafka-python:2.0 kafka-python:3 aiokafka:0.9 sarama"),
+        ("sticky", 3, bytes(4), "franz-go:1.15.2 franz-go:1.21"),
         ("sticky", 1, b"", "sarama:1.60.1"),
-        ("sticky", 0, bytes(8), "java:0.11 kafka-python:2.0 kafka-python:3 aiokafka sarama franz-go"),
+        ("sticky", 0, bytes(8), "java:0.11 kafka-python:2.0 kafka-python:3 aiokafka:0.9 sarama franz-go"),
         ("sticky", 1, bytes(8), "java:2.4 java:2.5.1 java:2.8.1 java:3.0 sarama:1.60.1"),
         ("sticky", 2, None, "sarama:1.60.1"),
         ("sticky", 2, bytes(8), "sarama:1.60.1"),

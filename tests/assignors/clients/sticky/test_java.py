@@ -131,7 +131,7 @@ def test_a_group_without_members_has_no_leader() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-@pytest.mark.parametrize("library", ["sarama", "franz-go", "aiokafka", "unknown"])
+@pytest.mark.parametrize("library", ["sarama", "franz-go:1.14.1", "aiokafka:0.8", "unknown"])
 def test_other_libraries_cannot_be_told(strategy: str, library: str) -> None:
     with pytest.raises(CannotTell, match="not recomputed"):
         assign(strategy, Group((Subscription("a", ("t",)),), {"t": 1}), library)
