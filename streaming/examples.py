@@ -30,9 +30,10 @@ EXAMPLES: Final = {
     "what-if": (f'echo \'{_GROUP}, "current": {{"a": [["t", 0], ["t", 1], ["t", 2]]}}}}\' | evenkeel what-if'),
     "decode": 'echo \'{"key": "0002000167", "value": null}\' | evenkeel decode',
     "judge": (
-        'echo \'{"topics": {"t": 1}, "records": [{"key": "0002000167", "value": "00030008636f6e73756d6572000000010005'
-        "72616e6765000161ffffffffffffffff00000001000161ffff000163000168000493e00000afc80000000d0000000000010001740000"
-        '0000000000130000000000010001740000000100000000ffffffff", "time": 1767225600000}]}\' | evenkeel judge'
+        'echo \'{"topics": {"t": 1}, "records": [{"key": "0002000167", "value": "00030008636f6e73756d657200000'
+        "001000572616e6765000161ffffffffffffffff00000001000161ffff000163000168000493e00000afc80000000d0000000"
+        '00001000174ffffffff000000150000000000010001740000000100000000ffffffff", "time": 1767225600000}]}\' | '
+        "evenkeel judge"
     ),
     "rocketmq-decode": (
         'echo \'{"bytes": "00000067000000637b22636f6465223a33382c226c616e6775616765223a22505954484f4e222c22766'

@@ -15,6 +15,8 @@ from streaming.terminal import read_by_nobody
 # A zlib stream: it begins with 0x78.
 _HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 
+_NO_OBJECT = {"error": "not a JSON object"}
+
 
 def answer_lines(
     answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
@@ -32,13 +34,12 @@ def answer_lines(
         try:
             question = decode(line)
         except (ValueError, RecursionError) as error:
-            result: dict[str, Any] = {"error": f"not JSON: {error}"}
+            written = encoder.encode({"error": f"not JSON: {error}"})
         else:
-            result = answer(question) if isinstance(question, dict) else {"error": "not a JSON object"}
-        try:
-            written = encoder.encode(result)
-        except UnicodeEncodeError:
-            written = encoder.encode({"error": "a text contains half of a surrogate pair and cannot be written"})
+            try:
+                written = encoder.encode(answer(question) if isinstance(question, dict) else _NO_OBJECT)
+            except UnicodeEncodeError:
+                written = encoder.encode({"error": "a text contains half of a surrogate pair and cannot be written"})
         try:
             sys.stdout.buffer.write(written + b"\n")
             sys.stdout.buffer.flush()

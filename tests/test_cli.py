@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.examples import EXAMPLES
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake
 
@@ -189,6 +191,20 @@ def test_a_member_that_stands_twice_or_a_name_that_cannot_be_written_is_an_error
         "a text contains half of a surrogate pair and cannot be written",
         "not JSON: Infinity is no JSON",
     ]
+
+
+def test_judge_answers_a_line_for_each_line_also_for_names_that_cannot_be_written(tmp_path: Path) -> None:
+    question = shlex.split(EXAMPLES["judge"])[1]
+    expects = '"strategies": [{"groups": "g", "strategy": "\\ud800"}], "records"'
+    lines = [question, question.replace('"records"', expects), "[]"]
+    done = _evenkeel("judge", given="\n".join(lines) + "\n", cwd=tmp_path)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["verdict"] for row in answers[0]["drift"]] == ["identical"]
+    assert answers[1:] == [
+        {"error": "a text contains half of a surrogate pair and cannot be written"},
+        {"error": "not a JSON object"},
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_what_if_answers_with_an_object_a_strategy(tmp_path: Path) -> None:

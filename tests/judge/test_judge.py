@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streaming.examples import EXAMPLES
 from streaming.groups.rows import ChurnRow, DriftRow, LagRow, MemberRow, QuarantineRow
 from streaming.judge import judge_line
 from tests.examples import examples
@@ -61,6 +63,13 @@ def test_a_decision_is_named_by_the_number_of_its_record() -> None:
     rows = judge_line(line((group_key("h"), None), EVEN))
     assert [(row["group_id"], row["decision"], row["verdict"]) for row in rows["drift"]] == [("g", 1, "identical")]
     assert [(row["member_id"], row["partition_count"]) for row in rows["members"]] == [("a", 2), ("b", 1)]
+
+
+def test_the_example_in_the_help_has_a_verdict() -> None:
+    asked = json.loads(shlex.split(EXAMPLES["judge"])[1])
+    rows = judge_line(asked)
+    assert [row["verdict"] for row in rows["drift"]] == ["identical"]
+    assert rows["quarantine"] == []
 
 
 def test_lag_is_of_topics_with_ends_alone() -> None:
