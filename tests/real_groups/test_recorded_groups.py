@@ -30,7 +30,7 @@ def test_a_group_of_each_client_is_recorded() -> None:
 @pytest.mark.parametrize("name", RECORDED)
 def test_no_decision_of_a_real_group_of_another_client_is_drifted(name: str) -> None:
     rows = judged_lines(_lines(name))
-    assert len(rows.drift) > 10
+    assert len(rows.drift) > 8
     assert {row.verdict for row in rows.drift} <= {"identical", "unverified", "not_applicable"}
     assert not rows.quarantine
 
