@@ -60,7 +60,7 @@ def _fill(view: View) -> Mapping[str, Any]:
         **links,
         "reading": False,
         "time": view.clock.time(decision["record_time"]),
-        "facts": _facts(decision),
+        "facts": _facts(decision, view),
         "causes": _causes(decision),
         "cause": words.cause(decision),
         "decisions": decision_rows([decision], view, with_group=False),
@@ -104,7 +104,7 @@ def _named(view: View) -> tuple[str, str]:
     return view.cluster or clusters[0], asked
 
 
-def _facts(decision: Row) -> list[dict[str, str]]:
+def _facts(decision: Row, view: View) -> list[dict[str, str]]:
     verdict = (decision["verdict"] or "pending").replace("_", " ")
     least = words.number(decision["partitions_moved_optimal"])
     facts = [
@@ -116,6 +116,7 @@ def _facts(decision: Row) -> list[dict[str, str]]:
         ),
         ("fewest possible", least, ""),
         ("unassigned, partition-s", unassigned(decision), "time without an owner, summed over partitions"),
+        *_preparing(decision, view),
         ("members", words.number(decision["members"]), ""),
         ("partitions", words.number(decision["partitions"]), ""),
         ("generation", words.number(decision["generation"]), ""),
@@ -124,6 +125,15 @@ def _facts(decision: Row) -> list[dict[str, str]]:
         ("recomputed as", words.cut(decision["matching_library"] or words.DASH, 32), ""),
     ]
     return [{"word": word, "value": value, "title": title} for word, value, title in facts]
+
+
+def _preparing(decision: Row, view: View) -> list[tuple[str, str, str]]:
+    """Since when only an upper bound of the time without an owner is known; nothing where no round saw it."""
+    since = decision["preparing_since"]
+    title = (
+        "until they join again they may go on, and no API tells which have: only the upper bound has this time"
+    )
+    return [] if since is None else [("members awaited since", view.clock.time(since), title)]
 
 
 def _causes(decision: Row) -> list[dict[str, str]]:
