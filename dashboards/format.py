@@ -6,11 +6,12 @@ Pure functions over the queries' rows; they return text, never markup.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from streaming.plurals import counted
 from streaming.terminal import age
@@ -19,6 +20,7 @@ __all__ = [
     "DASH",
     "Clock",
     "Reason",
+    "between",
     "bounds",
     "calm",
     "cause",
@@ -137,6 +139,31 @@ def seconds(value: float | None) -> str:
     if value is None:
         return DASH
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+_AGREE: Final = 2
+"""Bounds agree where the upper one is at most twice the lower one: then the figure between them, the root of their
+product, is wrong by a factor of 1.41 at most. With bounds further apart a single figure would only look like one."""
+
+
+def between(low: float | None, high: float | None, say: Callable[[Any], str]) -> str:
+    """A cost that is known by its bounds, and its best figure where they agree: "0.4 to 12", "about 12 (10 to 15)".
+
+    Args:
+        low: Lower bound; None if unknown.
+        high: Upper bound; None if unknown.
+        say: How a number is said.
+    """
+    if low is None and high is None:
+        return DASH
+    if high is None:
+        return f"{say(low)} or more"
+    if low is None:
+        return f"up to {say(high)}"
+    if say(low) == say(high):
+        return say(high)
+    span = f"{say(low)} to {say(high)}"
+    return f"about {say(math.sqrt(low * high))} ({span})" if high <= _AGREE * low else span
 
 
 def bounds(low: float | None, high: float | None) -> str:

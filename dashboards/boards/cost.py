@@ -152,17 +152,6 @@ def _number(values: tuple[Any, ...]) -> str:
     return words.number(values[0])
 
 
-def _between(values: tuple[Any, ...], say: Callable[[Any], str]) -> str:
-    low, high = values
-    if low is None and high is None:
-        return words.DASH
-    if high is None:
-        return f"{say(low)} or more"
-    if low is None:
-        return f"up to {say(high)}"
-    return say(high) if say(low) == say(high) else f"{say(low)} to {say(high)}"
-
-
 def _stopped(values: tuple[Any, ...]) -> str:
     known, unknown = values
     if not unknown:
@@ -175,8 +164,8 @@ _FIGURES: Final[Sequence[tuple[str, str, Callable[[tuple[Any, ...]], str], tuple
     ("rebalances", "decisions that gave partitions out", _number, ("rebalances",)),
     (
         "unassigned, partition-s",
-        "time that partitions had no owner, summed over partitions, as bounds",
-        lambda values: _between(values, words.seconds),
+        "time that partitions had no owner, summed over partitions, as bounds, and about how long where they agree",
+        lambda values: words.between(*values, words.seconds),
         ("unassigned_partition_seconds_min", "unassigned_partition_seconds_max"),
     ),
     ("partitions moved", "from one owner to another", _number, ("partitions_moved",)),
@@ -190,7 +179,7 @@ _FIGURES: Final[Sequence[tuple[str, str, Callable[[tuple[Any, ...]], str], tuple
     (
         "records delayed",
         "records that arrived while their partition had no owner, as bounds",
-        lambda values: _between(values, words.number),
+        lambda values: words.between(*values, words.number),
         ("records_delayed_min", "records_delayed_max"),
     ),
 )

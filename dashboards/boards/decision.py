@@ -130,6 +130,7 @@ def _facts(decision: Row, view: View) -> list[dict[str, str]]:
             "partitions that nobody read meanwhile although they kept their owner",
         ),
         *_when(decision, view),
+        *_preparing(decision, view),
         ("members", words.number(decision["members"]), ""),
         ("partitions", words.number(decision["partitions"]), ""),
         ("generation", words.number(decision["generation"]), ""),
@@ -158,6 +159,15 @@ def _delayed(decision: Row) -> str:
     if high is None:
         return f"not known: {why.replace('_', ' ')}" if why else words.DASH
     return words.number(high) if low == high else f"{words.number(low)} to {words.number(high)}"
+
+
+def _preparing(decision: Row, view: View) -> list[tuple[str, str, str]]:
+    """Since when only an upper bound of the time without an owner is known; nothing where no round saw it."""
+    since = decision["preparing_since"]
+    title = (
+        "until they join again they may go on, and no API tells which have: only the upper bound has this time"
+    )
+    return [] if since is None else [("members awaited since", view.clock.time(since), title)]
 
 
 def _causes(decision: Row) -> list[dict[str, str]]:

@@ -146,6 +146,13 @@ def test_a_sum_has_no_upper_bound_if_one_row_has_none() -> None:
     assert _said([_cost(), _cost()])["records delayed"] == ("0 to 18", "")
 
 
+def test_bounds_have_a_figure_between_them_only_where_they_agree() -> None:
+    agree = _said([_cost(unassigned_partition_seconds_min=20.0, unassigned_partition_seconds_max=40.0)])
+    assert agree["unassigned, partition-s"][0] == "about 28 (20 to 40)"
+    differ = _said([_cost(unassigned_partition_seconds_min=20.0, unassigned_partition_seconds_max=41.0)])
+    assert differ["unassigned, partition-s"][0] == "20 to 41"
+
+
 def test_what_is_not_known_is_said_and_not_counted_as_nothing() -> None:
     said = _said([_cost(partitions_stopped_unmoved=None, stopped_unknown=1, moves_avoidable=None)])
     assert said["stopped, not moved"] == ("not known of 1 rebalance", "")

@@ -56,14 +56,9 @@ def _row(row: Row, view: View) -> dict[str, Any]:
 
 def unassigned(row: Row) -> str:
     """The time that partitions had no owner, as bounds."""
-    low, high = row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"]
-    if low is None and high is None:
-        return words.DASH
-    if high is None:
-        return f"{words.seconds(low)} or more"
-    if low is None:
-        return f"up to {words.seconds(high)}"
-    return words.seconds(high) if low == high else f"{words.seconds(low)} to {words.seconds(high)}"
+    return words.between(
+        row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"], words.seconds
+    )
 
 
 def _who(row: Row) -> str:

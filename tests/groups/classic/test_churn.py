@@ -307,7 +307,7 @@ def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_an
     assert life.state is not None
     assert len(life.state.classic.waiting) == 64 + 1_000
     rows = life.take(make_observation(1_300, make_topic("x", 2)))
-    assert len(life.rows.rebalance_churn) == 1_200
+    assert len({row.decision for row in life.rows.rebalance_churn}) == 1_200
     oldest, second = rows.drift[:2]
     assert (oldest.generation, oldest.verdict) == (137, "unverified")
     assert oldest.reason == (
