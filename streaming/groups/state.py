@@ -26,7 +26,7 @@ from streaming.groups.seen.state import SeenState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 5
+STATE_VERSION: Final = 6
 """Version of the state, for groups and for the reserved keys."""
 
 
@@ -249,6 +249,11 @@ _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     ("RoundsState", 4): _unchanged,
     ("UnreadableState", 4): _unchanged,
     ("ClusterTopicState", 4): _unchanged,
+    # Version 6 appends until when a classic group's decision was in force.
+    ("GroupState", 5): _unchanged,
+    ("RoundsState", 5): _unchanged,
+    ("UnreadableState", 5): _unchanged,
+    ("ClusterTopicState", 5): _unchanged,
 }
 
 

@@ -42,6 +42,7 @@ from streaming.records import MembershipRecord
 # Their leaders assign every partition that they know, so that an assignment shows the leader's partition counts.
 _ASSIGN_ALL = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 
+
 def topics_shown(state: GroupState, record: MembershipRecord, pending: Owners) -> TopicsShown:
     """What to keep of the rounds for the causes of the next decision.
 

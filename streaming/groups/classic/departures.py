@@ -1,4 +1,4 @@
-"""How members of a classic group went, as far as log and rounds prove it: by a request, or after they had fallen silent.
+"""How members of a classic group went, as far as log and rounds prove it: by a request, or after they fell silent.
 
 No record says why a member is gone, but the coordinator's timers have rules, and their times are in the log:
 
@@ -129,14 +129,13 @@ class _Signs:
         return self.quiet >= self.session > 0 and self.waited * _OF_TIMEOUT >= self.session
 
 
-def _signs(
-    state: GroupState, past: Past, record: MembershipRecord, before: MembershipRecord, member: Member
-) -> _Signs:
+def _signs(state: GroupState, past: Past, record: MembershipRecord, before: MembershipRecord, member: Member) -> _Signs:
     joined, stable, waited = before.state_time, before.record_time, 0
     if past.decision is not None and past.decision.kind == "static_replacement":
         joined = -1  # its time is that of the return
-    known = state.classic.in_force
-    if known is not None and before.leader_epoch == record.leader_epoch:
+    known, ended = state.classic.in_force, record.state_time
+    # Times of commits are compared only on one broker, and not across a step back of its clock.
+    if known is not None and known.committed <= ended and before.leader_epoch == record.leader_epoch:
         owned = _partitions_of(state, member)
         # (A commit that is older than the decision may have been another member's.)
         joined = max([joined, *(p.commit_time for p in owned if p.commit_time > before.record_time)])
@@ -144,7 +143,6 @@ def _signs(
             committed, elapsed = known.until
             stable = max(stable, committed)
             waited = max([0, *(p.trend.waited - (state.elapsed - elapsed) for p in owned)])
-    ended = record.state_time
     return _Signs(
         member.member_id,
         member.session_timeout,

@@ -62,7 +62,9 @@ class History:
     members: dict[str, Consumer] = field(default_factory=dict)
     settled: int = 0
     began: int | None = None
-    """When the present rebalance began; None while the group is stable."""
+    """When the present join phase began; None if it is over."""
+    synced: bool = True
+    """Whether the leader has synced since the last join phase."""
     signs: dict[str, int] = field(default_factory=dict)
     """When each member last joined or committed."""
     owned: dict[str, Member] = field(default_factory=dict)
@@ -151,6 +153,8 @@ class History:
         self.settled = self.now
         self.began = None
         self.signs |= dict.fromkeys(self.members, self.now)
+        self.owned = {}
+        self.synced = synced
         if not synced and self.members:
             self.between.unfinished += 1
             return
@@ -206,7 +210,8 @@ class History:
         if self.read_late is not None:
             seen = self.inputs[self.read_late]
             assert isinstance(seen, GroupObservation)
-            state = "Stable" if self.began is None else "PreparingRebalance"
+            settled = "Stable" if self.synced else "CompletingRebalance"
+            state = settled if self.began is None else "PreparingRebalance"
             self.inputs[self.read_late] = msgspec.structs.replace(seen, state=state)
             self.read_late = None
 
