@@ -8,7 +8,17 @@ import pytest
 
 from streaming.groups.rows import Cause
 from streaming.records import Compacted, GroupInput
-from tests.groups.build import SECOND, START, Life, even, make_commit, make_observation, make_record, make_topic
+from tests.groups.build import (
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+)
 
 # Three members, one partition each: "a" owns 0, "b" 1, "c" 2. Sessions last 45 s, join phases 300 s at the most. Unless
 # a test says otherwise, an hour passes, rounds come every 10 s, and "c" is gone when the next join phase completes.
@@ -96,6 +106,11 @@ def test_a_commit_of_the_generation_before_may_be_another_members() -> None:
     assert (
         only(first, commit(2, 3_589), round_at(3_589), second, round_at(3_592), round_at(3_595), third) == "member_gone"
     )
+
+
+def test_a_commit_for_a_partition_with_two_owners_may_be_the_other_members() -> None:
+    members = (*even("x", 2, "a", "b"), make_member("c", ("x",), {"x": (1,)}))
+    assert only(make_record(BEFORE, members), *BUSY, commit(1, 3_596), after()) == "member_gone"
 
 
 def test_times_of_two_coordinators_are_not_compared() -> None:
