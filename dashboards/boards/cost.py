@@ -24,6 +24,7 @@ _CAUSES: Final[Mapping[str, str]] = {
     "migration": "the group changed its protocol",
     "member_joined": "who was not there before",
     "member_left": "by a request, no timeout",
+    "member_silent": "no commits though records waited, then gone",
     "member_gone": "left, or the session expired",
     "static_replacement": "a static member came back under another id",
     "subscription_changed": "other topics subscribed",

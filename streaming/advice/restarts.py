@@ -3,8 +3,8 @@
 A dynamic member that restarts is a new member to the group, which rebalances when it leaves and when it is back. With a
 `group.instance.id` and the same session timeout neither would happen, if it is back in time (KIP-345). A member whose
 session expired comes back in the same way, but a static one would be gone for it, too. They differ in the
-cause of the first rebalance: `member_left` is proven to be a request, `member_gone` may be either. So no event counts
-for both.
+cause of the first rebalance: `member_left` is proven to be a request, `member_silent` and `member_gone` may be either.
+So no event counts for both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ STATIC_LEAST: Final = 4
 SESSION_LEAST: Final = 3
 """Returns of members that may have been expired, from which on there is advice."""
 
-_LEFT, _GONE, _JOINED, _HANDOVER = "member_left", "member_gone", "member_joined", "handover"
+_LEFT, _JOINED, _HANDOVER = "member_left", "member_joined", "handover"
+_UNPROVEN: Final = {"member_silent", "member_gone"}
 
 # Members that are gone around a proven leave are most likely part of the same restart: a rolling one takes minutes.
 _RESTART_MS = 600_000
@@ -95,7 +96,7 @@ def session_timeout(period: Period) -> Advice | None:
     back = [
         one
         for one in returns(period)
-        if _GONE in one.left.causes
+        if _UNPROVEN & one.left.causes
         and _LEFT not in one.left.causes
         and all(abs(one.left.time_ms - leave) > _RESTART_MS for leave in leaves)
     ]
@@ -107,7 +108,7 @@ def session_timeout(period: Period) -> Advice | None:
         rebalance.decision
         for one in back
         for rebalance in (one.left, one.joined)
-        if rebalance.causes <= {_GONE, _JOINED}
+        if rebalance.causes <= {*_UNPROVEN, _JOINED}
     }
     return Advice(
         "session_timeout",
@@ -142,7 +143,7 @@ def _in_time(left: Rebalance, gone: MemberChange, joined: Rebalance) -> bool:
 
 
 def _is_proven(rebalance: Rebalance) -> bool:
-    return _LEFT in rebalance.causes and _GONE not in rebalance.causes
+    return _LEFT in rebalance.causes and not _UNPROVEN & rebalance.causes
 
 
 def _avoided(period: Period, back: list[Return]) -> set[int]:

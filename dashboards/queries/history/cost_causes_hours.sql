@@ -10,6 +10,7 @@ WITH words AS (
   SELECT 'cause' AS kind, 'migration' AS name
   UNION ALL SELECT 'cause', 'member_joined'
   UNION ALL SELECT 'cause', 'member_left'
+  UNION ALL SELECT 'cause', 'member_silent'
   UNION ALL SELECT 'cause', 'member_gone'
   UNION ALL SELECT 'cause', 'static_replacement'
   UNION ALL SELECT 'cause', 'subscription_changed'

@@ -20,7 +20,8 @@ after the join), so a sync that is missing is no third timeout.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from streaming.groups.causes import MEMBER_GONE, MEMBER_LEFT, MEMBER_SILENT, of_members
@@ -75,7 +76,16 @@ def departures(state: GroupState, past: Past, record: MembershipRecord, left: Co
     if before is None or not left:
         return []
     gone = set(left)
-    signs = [_signs(state, past, record, before, member) for member in before.members if member.member_id in gone]
+    owners = Counter(place for member in before.members for place in _places(member))
+    signs = []
+    for member in before.members:
+        if member.member_id in gone:
+            owned = [
+                state.partitions.get(topic, {}).get(number)
+                for topic, number in _places(member)
+                if owners[topic, number] == 1
+            ]
+            signs.append(_signs(state, past, record, before, member, [known for known in owned if known is not None]))
     by_request = [one for one in signs if one.excludes_timeouts]
     silent = [one for one in signs if one.is_silent and not one.excludes_timeouts]
     others = [one for one in signs if not (one.is_silent or one.excludes_timeouts)]
@@ -129,20 +139,27 @@ class _Signs:
         return self.quiet >= self.session > 0 and self.waited * _OF_TIMEOUT >= self.session
 
 
-def _signs(state: GroupState, past: Past, record: MembershipRecord, before: MembershipRecord, member: Member) -> _Signs:
+def _signs(
+    state: GroupState,
+    past: Past,
+    record: MembershipRecord,
+    before: MembershipRecord,
+    member: Member,
+    owned: Collection[PartitionState],
+) -> _Signs:
+    """The signs of a member of `before`; `owned` are the partitions that only it owned."""
     joined, stable, waited = before.state_time, before.record_time, 0
     if past.decision is not None and past.decision.kind == "static_replacement":
         joined = -1  # its time is that of the return
-    known = state.classic.in_force
-    if known is not None and before.leader_epoch == record.leader_epoch:
-        owned = _partitions_of(state, member)
+    known, ended = state.classic.in_force, record.state_time
+    # Times of commits are compared only on one broker, and not across a step back of its clock.
+    if known is not None and known.committed <= ended and before.leader_epoch == record.leader_epoch:
         # (A commit that is older than the decision may have been another member's.)
         joined = max([joined, *(p.commit_time for p in owned if p.commit_time > before.record_time)])
         if known.until is not None:
             committed, elapsed = known.until
             stable = max(stable, committed)
             waited = max([0, *(p.trend.waited - (state.elapsed - elapsed) for p in owned)])
-    ended = record.state_time
     return _Signs(
         member.member_id,
         member.session_timeout,
@@ -153,9 +170,8 @@ def _signs(state: GroupState, past: Past, record: MembershipRecord, before: Memb
     )
 
 
-def _partitions_of(state: GroupState, member: Member) -> list[PartitionState]:
-    known = ((state.partitions.get(topic, {}), numbers) for topic, numbers in member.assigned or ())
-    return [of_topic[number] for of_topic, numbers in known for number in numbers if number in of_topic]
+def _places(member: Member) -> Iterator[tuple[str, int]]:
+    return ((topic, number) for topic, numbers in member.assigned or () for number in numbers)
 
 
 def _s(ms: int) -> str:

@@ -44,7 +44,7 @@ class Between:
     left: set[str] = field(default_factory=set)
     expired: set[str] = field(default_factory=set)
     quiet: dict[str, int] = field(default_factory=dict)
-    """For each member that is gone, the time from its last join or commit until it was gone, ms."""
+    """For each member that is gone, the time from its last commit or decision until it was gone, ms."""
     replaced: set[str] = field(default_factory=set)
     resubscribed: set[str] = field(default_factory=set)
     unfinished: int = 0
@@ -62,9 +62,13 @@ class History:
     members: dict[str, Consumer] = field(default_factory=dict)
     settled: int = 0
     began: int | None = None
-    """When the present rebalance began; None while the group is stable."""
+    """When the present join phase began; None if it is over."""
+    synced: bool = True
+    """Whether the leader has synced since the last join phase."""
     signs: dict[str, int] = field(default_factory=dict)
-    """When each member last joined or committed."""
+    """When each member last joined or committed: its session began again."""
+    works: dict[str, int] = field(default_factory=dict)
+    """When each member last got an assignment or committed."""
     owned: dict[str, Member] = field(default_factory=dict)
     """The members of the newest decision."""
     clock: int = 0
@@ -92,7 +96,7 @@ class History:
         for topic, partitions in self.owned[name].assigned or ():
             at = START + self.now + self.clock
             self.inputs.append(make_commit(self.next(), self.offset, topic=topic, partition=partitions[0], time=at))
-            self.signs[name] = self.now
+            self.signs[name] = self.works[name] = self.now
 
     def join(self, consumer: Consumer) -> None:
         self.rebalance()
@@ -121,7 +125,7 @@ class History:
     def _gone(self, name: str, how: set[str]) -> None:
         self.between.replaced.discard(name)
         first = self.between.first_ids.pop(name, name)
-        self.between.quiet[first] = self.now - self.signs.get(name, 0)
+        self.between.quiet[first] = self.now - self.works.get(name, 0)
         self.owned.pop(name, None)
         self.between.resubscribed.discard(first)
         if name in self.between.joined:
@@ -136,6 +140,7 @@ class History:
         self.members[new] = consumer
         self.rebalance()
         self.signs[new] = self.signs.get(name, 0)
+        self.works[new] = self.works.get(name, 0)
         self.owned.pop(name, None)
         if name in self.between.joined:
             self.between.joined.remove(name)
@@ -151,12 +156,15 @@ class History:
         self.settled = self.now
         self.began = None
         self.signs |= dict.fromkeys(self.members, self.now)
+        self.owned = {}
+        self.synced = synced
         if not synced and self.members:
             self.between.unfinished += 1
             return
         at = self.next()
         members = self._assigned()
         self.owned = {member.member_id: member for member in members}
+        self.works |= dict.fromkeys(self.owned, self.now)
         settled = START + self.now + self.clock
         self.inputs.append(
             make_record(
@@ -206,7 +214,8 @@ class History:
         if self.read_late is not None:
             seen = self.inputs[self.read_late]
             assert isinstance(seen, GroupObservation)
-            state = "Stable" if self.began is None else "PreparingRebalance"
+            settled = "Stable" if self.synced else "CompletingRebalance"
+            state = settled if self.began is None else "PreparingRebalance"
             self.inputs[self.read_late] = msgspec.structs.replace(seen, state=state)
             self.read_late = None
 
