@@ -17,7 +17,7 @@ from dashboards.boards.parts.past import in_memory, ranges
 from dashboards.boards.parts.states import since_of, states, states_within
 from dashboards.boards.parts.strategies import strategies
 from dashboards.boards.parts.timeline import decided, timeline
-from dashboards.charts.held import Held
+from dashboards.charts.held import HeldValue
 from dashboards.charts.plots import Heard, history_plot, lag_plot
 from dashboards.format import Row
 from dashboards.lake import since
@@ -107,7 +107,7 @@ def found_group(view: View) -> Row:
     return named[0]
 
 
-def _head(group: Row, verdict: Row | None, view: View, held: Mapping[str, Sequence[Held]]) -> dict[str, Any]:
+def _head(group: Row, verdict: Row | None, view: View, held: Mapping[str, Sequence[HeldValue]]) -> dict[str, Any]:
     clock = view.clock
     known = next(
         (

@@ -11,7 +11,7 @@ from dashboards.charts.plots import Heard
 from dashboards.format import Row
 from dashboards.spans import Range
 
-__all__ = ["HOLDS", "MEASURES", "Held", "held_in", "rolled_up", "total"]
+__all__ = ["HOLDS", "MEASURES", "HeldValue", "held_in", "rolled_up", "total"]
 
 MEASURES: Final = ("state", "verdict", "lag_status")
 """Columns of which a group always has one value."""
@@ -21,7 +21,7 @@ HOLDS: Final = "holds"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldValue:
     """A value and a time for which it held without a pause.
 
     Attributes:
@@ -37,7 +37,7 @@ class Held:
     whole: bool
 
 
-def held_in(rows: Sequence[Row], span: Range, heard: Heard) -> dict[str, list[Held]]:
+def held_in(rows: Sequence[Row], span: Range, heard: Heard) -> dict[str, list[HeldValue]]:
     """What held when, by measure; each finding is a measure of its own: "finding unassigned".
 
     Args:
@@ -45,7 +45,7 @@ def held_in(rows: Sequence[Row], span: Range, heard: Heard) -> dict[str, list[He
         span: What is shown.
         heard: How long a value holds.
     """
-    found: dict[str, list[Held]] = {name: [] for name in MEASURES}
+    found: dict[str, list[HeldValue]] = {name: [] for name in MEASURES}
     following = [*(row["round_time"] for row in rows[1:]), heard.until]
     for place, (row, after) in enumerate(zip(rows, following, strict=False)):  # (none follows where there is no row)
         begin, end = max(row["round_time"], span.begin), min(after, row["last_time"] + heard.reach, span.end)
@@ -55,19 +55,19 @@ def held_in(rows: Sequence[Row], span: Range, heard: Heard) -> dict[str, list[He
         values |= {f"finding {finding['finding']}": HOLDS for finding in row["findings"] or ()}
         whole = place > 0 and row["round_time"] >= span.begin
         for name, value in values.items():
-            _put(found.setdefault(name, []), Held(value, begin, end, whole))
+            _put(found.setdefault(name, []), HeldValue(value, begin, end, whole))
     return found
 
 
-def _put(known: list[Held], held: Held) -> None:
+def _put(known: list[HeldValue], held: HeldValue) -> None:
     last = known[-1] if known else None
     if last is not None and last.value == held.value and last.end == held.begin:
-        known[-1] = Held(last.value, last.begin, held.end, last.whole)
+        known[-1] = HeldValue(last.value, last.begin, held.end, last.whole)
     else:
         known.append(held)
 
 
-def total(held: Sequence[Held]) -> dict[str, timedelta]:
+def total(held: Sequence[HeldValue]) -> dict[str, timedelta]:
     """The time of each value, the longest first."""
     found: dict[str, timedelta] = {}
     for one in held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.charts.held import Held, held_in, rolled_up, total
+from dashboards.charts.held import HeldValue, held_in, rolled_up, total
 from dashboards.charts.plots import Heard
 from dashboards.spans import Range
 
@@ -24,38 +24,38 @@ def row(minutes: float, state: str, *, last: float | None = None, **values: Any)
     return {"round_time": at(minutes), "last_time": at(minutes if last is None else last), "state": state, **given}
 
 
-def states(*rows: dict[str, Any], until: float = 60) -> list[Held]:
+def states(*rows: dict[str, Any], until: float = 60) -> list[HeldValue]:
     return held_in(rows, SPAN, Heard(at(until), REACH))["state"]
 
 
 def test_a_state_holds_from_its_first_row_to_the_next_change() -> None:
     assert states(row(-5, "Stable", last=29), row(30, "PreparingRebalance", last=31), row(32, "Stable", last=59)) == [
-        Held("Stable", at(0), at(30), whole=False),
-        Held("PreparingRebalance", at(30), at(32), whole=True),
-        Held("Stable", at(32), at(60), whole=True),
+        HeldValue("Stable", at(0), at(30), whole=False),
+        HeldValue("PreparingRebalance", at(30), at(32), whole=True),
+        HeldValue("Stable", at(32), at(60), whole=True),
     ]
 
 
 def test_a_change_of_another_column_does_not_end_a_state() -> None:
     rows = (row(1, "Stable", last=9), row(10, "Stable", verdict="drifted", last=59))
-    assert states(*rows) == [Held("Stable", at(1), at(60), whole=False)]
+    assert states(*rows) == [HeldValue("Stable", at(1), at(60), whole=False)]
     assert held_in(rows, SPAN, Heard(at(60), REACH))["verdict"] == [
-        Held("identical", at(1), at(10), whole=False),
-        Held("drifted", at(10), at(60), whole=True),
+        HeldValue("identical", at(1), at(10), whole=False),
+        HeldValue("drifted", at(10), at(60), whole=True),
     ]
 
 
 def test_nothing_holds_while_no_row_comes_for_longer_than_a_heartbeat() -> None:
     assert states(row(0, "Stable", last=10), row(50, "Stable", last=59)) == [
-        Held("Stable", at(0), at(22), whole=False),
-        Held("Stable", at(50), at(60), whole=True),
+        HeldValue("Stable", at(0), at(22), whole=False),
+        HeldValue("Stable", at(50), at(60), whole=True),
     ]
 
 
 def test_nothing_holds_after_the_newest_round_nor_of_a_group_that_has_ended() -> None:
-    assert states(row(0, "Stable", last=30), until=33) == [Held("Stable", at(0), at(33), whole=False)]
+    assert states(row(0, "Stable", last=30), until=33) == [HeldValue("Stable", at(0), at(33), whole=False)]
     assert states(row(0, "Stable", last=29), row(30, "Deleted", ended=True)) == [
-        Held("Stable", at(0), at(30), whole=False)
+        HeldValue("Stable", at(0), at(30), whole=False)
     ]
 
 
@@ -63,7 +63,7 @@ def test_each_finding_is_a_measure_of_its_own() -> None:
     found = [{"finding": "unassigned", "since": at(5), "detail": "t 1"}]
     rows = (row(0, "Stable", last=4), row(5, "Stable", findings=found, last=9), row(10, "Stable", last=59))
     held = held_in(rows, SPAN, Heard(at(60), REACH))
-    assert held["finding unassigned"] == [Held("holds", at(5), at(10), whole=True)]
+    assert held["finding unassigned"] == [HeldValue("holds", at(5), at(10), whole=True)]
 
 
 def test_times_are_summed_by_value_the_longest_first() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.parts.past import in_memory, whole_minutes
-from dashboards.charts.held import HOLDS, Held, held_in, rolled_up, total
+from dashboards.charts.held import HOLDS, HeldValue, held_in, rolled_up, total
 from dashboards.charts.plots import Heard
 from dashboards.format import Row
 from dashboards.page.board import View
@@ -31,7 +31,7 @@ _TONES: Final[Mapping[str, str]] = {
 _CHANGES: Final = 60
 
 
-def states_within(view: View, group: Row, span: Range) -> dict[str, list[Held]] | None:
+def states_within(view: View, group: Row, span: Range) -> dict[str, list[HeldValue]] | None:
     """What held when in a span; None while its rows are still being read.
 
     Beyond what is held in memory the roll-ups tell for how long, and not when: it is empty then.
@@ -55,7 +55,7 @@ def states_within(view: View, group: Row, span: Range) -> dict[str, list[Held]] 
     return held_in(rows, span, Heard(min(newest, view.now), view.lake.reach))
 
 
-def since_of(held: Mapping[str, Sequence[Held]] | None, measure: str, value: str | None, view: View) -> str:
+def since_of(held: Mapping[str, Sequence[HeldValue]] | None, measure: str, value: str | None, view: View) -> str:
     """Since when the present value holds: a time, or a time before which it began; "" where that is not known."""
     known = (held or {}).get(measure) or ()
     if not known or known[-1].value != value:
@@ -63,12 +63,12 @@ def since_of(held: Mapping[str, Sequence[Held]] | None, measure: str, value: str
     return _begun(known[-1], view)
 
 
-def _begun(held: Held, view: View) -> str:
+def _begun(held: HeldValue, view: View) -> str:
     return view.clock.time(held.begin) if held.whole else f"before {view.clock.time(held.begin, exact=False)}"
 
 
 def states(
-    view: View, group: Row, span: Range, held: Mapping[str, Sequence[Held]] | None, history: Sequence[Row]
+    view: View, group: Row, span: Range, held: Mapping[str, Sequence[HeldValue]] | None, history: Sequence[Row]
 ) -> dict[str, Any]:
     """Values of `states.html.j2`.
 
@@ -102,7 +102,7 @@ def states(
     return {"rows": rows, "drawn": bool(held), "changes": _changes((held or {}).get("state") or (), view)}
 
 
-def _strip(held: Sequence[Held], span: Range) -> list[dict[str, Any]]:
+def _strip(held: Sequence[HeldValue], span: Range) -> list[dict[str, Any]]:
     """Bars from 0 to 1000 over the span."""
 
     def at(moment: datetime) -> float:
@@ -119,7 +119,7 @@ def _strip(held: Sequence[Held], span: Range) -> list[dict[str, Any]]:
     ]
 
 
-def _changes(held: Sequence[Held], view: View) -> dict[str, Any]:
+def _changes(held: Sequence[HeldValue], view: View) -> dict[str, Any]:
     """The states as a table, the newest first."""
     return {
         "head": ["Since", "Coordinator state", "For"],
