@@ -191,11 +191,11 @@ def _is_of_no_client_thread(record: logging.LogRecord) -> bool:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The job's own Spark session, one for the whole run of this process: its start costs some ten seconds."""
-    from streaming.config import Settings  # noqa: PLC0415
+    """The job's own Spark session with Delta, one for the whole run of this process: it starts in some ten seconds."""
+    from streaming.config import JobSettings, Settings  # noqa: PLC0415
     from streaming.job.session import start_session  # noqa: PLC0415
 
-    session = start_session(Settings(), "evenkeel tests")
+    session = start_session(Settings(job=JobSettings(writer="auto")), "evenkeel tests")
     yield session
     session.stop()
 
