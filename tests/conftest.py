@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streaming.demo.broker import EmbeddedBroker
     from streaming.demo.rocketmq import EmbeddedRocketMQ
     from tests.object_store import ObjectStore
+    from tests.pair_of_brokers import Pair
 
 _skipped: list[str] = []
 _group_stack = ExitStack()
@@ -159,6 +160,23 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: Exi
 
     folder = tmp_path_factory.mktemp("rocketmq")
     return until_its_group_ends.enter_context(EmbeddedRocketMQ(folder, name_servers=2, registers={"broker-b": [0]}))
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: ExitStack) -> Pair:
+    """Two real brokers of one cluster, with eight partitions of the offsets log.
+
+    Tests use names of their own (`unique`). A test that kills the second one starts it again. All its tests share a
+    group (`by_turns.py`).
+    """
+    from tests.pair_of_brokers import pair_of_brokers  # noqa: PLC0415
+
+    shared = {
+        "offsets.topic.num.partitions": "8",
+        "default.replication.factor": "2",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    return until_its_group_ends.enter_context(pair_of_brokers(tmp_path_factory, shared))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The printed statements in a real Spark with Delta's catalog and a metastore on disk; DuckDB and Polars beside it.
 
-A metastore on disk takes two Spark sessions a minute. `tests/dashboards/test_queries.py` runs the same statements in memory.
+A metastore on disk takes two Spark sessions a minute. `tests/dashboards/test_queries.py` runs the same statements with
+one in memory.
 """
 
 from __future__ import annotations
