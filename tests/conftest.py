@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streaming.demo.broker import EmbeddedBroker
     from streaming.demo.rocketmq import EmbeddedRocketMQ
     from tests.object_store import ObjectStore
+    from tests.pair_of_brokers import Pair
 
 _skipped: list[str] = []
 _group_stack = ExitStack()
@@ -161,6 +162,23 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: Exi
     return until_its_group_ends.enter_context(EmbeddedRocketMQ(folder, name_servers=2, registers={"broker-b": [0]}))
 
 
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: ExitStack) -> Pair:
+    """Two real brokers of one cluster, with eight partitions of the offsets log.
+
+    Tests use names of their own (`unique`). A test that kills the second one starts it again. All its tests share a
+    group (`by_turns.py`).
+    """
+    from tests.pair_of_brokers import pair_of_brokers  # noqa: PLC0415
+
+    shared = {
+        "offsets.topic.num.partitions": "8",
+        "default.replication.factor": "2",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    return until_its_group_ends.enter_context(pair_of_brokers(tmp_path_factory, shared))
+
+
 @pytest.fixture
 def unique(request: pytest.FixtureRequest) -> str:
     """A unique prefix for topics and groups, which shows the test's name in the broker's log."""
@@ -191,11 +209,11 @@ def _is_of_no_client_thread(record: logging.LogRecord) -> bool:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The job's own Spark session, one for the whole run of this process: its start costs some ten seconds."""
-    from streaming.config import Settings  # noqa: PLC0415
+    """The job's own Spark session with Delta, one for the whole run of this process: it starts in some ten seconds."""
+    from streaming.config import JobSettings, Settings  # noqa: PLC0415
     from streaming.job.session import start_session  # noqa: PLC0415
 
-    session = start_session(Settings(), "evenkeel tests")
+    session = start_session(Settings(job=JobSettings(writer="auto")), "evenkeel tests")
     yield session
     session.stop()
 

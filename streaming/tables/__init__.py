@@ -46,7 +46,6 @@ from streaming.tables.schema import (
     NOTE_TABLES,
     TABLES,
     Table,
-    ddl,
     table_named,
 )
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
@@ -84,7 +83,6 @@ __all__ = [
     "append_once",
     "application",
     "data_set",
-    "ddl",
     "fetched_few",
     "file_sized",
     "file_system",

@@ -1,6 +1,7 @@
 """The printed statements in a real Spark with Delta's catalog and a metastore on disk; DuckDB and Polars beside it.
 
-A metastore on disk takes two Spark sessions a minute. `tests/tables/test_spark.py` parses the same statements.
+A metastore on disk takes two Spark sessions a minute. `tests/dashboards/test_queries.py` runs the same statements with
+one in memory.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def _row(table: str, **values: Any) -> list[Any]:
 
 def _lake(root: Path) -> DeltaLake:
     lake = DeltaLake(str(root))
-    lake.create(ALL_TABLES)
+    lake.create()
     health = [
         _row("group_health", group_id=group, round=number, round_time=number * 1_000, ended=ended, findings=findings)
         for group, number, ended, findings in (
@@ -90,7 +91,7 @@ def _spark_options(folder: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder / 'metastore'};create=true",
         "spark.sql.session.timeZone": "UTC",
-        # As in tests/tables/test_spark.py: small queries, each run once.
+        # As in tests/dashboards/test_queries.py: small queries, each run once.
         "spark.ui.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": "1",

@@ -1,22 +1,27 @@
-"""The panels' queries: the same rows from DuckDB over the lake, from memory, and from Spark."""
+"""The SQL files: the same rows from DuckDB over the lake, from memory, and from Spark with Delta.
+
+Spark reads the tables as a user's does: with Delta's extension and catalog, registered by the statements that `evenkeel
+tables --ddl spark` prints.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from dashboards.export import export
 from dashboards.export.sqlfiles import SECTIONS
 from dashboards.format import Clock, reasons
 from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, history_queries, queries, server_queries
+from streaming.catalog import statements
 from streaming.groups.causes import CAUSES
 from streaming.maintain import Maintainer
 from streaming.maintain.table.plan import Limits
@@ -76,15 +81,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def views(spark: SparkSession, root: Path) -> Iterator[SparkSession]:
-    """Spark with the lake's tables and views under their names, as in a user's own engine.
-
-    The session has no Delta: nothing was ever rewritten in this lake, so its files are its rows.
-    (tests/tables/test_spark.py verifies that Spark's own Delta reader sees what delta-rs wrote.)
-
-    Spark reads each table, and computes each view, once: the two hundred queries would plan and run them again, over
-    a hundred files each.
-    """
+def registered(spark: SparkSession, root: Path) -> SparkSession:
+    """A session of a user whose current schema has the lake's tables and views."""
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
     # For a few hundred rows most of the time would go into compiling each query.
@@ -92,13 +90,14 @@ def views(spark: SparkSession, root: Path) -> Iterator[SparkSession]:
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     session.conf.set("spark.sql.shuffle.partitions", "1")
     session.conf.set("spark.sql.adaptive.enabled", "false")
-    for table in ALL_TABLES:
-        columns = ", ".join(f"`{column.name}` {column.type.sql}" for column in table.columns)
-        read = session.read.schema(columns).parquet(f"{root}/{table.name}")
-        read.coalesce(1).localCheckpoint().createOrReplaceTempView(table.name)
-    for name, sql in VIEWS.items():
-        session.sql(sql).coalesce(1).localCheckpoint().createOrReplaceTempView(name)
+    for statement in statements("spark", str(root), "evenkeel"):
+        session.sql(statement)
     return session
+
+
+@pytest.fixture(scope="module")
+def reader(root: Path) -> LakeReader:
+    return LakeReader(root)
 
 
 @pytest.fixture(scope="module")
@@ -143,72 +142,91 @@ def _plain(value: Any) -> Any:
     return round(value, 9) if isinstance(value, float) else value
 
 
+def _every() -> dict[str, Query]:
+    return queries() | history_queries() | server_queries()
+
+
+def _asked_of(query: Query) -> list[dict[str, Any]]:
+    """The values for which a query is asked, the most telling first."""
+    if query.name not in history_queries():
+        return [_given(query, values) for values in _values(query)]
+    # The lake covers a quarter of an hour of one day and a third of the next.
+    span = {"before": SINCE - timedelta(days=1), "until": END + timedelta(days=1)}
+    span["since"] = END.replace(hour=0, minute=0) if "before" in query.parameters else SINCE
+    return [_given(query, {**values, **span}) for values in _values(query)]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("name", sorted({**queries(), **server_queries()}))
-def test_a_query_gives_the_same_rows_in_spark_in_duckdb_and_from_memory(
-    name: str, root: Path, memory: PageLake, views: SparkSession
+@pytest.mark.parametrize("name", sorted(_every()))
+def test_a_query_gives_the_same_rows_in_spark_and_in_duckdb(
+    name: str, reader: LakeReader, registered: SparkSession
 ) -> None:
-    query = {**queries(), **server_queries()}[name]
-    reader = LakeReader(root)
-    seen = 0
-    for values in _values(query):
-        given = _given(query, values)
-        in_spark = [_plain(row) for row in views.sql(query.sql, args=given).collect()]
-        in_duckdb = [_plain(row) for row in reader.rows(query.duckdb, given)]
-        from_memory = [_plain(row) for row in memory.ask(name, given)]
-        assert in_duckdb == in_spark
-        assert from_memory == in_spark
-        seen += len(in_spark)
-    assert seen, "a query that finds nothing here shows nothing"
+    query = _every()[name]
+    given = _asked_of(query)[0]
+    in_spark = [_plain(row) for row in registered.sql(query.sql, args=given).collect()]
+    assert [_plain(row) for row in reader.rows(query.duckdb, given)] == in_spark
+    assert in_spark, "a query that finds nothing here shows nothing"
 
 
 @pytest.mark.nightly
 @pytest.mark.spark
-def test_an_exported_boards_queries_give_the_same_rows_in_spark(root: Path, views: SparkSession) -> None:
+@pytest.mark.parametrize("name", sorted(name for name, query in _every().items() if len(_values(query)) > 1))
+def test_a_query_gives_the_same_rows_in_spark_and_in_duckdb_for_one_group(
+    name: str, reader: LakeReader, registered: SparkSession
+) -> None:
+    query = _every()[name]
+    for given in _asked_of(query)[1:]:
+        in_spark = [_plain(row) for row in registered.sql(query.sql, args=given).collect()]
+        assert [_plain(row) for row in reader.rows(query.duckdb, given)] == in_spark
+
+
+@pytest.mark.parametrize("name", sorted({**queries(), **server_queries()}))
+def test_a_query_gives_the_same_rows_from_memory_and_in_duckdb(name: str, reader: LakeReader, memory: PageLake) -> None:
+    query = _every()[name]
+    for given in _asked_of(query):
+        from_memory = [_plain(row) for row in memory.ask(name, given)]
+        assert from_memory == [_plain(row) for row in reader.rows(query.duckdb, given)]
+
+
+@pytest.mark.spark
+def test_spark_finds_the_columns_of_each_table_with_their_types(registered: SparkSession) -> None:
+    for table in ALL_TABLES:
+        columns = ", ".join(f"`{column.name}` {column.type.sql}" for column in table.columns)
+        assert registered.table(table.name).schema.simpleString() == StructType.fromDDL(columns).simpleString()
+
+
+@pytest.mark.spark
+def test_what_no_query_reads_has_as_many_rows_in_spark_as_in_duckdb(
+    registered: SparkSession, reader: LakeReader
+) -> None:
+    read = {name for query in _every().values() for name in query.tables}
+    names = [name for name in (*(table.name for table in ALL_TABLES), *VIEWS) if name not in read]
+    assert {name: registered.table(name).count() for name in names} == {name: reader.count(name) for name in names}
+
+
+@pytest.mark.nightly
+@pytest.mark.spark
+def test_an_exported_boards_queries_give_the_same_rows_in_spark(reader: LakeReader, registered: SparkSession) -> None:
     board = json.loads(export("grafana", "databricks"))
     texts = [target["rawSql"] for panel in board["panels"] for target in panel.get("targets", ())]
     panels = [panel for section in SECTIONS for panel in section.panels]
-    reader = LakeReader(root)
     for panel, text in zip(panels, texts, strict=True):
         query = queries()[panel.query]
         for group in (ONE["group_id"], STRANGER["group_id"]):
             asked = interpolated(text, CLUSTER, group, SINCE)
             if panel.present:
-                assert views.sql(asked).collect() == [], "this lake is old"
+                assert registered.sql(asked).collect() == [], "this lake is old"
             asked = asked.replace("now()", f"TIMESTAMP'{END:%Y-%m-%d %H:%M:%S}'")
             given = EVERYTHING | {"cluster": CLUSTER, "group_id": group if panel.one_group else None, "most": 100}
             in_duckdb = reader.rows(query.duckdb, _given(query, given))
-            assert [_plain(row) for row in views.sql(asked).collect()] == [_plain(row) for row in in_duckdb]
+            assert [_plain(row) for row in registered.sql(asked).collect()] == [_plain(row) for row in in_duckdb]
             assert in_duckdb, panel.title
-
-
-@pytest.mark.nightly
-@pytest.mark.spark
-@pytest.mark.parametrize("name", sorted(history_queries()))
-def test_a_query_over_history_gives_the_same_rows_in_spark_and_in_duckdb(
-    name: str, root: Path, views: SparkSession
-) -> None:
-    query = history_queries()[name]
-    reader = LakeReader(root)
-    # The lake covers a quarter of an hour of one day and a third of the next.
-    span = {
-        "before": SINCE - timedelta(days=1),
-        "since": END.replace(hour=0, minute=0),
-        "until": END + timedelta(days=1),
-    }
-    if "before" not in query.parameters:
-        span["since"] = SINCE
-    for values in _values(query):
-        given = _given(query, {**values, **span})
-        in_spark = [_plain(row) for row in views.sql(query.sql, args=given).collect()]
-        assert [_plain(row) for row in reader.rows(query.duckdb, given)] == in_spark
-        assert in_spark, "a query that finds nothing here shows nothing"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.sql")), ids=lambda path: path.stem)
 def test_a_file_begins_with_its_question_its_parameters_and_its_columns(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    query = (queries() | history_queries() | server_queries())[path.stem]
+    query = _every()[path.stem]
     comment = text[: re.search(r"^[^-]", text, re.MULTILINE).start()]  # type: ignore[union-attr]
     assert text.split("\n", 1)[0].endswith(("?", ".")), "the first line is a question, or says what the panel shows"
     assert "-- Parameters:" in comment

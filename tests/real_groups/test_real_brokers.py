@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -15,31 +14,37 @@ from streaming.offsets_log import partition_for
 from streaming.probe import RoundAbandonedError
 from tests.oracle.java_members import JavaMembers
 from tests.oracle.members_process import MembersProcess
-from tests.pair_of_brokers import Pair, pair_of_brokers
+from tests.pair_of_brokers import Pair
 from tests.probe.witness import Cluster
 from tests.real_groups.followed import Followed, until
 from tests.real_groups.real_members import LibrdkafkaMembers
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("pair"), pytest.mark.turn(3)]
 
 LOG_PARTITIONS = 8
 PREFERRED = 0  # election type on the wire (KIP-460)
 GROUPS = int(os.environ.get("CAUSE_GROUPS", "28"))
 """For each library and protocol; half of them are coordinated by the broker that is killed."""
 
-
-@pytest.fixture
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    shared = {
-        "offsets.topic.num.partitions": str(LOG_PARTITIONS),
-        "default.replication.factor": "2",
-        "group.initial.rebalance.delay.ms": "0",
-    }
-    with pair_of_brokers(tmp_path_factory, shared) as running:
-        yield running
+# As the tests' names have it, with the protocol.
+_LIBRDKAFKA, _JAVA, _JAVA_MODERN = ("rd", "classic"), ("java", "classic"), ("java", "consumer")
 
 
-def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(pair: Pair, unique: str) -> None:
+@pytest.mark.parametrize(
+    ("kinds", "groups_of_each"),
+    [
+        pytest.param((_LIBRDKAFKA,), 2, id="two groups"),
+        pytest.param(
+            (_LIBRDKAFKA, _JAVA, _JAVA_MODERN),
+            GROUPS,
+            id="many groups",
+            marks=[pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)],
+        ),
+    ],
+)
+def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(
+    pair: Pair, unique: str, kinds: tuple[tuple[str, str], ...], groups_of_each: int
+) -> None:
     topic = f"{unique}-orders"
     admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)
     admin.create_topics({topic: {"assignments": {number: [1, 2] for number in range(6)}}}, wait_for_metadata=True)
@@ -56,22 +61,28 @@ def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(pair: Pa
         [log] = admin.describe_topics(["__consumer_offsets"])
         return {part["partition_index"] for part in log["partitions"] if part["leader_id"] == node}
 
-    second = led_by(2)
+    def elect() -> None:
+        admin.elect_leaders(PREFERRED, raise_errors=False)
+
+    [log] = admin.describe_topics(["__consumer_offsets"])
+    second = {part["partition_index"] for part in log["partitions"] if part["replica_nodes"][0] == 2}
     assert 0 < len(second) < LOG_PARTITIONS
+    until(lambda: led_by(2) == second, elect)
     with ExitStack() as stack:
         followed = stack.enter_context(Followed(pair.bootstrap, unique, interval_ms=1_000))
-        java: MembersProcess = stack.enter_context(JavaMembers("4.3.1"))
-        librdkafka: MembersProcess = stack.enter_context(LibrdkafkaMembers())
-        kinds = (("java", java, "classic"), ("java", java, "consumer"), ("rd", librdkafka, "classic"))
+        starts = {"rd": LibrdkafkaMembers, "java": lambda: JavaMembers("4.3.1")}
+        processes: dict[str, MembersProcess] = {
+            library: stack.enter_context(starts[library]()) for library in sorted({library for library, _ in kinds})
+        }
         groups: dict[str, tuple[MembersProcess, str]] = {}
-        for kind, process, protocol in kinds:
-            names = (f"{unique}-{kind}-{protocol}-{number}" for number in range(1_000))
+        for library, protocol in kinds:
+            names = (f"{unique}-{library}-{protocol}-{number}" for number in range(1_000))
             of_kind = {True: 0, False: 0}
             for name in names:
                 of_second = partition_for(name, LOG_PARTITIONS) in second
-                if of_kind[of_second] < GROUPS // 2:
+                if of_kind[of_second] < groups_of_each // 2:
                     of_kind[of_second] += 1
-                    groups[name] = process, protocol
+                    groups[name] = processes[library], protocol
         size = 0
 
         def join() -> None:
@@ -79,7 +90,7 @@ def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(pair: Pa
             size += 1
             for name, (process, protocol) in groups.items():
                 config = {"bootstrap.servers": pair.bootstrap, "group.id": name, "group.protocol": protocol}
-                if process is librdkafka:
+                if process is processes["rd"]:
                     config["log_level"] = "0"
                 process.start((topic,), config | {"enable.auto.commit": "false"})
 
@@ -115,10 +126,10 @@ def test_a_coordinator_that_dies_and_comes_back_is_named_by_its_node_id(pair: Pa
         join()
         went = settle()
         pair.second.start()
-        until(lambda: led_by(2) == second, lambda: admin.elect_leaders(PREFERRED, raise_errors=False), try_round)
+        until(lambda: led_by(2) == second, elect, try_round)
         join()
         came = settle()
-        assert [java.failures, librdkafka.failures] == [[], []]
+        assert [process.failures for process in processes.values()] == [[] for _ in processes]
     admin.close()
     brokers = {"broker_down", "broker_up", "coordinator_moved"}
     for name in groups:

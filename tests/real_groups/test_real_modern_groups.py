@@ -147,7 +147,6 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
         assert [row.subscription for row in followed.members(regex.group).values() if row.rack] == [(names[0],)]
 
 
-@pytest.mark.nightly
 def test_a_live_migration_to_the_new_protocol_and_back_is_one_group_with_one_history(
     bootstrap: str, unique: str, java: JavaMembers
 ) -> None:
@@ -221,7 +220,6 @@ def test_a_live_migration_to_the_new_protocol_and_back_is_one_group_with_one_his
         assert not any(row.ended for row in (*rows.lag, *rows.group_health))
 
 
-@pytest.mark.nightly
 def test_a_share_group_has_its_members_state_and_partitions_and_no_verdict(
     bootstrap: str, unique: str, tmp_path: Path
 ) -> None:
@@ -258,7 +256,6 @@ def test_a_share_group_has_its_members_state_and_partitions_and_no_verdict(
         assert {row.verdict for row in followed.drift(group).values()} == {"not_applicable"}
 
 
-@pytest.mark.nightly
 def test_a_streams_group_has_the_lag_and_tasks_of_the_broker_and_no_verdict(
     bootstrap: str, unique: str, tmp_path: Path
 ) -> None:

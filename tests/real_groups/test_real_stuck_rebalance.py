@@ -85,7 +85,6 @@ class Leader:
         return answer
 
 
-@pytest.mark.nightly
 def test_a_leader_that_never_sends_an_assignment_is_a_stuck_rebalance_until_it_does(
     bootstrap: str, unique: str
 ) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from streaming.groups import rows
-from streaming.tables import ALL_TABLES, TABLES, Table, ddl, table_named
+from streaming.tables import ALL_TABLES, TABLES, Table, table_named
 
 _ROWS = {field.name: get_args(field.type)[0] for field in msgspec.structs.fields(rows.Rows)}
 
@@ -85,12 +85,6 @@ def test_every_table_about_groups_says_what_told_of_them(table: Table) -> None:
 
 def test_rounds_are_written_last() -> None:
     assert TABLES[-1] is table_named("rounds")
-
-
-def test_ddl_quotes_what_a_comment_or_a_folder_may_hold() -> None:
-    made = ddl(table_named("gaps"), "/lake/it`s")
-    assert "delta.`/lake/it``s`" in made
-    assert "'delta.logRetentionDuration' = 'interval 7 days'" in made
 
 
 def test_rows_survive_packing_as_they_are() -> None:

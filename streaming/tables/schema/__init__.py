@@ -1,6 +1,6 @@
 """The tables: every column with its type and its meaning, in one place.
 
-From here come the Delta tables (`create`), the Arrow schemas of the writer, the DDL for Spark SQL, and the names
+From here come the Delta tables (`create`), the Arrow schemas of the writer, the types for Spark SQL, and the names
 that the rows of the core have. All columns may be NULL in Delta's eyes, because a constraint would fail a batch
 for ever; what NULL means stands in the comment.
 
@@ -21,7 +21,7 @@ from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.notes import MARKS, MUTES
 from streaming.tables.schema.rocketmq import BROKER_MEMBERS
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
-from streaming.tables.schema.table import Column, Retention, Table, ddl
+from streaming.tables.schema.table import Column, Retention, Table
 from streaming.tables.schema.topics import TOPICS
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "Column",
     "Retention",
     "Table",
-    "ddl",
     "table_named",
 ]
 

@@ -1,4 +1,4 @@
-"""What a table is: columns with their types and meaning, a key, an order; its Delta properties, its DDL for Spark SQL.
+"""What a table is: columns with their types and meaning, a key, an order; its Delta properties.
 
 Columns that several tables have are here, too.
 """
@@ -196,23 +196,6 @@ class Table:
     def arrow_schema(self) -> pa.Schema:
         """The table's Arrow schema; comments are field metadata, as delta-rs writes them into the log."""
         return pa.schema([pa.field(c.name, c.type.arrow, metadata={"comment": c.comment}) for c in self.columns])
-
-
-def ddl(table: Table, location: str) -> str:
-    """Spark SQL that creates the table at a location, the same as `create` does without Spark."""
-    quoted = location.replace("`", "``")
-    columns = ",\n  ".join(f"`{c.name}` {c.type.sql} COMMENT {_literal(c.comment)}" for c in table.columns)
-    partitioned = f"\nPARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else ""
-    properties = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in table.properties.items())
-    return (
-        f"CREATE TABLE IF NOT EXISTS delta.`{quoted}` (\n  {columns}\n)\nUSING delta{partitioned}\n"
-        f"COMMENT {_literal(table.comment)}\nTBLPROPERTIES ({properties})"
-    )
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")

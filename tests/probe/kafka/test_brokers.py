@@ -16,23 +16,13 @@ from streaming.probe import Probe, RoundAbandonedError
 from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.requests import GroupRequests, Refused
-from tests.pair_of_brokers import Pair, pair_of_brokers
+from tests.pair_of_brokers import Pair
 from tests.probe.witness import Cluster, read_round
 
-pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("pair"), pytest.mark.turn(3)]
 
 GROUPS = 20
 PREFERRED = 0  # election type on the wire (KIP-460)
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    shared = {
-        "offsets.topic.num.partitions": "8",
-        "default.replication.factor": "2",
-    }
-    with pair_of_brokers(tmp_path_factory, shared) as running:
-        yield running
 
 
 @pytest.fixture
