@@ -157,7 +157,7 @@ GROUP_HEALTH: Final = Table(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, idle_members, never_committed, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
+            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, data_lost, offset_deleted, rebalance_storm, stuck_rebalance, idle_members, never_committed, split_brain, doubly_held, held_by_nobody, member_lists_differ, duplicate_client_id, mixed_strategies, subscriptions_differ, route_differs, not_answering, broker_not_answering, orderly_not_locked",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),
