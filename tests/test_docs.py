@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -52,6 +53,20 @@ def words_after_colon(table: str, column: str) -> list[str]:
 def test_the_page_on_verdicts_explains_every_word_in_a_line_of_a_table(word: str) -> None:
     page = (DOCS / "verdicts.md").read_text(encoding="utf-8")
     assert f"\n| `{word}` | " in page
+
+
+def test_the_comment_of_findings_names_every_finding_that_the_core_makes() -> None:
+    made = {
+        call.args[0].value
+        for path in (ROOT / "streaming" / "groups").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id in {"FindingAtRound", "finding_of"}
+        and isinstance(call.args[0], ast.Constant)
+    }
+    assert len(made) >= 10
+    assert made - set(words_after_colon("group_health", "findings")) == set()
 
 
 @pytest.mark.parametrize("kind", KINDS)

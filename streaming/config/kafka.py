@@ -90,7 +90,7 @@ class KafkaSettings(Section):
     Attributes:
         bootstrap_servers: "host:port,host:port".
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...; None without SASL.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, AWS_MSK_IAM (extra `msk`), ...; None without SASL.
         sasl_username: User of PLAIN and SCRAM.
         sasl_password: Its password; `sasl_password_file` or the environment is the better place.
         sasl_password_file: File whose content, stripped, is the password.

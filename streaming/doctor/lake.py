@@ -147,6 +147,10 @@ def _fresh(settings: Settings) -> Line:
         lost = settings.probe.retention_ms / 1000
         text = f"{said}: probe or job do not run. See their logs; {_left(lost - age)}"
         return Line("lake", what, "warn", text)
+    if rows[0]["interval_ms"] > settings.probe.interval_ms:
+        every, wanted = (f"{ms / 1000:g} s" for ms in (rows[0]["interval_ms"], settings.probe.interval_ms))
+        text = f"{said}: rounds come every {every}, not every {wanted}. Raise probe.interval_ms, or watch fewer groups."
+        return Line("lake", what, "warn", text)
     return Line("lake", what, "ok", said)
 
 

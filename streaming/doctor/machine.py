@@ -38,7 +38,7 @@ _HEALTH_S: Final = 2.0
 _HEALTH_KEYS: Final = frozenset({"followed", "newest_round_age_seconds", "silent_clusters"})
 _HEALTH_BYTES: Final = 4_096
 
-_PACKAGES: Final = ("kafka-python", "pyspark", "delta-spark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
+_PACKAGES: Final = ("kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
 
 def look_at_machine(settings: Settings) -> Iterator[Line]:

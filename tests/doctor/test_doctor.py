@@ -21,7 +21,7 @@ from deltalake.schema import PrimitiveType
 from rich.console import Console
 
 from dashboards import PageLake, Site
-from streaming.config import AlertSettings, KafkaSettings, Settings
+from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.doctor import Line, examine
 from streaming.doctor.alerting import look_at_alerts
@@ -66,7 +66,9 @@ def test_a_lake_whose_rounds_have_ended_is_told_with_what_is_left(tmp_path: Path
     assert "rounds are kept for another 70 h" in found["newest round"].text
 
 
-def newest_round(lake: Path, *rounds: dict[str, int | None], rules: Path | None = None) -> Line:
+def newest_round(
+    lake: Path, *rounds: dict[str, int | None], rules: Path | None = None, interval_ms: int = 10_000
+) -> Line:
     """What is said of the newest of some rounds: `ago` in seconds (below 0: ahead), `interval_ms`; numbered from 1."""
     now = round(datetime.now(UTC).timestamp() * 1000)
     rows = []
@@ -77,7 +79,8 @@ def newest_round(lake: Path, *rounds: dict[str, int | None], rules: Path | None 
         row["interval_ms"] = given.get("interval_ms", 10_000)
         rows.append([row.get(column.name) for column in table_named("rounds").columns])
     empty_lake(lake, ALL_TABLES).append("rounds", rows, "made", 0)
-    settings = Settings(cluster=CLUSTER, lake=str(lake), alerts=AlertSettings(rules=rules))
+    probe = ProbeSettings(interval_ms=interval_ms)
+    settings = Settings(cluster=CLUSTER, lake=str(lake), alerts=AlertSettings(rules=rules), probe=probe)
     return by_what(look_at_lake(settings))["newest round"]
 
 
@@ -100,6 +103,14 @@ def test_clocks_that_are_a_second_apart_are_well(tmp_path: Path) -> None:
     assert re.search(r" UTC, \d+ s ago$", line.text)
 
 
+def test_rounds_that_come_less_often_than_the_settings_say_are_named(tmp_path: Path) -> None:
+    line = newest_round(tmp_path, {"ago": 100, "interval_ms": 130_000})
+    assert (line.state, line.text.partition("ago: ")[2].partition(".")[0]) == (
+        "warn",
+        "rounds come every 130 s, not every 10 s",
+    )
+
+
 def test_a_newest_round_without_a_time_is_no_fresh_one(tmp_path: Path) -> None:
     line = newest_round(tmp_path, {"ago": 5}, {"ago": None})
     assert (line.state, line.text.partition(":")[0]) == ("wrong", "round 2 has no time that anybody can show")
@@ -107,7 +118,8 @@ def test_a_newest_round_without_a_time_is_no_fresh_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ago", "state"), [(860, "ok"), (910, "warn")])
 def test_rounds_that_come_every_five_minutes_may_be_three_intervals_old(tmp_path: Path, ago: int, state: str) -> None:
-    line = newest_round(tmp_path, {"ago": ago + 10, "interval_ms": 10_000}, {"ago": ago, "interval_ms": 300_000})
+    rounds = {"ago": ago + 10, "interval_ms": 10_000}, {"ago": ago, "interval_ms": 300_000}
+    line = newest_round(tmp_path, *rounds, interval_ms=300_000)
     assert line.state == state
 
 

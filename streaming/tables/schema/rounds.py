@@ -304,7 +304,11 @@ ROUNDS: Final = Table(
         ROUND_TIME,
         ROUND_DATE,
         Column("closed_time", TIMESTAMP, "Time when all its events were acknowledged, by the broker's clock, UTC"),
-        Column("interval_ms", INT, "The probe's interval, ms"),
+        Column(
+            "interval_ms",
+            INT,
+            "How often rounds come, ms: the probe's interval, or more where one of its last three rounds took longer than two of them",
+        ),
         Column("probe", STRING, "Id of the probe process"),
         Column("groups", INT, "Groups in the round; idle ones are observed once per heartbeat"),
         Column("events", INT, "Events of the round"),
