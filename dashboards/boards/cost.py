@@ -165,7 +165,7 @@ _FIGURES: Final[Sequence[tuple[str, str, Callable[[tuple[Any, ...]], str], tuple
     (
         "unassigned, partition-s",
         "time that partitions had no owner, summed over partitions, as bounds, and about how long where they agree",
-        lambda values: words.between(*values, words.seconds),
+        lambda values: words.between(values[0], values[1], words.seconds),
         ("unassigned_partition_seconds_min", "unassigned_partition_seconds_max"),
     ),
     ("partitions moved", "from one owner to another", _number, ("partitions_moved",)),
@@ -179,7 +179,7 @@ _FIGURES: Final[Sequence[tuple[str, str, Callable[[tuple[Any, ...]], str], tuple
     (
         "records delayed",
         "records that arrived while their partition had no owner, as bounds",
-        lambda values: words.between(*values, words.number),
+        lambda values: words.between(values[0], values[1], words.number),
         ("records_delayed_min", "records_delayed_max"),
     ),
 )

@@ -130,9 +130,7 @@ def _facts(decision: Row, view: View) -> list[dict[str, str]]:
 def _preparing(decision: Row, view: View) -> list[tuple[str, str, str]]:
     """Since when only an upper bound of the time without an owner is known; nothing where no round saw it."""
     since = decision["preparing_since"]
-    title = (
-        "until they join again they may go on, and no API tells which have: only the upper bound has this time"
-    )
+    title = "until they join again they may go on, and no API tells which have: only the upper bound has this time"
     return [] if since is None else [("members awaited since", view.clock.time(since), title)]
 
 
