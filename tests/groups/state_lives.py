@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSeen
+from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
 from streaming.groups.rows import ChurnRow, ReplacedMember
 from streaming.groups.seen.state import SeenState
 from streaming.records import (
@@ -275,7 +275,7 @@ def flapping() -> Life:
 
 def open_cost(row: ChurnRow) -> OpenCost:
     """The cost of a rebalance with this row, of which a member has committed and the next boundary has not come."""
-    seen = RoundSeen(START, START + 1, 2)
+    seen = RoundSpan(START, START + 1, 2)
     row = msgspec.structs.replace(
         row,
         replaced=(ReplacedMember("i", "before", "after"),),
@@ -295,7 +295,7 @@ def seen() -> Life:
     rows = life.take(first, second)
     assert life.state is not None
     life.state.classic.cost = open_cost(rows.rebalance_churn[-1])
-    seen = RoundSeen(START, START + 1, 2)
+    seen = RoundSpan(START, START + 1, 2)
     life.state.classic.rounds = RebalanceRounds(seen, "Stable", seen, seen, seen)
     return life
 

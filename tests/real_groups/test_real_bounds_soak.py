@@ -51,7 +51,7 @@ PARTITIONS: Final = (1, 6)
 
 _INTERVAL_MS: Final = 5_000
 
-_OF_ONE_CHANGE: Final = 1.2
+_OF_ONE_CHANGE: Final = 1.1
 """Rebalances that one change makes, about."""
 
 _TICK_MS: Final = 2

@@ -83,7 +83,7 @@ class TopicsShown(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     racks: dict[str, int] = {}
 
 
-class RoundSeen(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+class RoundSpan(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """The times of one round, ms.
 
     Attributes:
@@ -111,11 +111,11 @@ class RebalanceRounds(msgspec.Struct, array_like=True, forbid_unknown_fields=Tru
         completing: After that, the first one that saw `CompletingRebalance`.
     """
 
-    newest: RoundSeen
+    newest: RoundSpan
     state: str | None
-    stable: RoundSeen | None = None
-    preparing: RoundSeen | None = None
-    completing: RoundSeen | None = None
+    stable: RoundSpan | None = None
+    preparing: RoundSpan | None = None
+    completing: RoundSpan | None = None
 
 
 class NextOwner(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -147,7 +147,7 @@ class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     owners: list[NextOwner]
     places: dict[str, dict[int, int]]
     decided: int
-    stable: RoundSeen | None = None
+    stable: RoundSpan | None = None
     sum_ms: int = 0
 
 

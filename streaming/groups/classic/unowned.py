@@ -41,7 +41,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from streaming.groups.classic.membership import Owners
-from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSeen
+from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.modern.pauses import MOST_MS
 from streaming.groups.rows import ChurnRow
@@ -145,7 +145,7 @@ def note_commit(cost: OpenCost, topic: str, partition: int, time: int) -> None:
         owner.committed = time if owner.committed < 0 else min(owner.committed, time)
 
 
-def end_by_commits(cost: OpenCost, round_seen: RoundSeen | None) -> None:
+def end_by_commits(cost: OpenCost, round_seen: RoundSpan | None) -> None:
     """End the wait for the members that have committed.
 
     Args:
@@ -180,7 +180,7 @@ def note_state(state: GroupState, observation: GroupObservation) -> None:
         if classic.cost is not None:
             classic.cost.stable = None
         return
-    now = RoundSeen(state.clock.now, observation.closed, observation.elapsed_time)
+    now = RoundSpan(state.clock.now, observation.closed, observation.elapsed_time)
     rounds = classic.rounds
     if rounds is None:
         classic.rounds = RebalanceRounds(now, observation.state)
@@ -208,7 +208,7 @@ def _end(cost: OpenCost, owner: NextOwner, time: int, within: int | None) -> Non
     owner.stops, owner.committed = [], -1
 
 
-def _between(first: RoundSeen, last: RoundSeen) -> int | None:
+def _between(first: RoundSpan, last: RoundSpan) -> int | None:
     """Time from a round's opening to the closing of a later one, ms, at most."""
     if last.closed < 0:
         return None
