@@ -44,7 +44,7 @@ _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (0, _NULL): (
         _Writer(JAVA, before=(2, 4)),
         _Writer("sarama"),  # any release, by its configured Version
-        _Writer("franz-go", before=(1, 14, 1)),
+        _Writer("franz-go", since=(1, 0), before=(1, 14, 1)),
         *_BODY_OF_VERSION_0,
         _Writer("kafka-node"),
         _Writer("krafka"),
@@ -77,7 +77,7 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (1, _EMPTY): (_Writer("kafka-python", since=(3,)), _Writer("librdkafka", since=(1, 6), before=(2, 2))),
     (1, _MORE): (
         _Writer("librdkafka", since=(1, 6), before=(2, 2)),
-        _Writer("franz-go", before=(1, 14, 1)),
+        _Writer("franz-go", since=(1, 0), before=(1, 14, 1)),
     ),
     (2, _NULL): (_Writer("krafka"),),
     (2, _FOUR_BYTES): (_SARAMA_WITH_OWNED,),
@@ -92,13 +92,13 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
 _STICKY: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (0, _NULL): (_Writer(JAVA, before=(2, 4)), _SARAMA),
     (0, _EMPTY): (_Writer("kafka-python", since=(2,)), _Writer("aiokafka"), _SARAMA),
-    (0, _FOUR_BYTES): (_Writer("franz-go", before=(1, 14, 1)), _SARAMA),
+    (0, _FOUR_BYTES): (_Writer("franz-go", since=(1, 0), before=(1, 14, 1)), _SARAMA),
     (0, _MORE): (
         _Writer(JAVA, before=(2, 4)),
         _Writer("kafka-python", since=(2,)),
         _Writer("aiokafka"),
         _Writer("sarama"),
-        _Writer("franz-go", before=(1, 14, 1)),
+        _Writer("franz-go", since=(1, 0), before=(1, 14, 1)),
     ),
     (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
     (1, _EMPTY): (_SARAMA_WITH_OWNED,),
