@@ -9,7 +9,7 @@ kafka_client 0.8, kafrust 0.2, krabka 0.7, rustfs-kafka 1.4 and samsa 0.1. All o
   before 1.28). sarama from 1.28 on is even only in total, since it sorts partitions as text;
 - `sticky`: all partitions evenly, also where claims are in conflict or name partitions that do not exist.
 
-`cooperative-sticky` promises nothing: in each library it leaves members uneven while partitions that move are held back.
+`cooperative-sticky` promises nothing: partitions that move are held back, which leaves members uneven in each library.
 """
 
 from __future__ import annotations

@@ -123,12 +123,12 @@ def test_no_library_s_sticky_breaks_its_promise() -> None:
                 kept += len(case.group.members) > 1
             return possible[0] if possible else None
 
-        for _ in range(examples(400)):
+        for _ in range(examples(200)):
             racks, tidy = random.random() < 0.3, random.random() < 0.3
             of = era.library == "kafka-python"
             for _ in chain(random, "sticky", decide, racks=racks, tidy=tidy, kafka_python=of):
                 pass
-    assert kept > 10 * examples(400)
+    assert kept > 10 * examples(200)
 
 
 def results(strategy: str, group: Group, library: Library, racks: PartitionRacks | None) -> Sequence[Assignment]:
