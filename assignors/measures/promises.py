@@ -6,10 +6,10 @@ kafka_client 0.8, kafrust 0.2, krabka 0.7, rustfs-kafka 1.4 and samsa 0.1. All o
 
 - `range`: each topic evenly. kafka-php deals all topics in turn under this name, which is even in each topic, too;
 - `roundrobin`: all partitions evenly (Java and others), or each topic evenly (kafka-go, samsa, sarama-cluster, sarama
-  before 1.28). sarama from 1.28 on is even only in total, since it sorts partitions as text.
+  before 1.28). sarama from 1.28 on is even only in total, since it sorts partitions as text;
+- `sticky`: all partitions evenly, also where claims are in conflict or name partitions that do not exist.
 
-`sticky` and `cooperative-sticky` promise nothing. `cooperative-sticky` leaves members uneven in each library, while
-partitions that move are held back; `sticky` was not compared with every client that has it.
+`cooperative-sticky` promises nothing: partitions that move are held back, which leaves members uneven in each library.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def broken_promises(
         assignment: The actual assignment.
 
     Returns:
-        For `range` one per uneven topic, sorted; for `roundrobin` at most one, of the totals, and only if a topic is
-        uneven as well. () for an assignment that keeps the promise.
+        For `range` one per uneven topic, sorted; for `roundrobin` and `sticky` at most one, of the totals, and for
+        `roundrobin` only if a topic is uneven as well. () for an assignment that keeps the promise.
     """
-    if strategy not in (_EACH_TOPIC, _TOTALS_OR_EACH_TOPIC) or not _are_alike(members):
+    if strategy not in _PROMISING or not _are_alike(members):
         return ()
     ids = [member.member_id for member in members]
     by_topic: dict[str, dict[str, Partitions]] = {}
@@ -72,11 +72,13 @@ def broken_promises(
     if strategy == _EACH_TOPIC:
         return tuple(_broken(topic, ids, {topic: by_topic[topic]}) for topic in uneven)
     totals = [sum(len(of_member.get(m, ())) for of_member in by_topic.values()) for m in ids]
-    return (_broken(None, ids, by_topic),) if uneven and _is_uneven(totals) else ()
+    if not _is_uneven(totals) or (strategy == _TOTALS_OR_EACH_TOPIC and not uneven):
+        return ()
+    return (_broken(None, ids, by_topic),)
 
 
-_EACH_TOPIC = "range"
-_TOTALS_OR_EACH_TOPIC = "roundrobin"
+_EACH_TOPIC, _TOTALS_OR_EACH_TOPIC, _TOTALS = "range", "roundrobin", "sticky"
+_PROMISING = frozenset({_EACH_TOPIC, _TOTALS_OR_EACH_TOPIC, _TOTALS})
 
 
 def _are_alike(members: Sequence[Subscription]) -> bool:
@@ -84,7 +86,7 @@ def _are_alike(members: Sequence[Subscription]) -> bool:
     # librdkafka reads "^" at the start of a topic as a pattern.
     return (
         bool(topics)
-        and all(len(member.topics) == len(topics) and topics.issuperset(member.topics) for member in members)
+        and all(len(member.topics) == len(topics) and topics == frozenset(member.topics) for member in members)
         and len({member.group_instance_id is not None for member in members}) == 1
         and not any(topic.startswith("^") for topic in topics)
     )

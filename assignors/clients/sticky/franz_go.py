@@ -132,9 +132,7 @@ class _Balancer:
         position = {member.member_id: place for place, member in enumerate(self._members)}
         wanted: dict[tuple[int, ...], list[_Free]] = {}
         for of_topic in self._free:
-            members: list[tuple[str, ...]] = [
-                tuple(owner_of.get(of_topic.topic, {}).get(number, ())) for number in of_topic.numbers
-            ]
+            members = [owner_of.get(of_topic.topic, {}).get(number, []) for number in of_topic.numbers]
             if any(len(of_partition) != 1 or of_partition[0] not in position for of_partition in members):
                 return False
             wanted.setdefault(tuple(position[of_partition[0]] for of_partition in members), []).append(of_topic)

@@ -95,7 +95,7 @@ def recompute(
     """
     with of_decision():
         verdict = _Search(record, strategy, actual, counts, racks, clients, settled=settled).verdict()
-        if not record.seen or verdict.verdict == IDENTICAL or not _order_may_matter(strategy, record.members):
+        if not record.seen or verdict.verdict == IDENTICAL or not _order_may_matter(strategy, record.members, clients):
             return verdict
         for other in _other_orders(record):
             found = _Search(other, strategy, actual, counts, racks, clients, settled=settled).verdict()
@@ -110,16 +110,14 @@ _UNKNOWN_ORDER: Final = (
     "no candidate fits in the orders of members that were tried; the order in which the leader had them is not known"
 )
 
-# Strategies that sort their members in every library that is recomputed, except where kafka-python mixes up static and
-# dynamic ones.
+# Libraries that sort their members, and the strategies by which they do.
+_SORTING: Final = frozenset({"java", "librdkafka", "sarama", "franz-go"})
 _SORT_MEMBERS: Final = frozenset({"range", "roundrobin"})
 
 
-def _order_may_matter(strategy: Strategy, members: Sequence[Member]) -> bool:
-    if len(members) < 2:
-        return False
-    is_mixed = len({member.group_instance_id is None for member in members}) > 1
-    return strategy.custom or strategy.name not in _SORT_MEMBERS or is_mixed
+def _order_may_matter(strategy: Strategy, members: Sequence[Member], clients: Sequence[Library]) -> bool:
+    all_sort = bool(clients) and all(client.name in _SORTING for client in clients)
+    return len(members) > 1 and not (all_sort and strategy.name in _SORT_MEMBERS)
 
 
 def _other_orders(record: MembershipRecord) -> Iterator[MembershipRecord]:
@@ -373,7 +371,7 @@ def _computed(strategy: Strategy, asked: ClientInputs, actual: Assignment) -> tu
     try:
         result = assign(strategy, group, library, racks)
     except CannotTell as error:
-        if any(same(possible, actual) for possible in error.possible):
+        if error.admits(actual):
             return actual, asked
         raise
     if same(result, actual):

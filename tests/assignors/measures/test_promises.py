@@ -22,7 +22,9 @@ from assignors import (
     strategy_named,
 )
 from tests.assignors.random_groups import random_group, random_racks
+from tests.assignors.sticky_chains import chain
 from tests.examples import examples
+from tests.oracle.java_assignors import Case
 
 
 def members(*ids: str, topics: Sequence[str] = ("t", "u")) -> tuple[Subscription, ...]:
@@ -61,11 +63,18 @@ def test_roundrobin_that_begins_anew_with_each_topic_keeps_its_promise() -> None
     assert broken_promises("roundrobin", members("a", "b"), {"a": {"t": (0,), "u": (0,)}}) == ()
 
 
+def test_sticky_is_broken_in_total_even_if_each_topic_is_even() -> None:
+    assert broken_promises("sticky", members("a", "b"), {"a": {"t": (0,), "u": (0,)}}) == (
+        BrokenPromise(None, 0, 2, least_loaded=("b",), most_loaded=("a",), surplus=(("u", 0),)),
+    )
+
+
 @pytest.mark.parametrize(
     "unlike",
     [
         (Subscription("a", ("t",)), Subscription("b", ("u",))),
         (Subscription("a", ("t",)), Subscription("b", ("t", "t"))),
+        (Subscription("a", ("t", "u")), Subscription("b", ("t", "t"))),
         (Subscription("a", ("t",)), Subscription("b", ("t",), group_instance_id="i")),
         members("a", "b", topics=("^t",)),
         members("a", "b", topics=()),
@@ -81,7 +90,7 @@ def test_unlike_members_are_promised_nothing(unlike: Sequence[Subscription]) -> 
 def test_a_strategy_of_another_name_promises_nothing() -> None:
     piled = {"a": {"t": range(9)}}
 
-    assert broken_promises("sticky", members("a", "b"), piled) == ()
+    assert broken_promises("cooperative-sticky", members("a", "b"), piled) == ()
     assert broken_promises("RoundRobinAssigner", members("a", "b"), piled) == ()
 
 
@@ -98,6 +107,28 @@ def test_no_library_breaks_a_promise(strategy: str) -> None:
                 assert broken_promises(strategy, group.members, result) == (), (era, group, racks)
                 kept += len(group.members) > 1
     assert kept > 5 * examples(3_000)
+
+
+def test_no_library_s_sticky_breaks_its_promise() -> None:
+    random = Random("promises sticky")
+    kept = 0
+    for era in strategy_named("sticky").eras:
+        library = Library(era.library, era.since)
+
+        def decide(case: Case, library: Library = library) -> Assignment | None:
+            nonlocal kept
+            possible = results("sticky", case.group, library, case.racks)
+            for result in possible:
+                assert broken_promises("sticky", case.group.members, result) == (), (library, case)
+                kept += len(case.group.members) > 1
+            return possible[0] if possible else None
+
+        for _ in range(examples(200)):
+            racks, tidy = random.random() < 0.3, random.random() < 0.3
+            of = era.library == "kafka-python"
+            for _ in chain(random, "sticky", decide, racks=racks, tidy=tidy, kafka_python=of):
+                pass
+    assert kept > 10 * examples(200)
 
 
 def results(strategy: str, group: Group, library: Library, racks: PartitionRacks | None) -> Sequence[Assignment]:
