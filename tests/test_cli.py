@@ -201,7 +201,7 @@ def test_judge_answers_a_line_for_each_line_also_for_names_that_cannot_be_writte
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["verdict"] for row in answers[0]["drift"]] == ["identical"]
     assert answers[1:] == [
-        {"error": "a text contains half of a surrogate pair and cannot be written"},
+        {"error": "Input should be a valid string, unable to parse raw data as a unicode string"},
         {"error": "not a JSON object"},
     ]
     assert (done.returncode, done.stderr) == (0, "")

@@ -26,7 +26,7 @@ from streaming.groups.lag import partitions as lag
 from streaming.process import JOB, only_one
 from streaming.tables import DeltaLake, LakeReader, table_named
 from tests.e2e.old_lake import unpack_lake
-from tests.groups.build import Life, even, make_observation, make_record, make_topic
+from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -200,9 +200,10 @@ def test_the_units_start_removes_what_killed_processes_left_and_keeps_the_locks(
 
 def test_the_page_on_verdicts_recomputes_one_from_its_inputs(tmp_path: Path) -> None:
     life = Life()
+    piled_up = make_member("b", ("orders",)), make_member("a", ("orders",), {"orders": range(3)})
     life.take(
         make_record(5, even("orders", 3, "a", "b")),
-        make_record(10, even("orders", 3, "b", "a"), generation=2),
+        make_record(10, piled_up, generation=2),
         make_observation(20, make_topic("orders", 3)),
     )
     lake = DeltaLake(str(tmp_path / "lake"))

@@ -49,7 +49,9 @@ def row(
 ) -> dict[str, Any]:
     return {
         "cluster": "c", "group_id": "g", "topic": None, "decision": 7, "generation": 3, "verdict": verdict,
-        "reason": reason, "matching_library": "java:3.7.1" if verdict == "identical" else None,
+        "basis": "declared" if verdict == "drifted" else None, "own_verdict": verdict, "nearest_library": None,
+        "nearest_differing": None, "reason": reason,
+        "matching_library": "java:3.7.1" if verdict == "identical" else None,
         "drifted_count": len(drifted), "drifted_partitions": drifted,
         "inputs": None if inputs is None else pack_inputs(inputs),
     }  # fmt: skip
@@ -78,10 +80,12 @@ def test_one_partition_is_told_alone() -> None:
 
 def test_drift_names_the_nearest_candidate_and_where_it_parts() -> None:
     told = verdict_in_words(
-        row("drifted", ClientInputs("range", GROUP, JAVA), [drifted(2, "a", ["b"])], "none of 4 candidates gives this")
+        row("drifted", ClientInputs("range", GROUP, JAVA), [drifted(0, "a", ["b"])], "none of 4 candidates gives this")
     )
-    assert told.sentences[0] == "The verdict is drifted, in 1 partition: none of 4 candidates gives this."
-    assert told.drift[0] == "orders 2 was given to b; a should own it."
+    assert told.sentences[0] == (
+        "The verdict is drifted, in 1 partition: none of 4 candidates gives this. It is declared who decides, and how."
+    )
+    assert told.drift[0] == "orders 0 was given to b; a should own it."
     assert told.nearest is not None
     assert (told.nearest.strategy, len(told.nearest.differences)) == ("range", 1)
     compared = f"Compared with what {told.tried} pairs of strategy and library would give"

@@ -31,17 +31,19 @@ def line_of(row: DriftRow) -> object:
 
 
 def test_the_inputs_of_a_verdict_are_a_line_of_evenkeel_assign() -> None:
-    row = judged(*even("orders", 3, "b", "a"), counts={"orders": 3})
+    a, b = make_member("a", ("orders",), {"orders": (0, 3)}), make_member("b", ("orders",), {"orders": (1, 2)})
+    row = judged(a, b, counts={"orders": 4})
     assert (row.verdict, row.reason) == ("unverified", "no known client gives this assignment")
-    assert (row.matching_library, row.nearest_library, row.nearest_differing) == (None, "java:3.4", 3)
+    assert (row.matching_library, row.nearest_library, row.nearest_differing) == (None, "java:3.4", 2)
     assert line_of(row) == {
         "strategy": "range",
         "library": "java:3.4",
-        "partitions_per_topic": {"orders": 3},
-        "members": {"b": {"topics": ["orders"]}, "a": {"topics": ["orders"]}},
+        "partitions_per_topic": {"orders": 4},
+        "members": {"a": {"topics": ["orders"]}, "b": {"topics": ["orders"]}},
+        "leader": "a",
     }
     assert recomputed(row)[0] == {
-        "assignment": {"b": [["orders", 2]], "a": [["orders", 0], ["orders", 1]]},
+        "assignment": {"a": [["orders", 0], ["orders", 1]], "b": [["orders", 2], ["orders", 3]]},
     }
 
 

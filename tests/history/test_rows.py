@@ -142,7 +142,14 @@ def test_decisions_count_by_their_newest_revision_and_bounds_stay_bounds() -> No
 
 def test_a_decision_has_the_worst_of_its_verdicts() -> None:
     verdicts = [
-        {"group_id": "g", "decision": number, "record_time": START_MS, "topic": topic, "verdict": verdict}
+        {
+            "group_id": "g",
+            "decision": number,
+            "record_time": START_MS,
+            "topic": topic,
+            "verdict": verdict,
+            "round": number,
+        }
         for number, topic, verdict in (
             (1, None, "identical"),
             (2, "a", "identical"),

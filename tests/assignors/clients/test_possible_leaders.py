@@ -176,7 +176,7 @@ def test_sticky_bytes_of_version_0_are_old_java_s_or_python_s() -> None:
     ("strategy", "version", "user_data", "candidates"),
     [
         ("cooperative-sticky", 1, b"", "kafka-python:3 librdkafka:1.6"),
-        ("cooperative-sticky", 1, bytes(9), "librdkafka:1.6 franz-go"),
+        ("cooperative-sticky", 1, bytes(9), "librdkafka:1.6 franz-go:1.0"),
         ("cooperative-sticky", 2, bytes(4), "sarama:1.60.1"),
         ("cooperative-sticky", 3, b"", "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.15.2 franz-go:1.21"),
         ("cooperative-sticky", 3, bytes(9), "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.15.2 franz-go:1.21"),
@@ -184,7 +184,7 @@ def test_sticky_bytes_of_version_0_are_old_java_s_or_python_s() -> None:
         ("sticky", 0, b"", "kafka-python:2.0 kafka-python:3 aiokafka:0.9 sarama"),
         ("sticky", 3, bytes(4), "franz-go:1.15.2 franz-go:1.21"),
         ("sticky", 1, b"", "sarama:1.60.1"),
-        ("sticky", 0, bytes(8), "java:0.11 kafka-python:2.0 kafka-python:3 aiokafka:0.9 sarama franz-go"),
+        ("sticky", 0, bytes(8), "java:0.11 kafka-python:2.0 kafka-python:3 aiokafka:0.9 sarama franz-go:1.0"),
         ("sticky", 1, bytes(8), "java:2.4 java:2.5.1 java:2.8.1 java:3.0 sarama:1.60.1"),
         ("sticky", 2, None, "sarama:1.60.1"),
         ("sticky", 2, bytes(8), "sarama:1.60.1"),

@@ -269,8 +269,9 @@ def test_a_partition_with_two_owners_has_not_moved_while_one_of_them_stays() -> 
         owned(13, 3, a=(0, 2), b=(1, 3)),
         owned(17, 4, a=(1, 2), b=(0, 3)),
     )
-    assert [row.partitions_moved for row in rows] == [0, 0, 0, 2]
-    assert [row.partitions for row in rows] == [4, 4, 4, 4]
+    first = [row for row in rows if row.revision == 1]
+    assert [row.partitions_moved for row in first] == [0, 0, 0, 2]
+    assert [row.partitions for row in first] == [4, 4, 4, 4]
 
 
 def test_a_topic_of_a_member_whose_subscription_is_unknown_is_still_handed_over() -> None:

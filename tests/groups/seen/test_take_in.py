@@ -130,12 +130,14 @@ def test_a_wrong_assignment_is_drift_where_no_order_of_members_matters() -> None
 def test_a_wrong_assignment_is_unverified_where_the_order_of_members_may_matter() -> None:
     a, b = even("x", 2, "a", "b")
     wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
-    life = two_looks(classic(a, protocol="sticky"), classic(*wrong, protocol="sticky"))
+    life = two_looks(
+        classic(a, protocol="sticky"), classic(*wrong, protocol="sticky"), configured=declared("java:3.7.1")
+    )
     verdict = life.rows.drift[-1]
     assert verdict.verdict == "unverified"
     assert (verdict.reason or "").startswith("no candidate fits in the orders of members that were tried")
     static = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in (a, *wrong)]
-    returns = two_looks(classic(static[0]), classic(*static[1:]))
+    returns = two_looks(classic(static[0]), classic(*static[1:]), configured=declared("java"))
     assert "static member's return" in (returns.rows.drift[-1].reason or "")
 
 
@@ -145,7 +147,7 @@ def test_a_wrong_assignment_by_range_is_unverified_where_static_and_dynamic_memb
     wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
     mixed = msgspec.structs.replace(wrong[0], group_instance_id="i-a"), wrong[1]
     first = msgspec.structs.replace(a, group_instance_id="i-a")
-    verdict = two_looks(classic(first), classic(*mixed)).rows.drift[-1]
+    verdict = two_looks(classic(first), classic(*mixed), configured=declared("kafka-python:1.0")).rows.drift[-1]
     assert (verdict.decision, verdict.verdict) == (3, "unverified")
     assert (verdict.reason or "").startswith("no candidate fits in the orders of members that were tried")
 
