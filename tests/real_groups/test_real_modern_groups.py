@@ -58,6 +58,7 @@ def findings(followed: Followed, group: str) -> set[str]:
     return {finding.finding for finding in followed.health(group).findings}
 
 
+@pytest.mark.nightly
 def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broker(
     bootstrap: str, unique: str, java: JavaMembers
 ) -> None:
