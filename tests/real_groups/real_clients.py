@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tests.real_groups.programs import go_program, node_program, rust_program
+from tests.real_groups.programs import confluent_program, go_program, node_program, rust_program
 
 __all__ = ["PROGRAMS", "Program"]
 
@@ -67,6 +67,7 @@ PROGRAMS = {
     "kafka-go": Program("0.4.51", ("", "range", "roundrobin"), partial(go_program, "kafkago"), static=False),
     "kafkajs": Program("2.2.4", ("",), partial(node_program, "kafkajs"), static=False),
     "platformatic": Program("2.12.1", ("", "cooperative-sticky"), partial(node_program, "platformatic")),
+    "confluent-javascript": Program("1.10.1", ("", "range", "cooperative-sticky"), confluent_program),
     "aiokafka": Program(
         "0.14.0",
         ("", "range", "roundrobin", "sticky"),
