@@ -89,6 +89,10 @@ class ChurningGroup:
             for member in self._members:
                 member.leave()
             for member in self._leaving:
+                if not member.left.wait(_CLOSED_S):
+                    # (Clients have hung while they closed.)
+                    for kill in self.kills:
+                        kill()
                 assert member.left.wait(_CLOSED_S), f"a member of {self.first.group} does not close"
 
     def _do(self) -> None:
