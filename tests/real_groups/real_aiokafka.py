@@ -75,5 +75,9 @@ class _Consumer:
 if __name__ == "__main__":
     shared = asyncio.new_event_loop()
     threading.Thread(target=shared.run_forever, daemon=True).start()
-    serve(lambda settings: _Consumer(shared, settings), lambda consumer: consumer.poll())
+    serve(
+        lambda settings: _Consumer(shared, settings),
+        lambda consumer, topics, _: consumer.subscribe(topics),
+        lambda consumer: consumer.poll(),
+    )
     sys.exit()
