@@ -179,3 +179,11 @@ def test_a_change_of_the_settings_judges_a_broker_s_target_once_more() -> None:
         (40, "drifted", "identical", "v2"),
         (50, "identical", "identical", "v3"),
     ]
+
+
+def test_a_declared_library_that_this_release_does_not_know_proves_nothing() -> None:
+    odd = (make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)}))
+    life = Life(configured=Configured("v1", None, ("java", "a-library-of-2028")))
+    life.take(make_record(5, odd), make_observation(10, X))
+    (row,) = life.rows.drift
+    assert (row.verdict, row.basis) == ("unverified", None)

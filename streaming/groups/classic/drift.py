@@ -28,6 +28,8 @@ from assignors import (
     NOT_SUBSCRIBED,
     Assignment,
     AssignorError,
+    Library,
+    UnknownLibrary,
     broken_promises,
     find_strategy,
     from_topics,
@@ -231,8 +233,16 @@ def _recomputed(
         return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
     in_racks = custom is not None or any(member.rack for member in record.members)
     racks = seen_racks(state, decision, config, counts) if in_racks else NO_RACKS
-    libraries = tuple(map(parse_library, clients))
+    libraries = tuple(map(_library, clients))
     return recompute(record, custom or strategy_named(strategy), actual, counts, racks, libraries, settled=settled)
+
+
+def _library(client: str) -> Library:
+    """A declared library; one that this release does not know (a newer probe told it) cannot be computed."""
+    try:
+        return parse_library(client)
+    except UnknownLibrary:
+        return Library(client)
 
 
 def _promised(decision: ClassicDecision, actual: Assignment, verdict: Verdict | None) -> Verdict | None:
