@@ -32,7 +32,7 @@ _INTERVAL_MS = 10_000
 # The last ms of the year 9999, the last day that the tables' types hold.
 _LATEST = 253_402_300_799_999
 
-# Of all topics of a line. The core keeps up to a KB of each, and no group that we know of has so many.
+# Most partitions of all topics of a line. The core keeps up to a KB of each, and no group that we know of has so many.
 _MOST_PARTITIONS = 100_000
 
 _UNKNOWN = -1

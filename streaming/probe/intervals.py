@@ -1,7 +1,7 @@
 """How often rounds come: every interval, or every few intervals where a round takes that long. Pure.
 
 A round takes the time that it needs: on a cluster of 100,000 groups some minutes. So the interval that a probe writes
-into its records stretches with its rounds, and whoever judges silence, gaps or another probe's death by that interval
+into its records stretches with its rounds, and everything that judges silence, gaps or another probe by that interval
 waits as long.
 """
 

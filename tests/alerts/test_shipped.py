@@ -102,7 +102,7 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("hot_partition", {"hot_partitions": _hot(110.0), "load_imbalance_optimal_min": 0.2}, False),
         ("hot_partition", {"hot_partitions": [], "load_imbalance_optimal_min": 1.7}, False),
         ("hot_partition", {"hot_partitions": None, "load_imbalance_optimal_min": None}, None),
-        # Of ten members with twenty partitions one owns nothing and another has three.
+        # Ten members with twenty partitions: one owns nothing and another has three.
         ("idle_members", {"findings": _finding("idle_members"), "imbalance": 0.5, "imbalance_optimal": 0.0}, True),
         # Three members for two partitions: a spare member is no fault.
         ("idle_members", {"findings": _finding("idle_members"), "imbalance": 0.5, "imbalance_optimal": 0.5}, False),

@@ -377,7 +377,7 @@ def _strategy(
 ) -> tuple[Strategy | CannotTell, Library | None]:
     """A strategy, or why its result is not known; and the library that it is computed as.
 
-    That is the first release of its newest era in a client, or in Java if the client does not have it.
+    The library is the first release of its newest era in a client, or in Java if the client does not have it.
     """
     custom = config.custom.named(name)
     if custom is None and find_strategy(name) is None:
