@@ -18,7 +18,8 @@ from streaming.groups.rows import (
     encode_rows,
 )
 from streaming.groups.state import UnknownStateVersion, decode_reserved, decode_state, encode_reserved, encode_state
-from streaming.groups.verdicts import CONFIGURED, DECLARED, INVARIANT, PROMISE, UNEXPLAINED, unpack_inputs
+from streaming.groups.verdict_inputs import unpack_inputs
+from streaming.groups.verdicts import CONFIGURED, DECLARED, INVARIANT, PROMISE, UNEXPLAINED
 
 __all__ = [
     "CONFIGURED",

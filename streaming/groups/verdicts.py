@@ -2,27 +2,21 @@
 
 The pipeline judges the waiting decisions, limits their total cost and writes their rows. What differs between classic
 and modern groups is behind `GroupKind`. docs/verdicts.md explains the values.
-
-`drift.inputs` are the inputs of a verdict's strategy as a compressed line of `evenkeel assign`. Anyone with the right
-to join a group chooses its number of members, their names and what they claim to own. So the line has a limit, and is
-not even written if it is certain to exceed it.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from assignors import Assignment, Group, Library, PartitionRacks, differences
-from assignors.brokers import ServerGroup
-from assignors.jsonl import write_client_line, write_server_line
+from assignors import Assignment, PartitionRacks, differences
 from streaming.groups.budget import NEWEST, of_round
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.rows import LOG, DriftedPartition, DriftRow, WhatIfRow, partition_column
+from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
 from streaming.records import Configured, GroupObservation
 from streaming.times import day_of
 
@@ -67,126 +61,6 @@ _DROPPED_MAX = 1_000
 
 # Generations are int32, and a corrupt record may contain any value.
 _INT32 = 2**31 - 1
-
-LINE_MAX: Final = 1 << 20
-"""Limit of the line, in bytes: 1 MiB. A group of 1,000 members and 10,000 partitions needs 0.4 MB if its members report
-owned partitions. Writing much more would add noticeably to the time of the verdict."""
-
-PACKED_MAX: Final = 64 << 10
-"""Limit of the compressed line, in bytes: 64 KiB, as much as `quarantine` keeps of a record. The random part of member
-ids does not compress: the group above needs 26 KB, or 52 KB if its members report owned partitions."""
-
-# The line of an ordinary group takes 10 us at any level. For 1,000 members, level 6 is a seventh smaller than level 1
-# and takes 2 ms more; level 9 saves nothing further.
-_LEVEL = 6
-
-# Bytes to compress between checks of the compressed size, to give up early on data that does not compress.
-_STEP = 128 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class ClientInputs:
-    """Inputs of a leader's strategy.
-
-    Attributes:
-        strategy: Its name.
-        group: Members and partition counts.
-        library: The leader's library.
-        partition_racks: Racks of the replicas; None when it was tried without racks.
-    """
-
-    strategy: str
-    group: Group
-    library: Library
-    partition_racks: PartitionRacks | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ServerInputs:
-    """Inputs of a broker's assignor.
-
-    Attributes:
-        strategy: Its name in `assignors.brokers`.
-        group: Members, previous targets and topics.
-        release: The broker's release.
-    """
-
-    strategy: str
-    group: ServerGroup
-    release: str
-
-
-VerdictInputs = ClientInputs | ServerInputs
-
-
-def pack_inputs(inputs: VerdictInputs) -> bytes | None:
-    """The line of `evenkeel assign`, compressed (zlib); None when it is beyond `LINE_MAX` or `PACKED_MAX`."""
-    return None if _is_too_long(inputs) else pack_line(_line(inputs))
-
-
-def pack_line(question: Mapping[str, Any]) -> bytes | None:
-    """A line of `evenkeel assign`, compressed; None when it is beyond `LINE_MAX` or `PACKED_MAX`."""
-    line = msgspec.json.encode(question)
-    if len(line) > LINE_MAX:
-        return None
-    packer = zlib.compressobj(_LEVEL)
-    packed = b""
-    for start in range(0, len(line), _STEP):
-        packed += packer.compress(line[start : start + _STEP])
-        if len(packed) > PACKED_MAX:
-            return None
-    packed += packer.flush()
-    return packed if len(packed) <= PACKED_MAX else None
-
-
-def unpack_inputs(packed: bytes) -> bytes:
-    """The line that `pack_inputs` compressed.
-
-    Raises:
-        ValueError: These bytes are not such a line, or the line is longer than `LINE_MAX`.
-    """
-    unpacker = zlib.decompressobj()
-    try:
-        line = unpacker.decompress(packed, LINE_MAX + 1)
-    except zlib.error as error:
-        message = f"these bytes are not a zlib stream ({error}): give the whole of drift.inputs"
-        raise ValueError(message) from None
-    if not unpacker.eof or len(line) > LINE_MAX:
-        message = "this zlib stream is cut short, or too long: give the whole of drift.inputs"
-        raise ValueError(message)
-    return line
-
-
-def _line(inputs: VerdictInputs) -> dict[str, Any]:
-    if isinstance(inputs, ServerInputs):
-        return write_server_line(inputs.strategy, inputs.group, inputs.release)
-    return write_client_line(inputs.strategy, inputs.group, inputs.library, inputs.partition_racks)
-
-
-def _is_too_long(inputs: VerdictInputs) -> bool:
-    """Whether the line is certain to exceed `LINE_MAX`; looks at no more members than needed."""
-    size = 0
-    for least in _least_sizes(inputs):
-        size += least
-        if size > LINE_MAX:
-            return True
-    return False
-
-
-def _least_sizes(inputs: VerdictInputs) -> Iterator[int]:
-    """Lower bounds on the size of parts of the line, in bytes."""
-    for member in inputs.group.members:
-        yield len(member.member_id) + sum(map(len, member.topics)) + 3 * len(member.topics)
-    if isinstance(inputs, ServerInputs):
-        for of_broker in inputs.group.members:
-            yield sum(2 * len(partitions) for _, partitions in of_broker.target)
-        return
-    for of_client in inputs.group.members:
-        yield 2 * len(of_client.user_data or b"")
-        yield sum(len('["",0],') * len(partitions) for _, partitions in of_client.owned)
-    for racks in (inputs.partition_racks or {}).values():
-        yield len("[],") * len(racks)
-
 
 _Waiting = TypeVar("_Waiting", bound=msgspec.Struct)
 

@@ -17,7 +17,7 @@ import msgspec
 from assignors import Group, Library, assign
 from streaming.groups import GroupConfig, encode_rows, unpack_inputs, verdicts
 from streaming.groups.classic.membership import subscription_of
-from streaming.groups.verdicts import VerdictInputs, pack_inputs
+from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
 from streaming.job.operator import advance_key
 from streaming.records import Member, TopicPartitions, encode_inputs, group_key
 from tests.benchmarks.figure import Figure, Say

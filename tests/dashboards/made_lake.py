@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assignors import Group, Library, Subscription
-from streaming.groups.verdicts import ClientInputs, pack_inputs
+from streaming.groups.verdict_inputs import ClientInputs, pack_inputs
 from streaming.tables import ALL_TABLES, table_named
 from tests.empty_lake import empty_lake
 

@@ -22,7 +22,7 @@ from streaming.explain import (
     verdict_in_words,
     verdicts_in_words,
 )
-from streaming.groups.verdicts import ClientInputs, pack_inputs, pack_line
+from streaming.groups.verdict_inputs import ClientInputs, pack_inputs, pack_line
 from streaming.tables import DeltaLake, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake

@@ -13,7 +13,7 @@ from assignors import Assignment, CustomStrategies, CustomStrategy, Group, Libra
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
 from streaming.groups import GroupConfig, unpack_inputs, verdicts
 from streaming.groups.rows import DriftRow
-from streaming.groups.verdicts import LINE_MAX, PACKED_MAX, ClientInputs, ServerInputs, pack_inputs
+from streaming.groups.verdict_inputs import LINE_MAX, PACKED_MAX, ClientInputs, ServerInputs, pack_inputs
 from tests.examples import examples
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_JOINS, TOPIC_ID, asking, observation, read, stands, target

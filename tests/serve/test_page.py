@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboards.boards.overview import pattern_of
-from streaming.groups.verdicts import pack_line
+from streaming.groups.verdict_inputs import pack_line
 from streaming.times import DAY_MS
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.conftest import Served

@@ -47,13 +47,13 @@ from streaming.groups.classic.leader_metadata import (
 )
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.state import RacksSeen
+from streaming.groups.verdict_inputs import ClientInputs
 from streaming.groups.verdicts import (
     DECLARED,
     DRIFTED,
     IDENTICAL,
     UNEXPLAINED,
     UNVERIFIED,
-    ClientInputs,
     Nearest,
     Verdict,
     drifted_between,

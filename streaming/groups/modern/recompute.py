@@ -26,7 +26,8 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.modern.group import ModernDecision
 from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState, counts_from
-from streaming.groups.verdicts import IDENTICAL, UNVERIFIED, ServerInputs, Verdict
+from streaming.groups.verdict_inputs import ServerInputs
+from streaming.groups.verdicts import IDENTICAL, UNVERIFIED, Verdict
 
 ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
 """First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""

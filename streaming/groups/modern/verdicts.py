@@ -32,6 +32,7 @@ from streaming.groups.modern.members import as_it_is, named, names_at
 from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, recompute_target
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
+from streaming.groups.verdict_inputs import ServerInputs
 from streaming.groups.verdicts import (
     DRIFTED,
     INVARIANT,
@@ -40,7 +41,6 @@ from streaming.groups.verdicts import (
     UNVERIFIED,
     Expected,
     Judged,
-    ServerInputs,
     StandingVerdict,
     Verdict,
     against_configured,

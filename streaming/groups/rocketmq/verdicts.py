@@ -43,6 +43,7 @@ from streaming.groups.rocketmq.views import NO_MEMBERS, Views, queues_of
 from streaming.groups.rocketmq.what_if import rocketmq_what_if_rows
 from streaming.groups.rows import ROCKETMQ, DriftedPartition, DriftRow
 from streaming.groups.state import GroupState
+from streaming.groups.verdict_inputs import pack_line
 from streaming.groups.verdicts import (
     DECLARED,
     DRIFTED,
@@ -59,7 +60,6 @@ from streaming.groups.verdicts import (
     drift_row,
     drifted_from_configured,
     mismatch,
-    pack_line,
 )
 from streaming.groups.what_if.classic import configured_name
 from streaming.records import GroupObservation, MembershipRecord

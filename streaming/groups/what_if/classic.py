@@ -46,7 +46,8 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.load.rates import known_load
 from streaming.groups.rows import WhatIfRow, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, ClientInputs, Judged, Verdict
+from streaming.groups.verdict_inputs import ClientInputs
+from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 

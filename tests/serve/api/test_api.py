@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from assignors.jsonl import assign_line
-from streaming.groups.verdicts import pack_line
+from streaming.groups.verdict_inputs import pack_line
 from streaming.serve.api import PREFIX
 from streaming.serve.api.listings import LISTINGS, Listing
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
