@@ -154,18 +154,18 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     strategy: str | None
     expected_strategy: str | None
     strategy_mismatch: bool | None
-    configuration_version: str | None
     verdict: str
-    basis: str | None
-    own_verdict: str
     reason: str | None
     matching_library: str | None
     candidates: int
     drifted_count: int
     drifted_partitions: tuple[DriftedPartition, ...]
+    inputs: bytes | None
+    configuration_version: str | None
+    basis: str | None
+    own_verdict: str
     nearest_library: str | None
     nearest_differing: int | None
-    inputs: bytes | None
 
 
 class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -435,7 +435,6 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     round_time: int
     strategy: str
     runs: bool | None
-    configured: bool | None
     library: str | None
     partitions_moved: int | None
     partitions_moved_optimal: int | None
@@ -446,6 +445,7 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     load_reason: str | None
     load_imbalance_optimal_min: float | None = None
     load_imbalance_optimal_max: float | None = None
+    configured: bool | None = None
 
 
 class BrokerClient(msgspec.Struct, frozen=True, array_like=True):

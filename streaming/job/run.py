@@ -87,7 +87,7 @@ def start_query(
     is_in_need = plan is not None and not plan.done and plan.gap is not None
     known = incarnations_of(settings.lake, settings.cluster) if is_in_need else None
     start = plan.start if plan is not None else None
-    apply = operator(_without_secrets(settings), known)
+    apply = operator(settings, known)
     stream = (
         spark.readStream.format("evenkeel")
         .option("settings", SourceSettings.of(settings, str(hold) if hold else None, start).option())
@@ -103,12 +103,6 @@ def start_query(
     if available_now:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{settings.job.trigger_ms} milliseconds").start()
-
-
-def _without_secrets(settings: Settings) -> Settings:
-    # The operator's settings travel to the executors in a closure, which Spark may write to a disk.
-    update = {name: type(getattr(settings, name))() for name in ("kafka", "alerts") if hasattr(settings, name)}
-    return settings.model_copy(update={**update, "bus": None})
 
 
 def run(

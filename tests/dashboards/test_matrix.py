@@ -24,7 +24,7 @@ def member(
 def verdict(*drifted: tuple[int, str, str | None, list[str]], kind: str = "drifted", offset: int = OFFSET) -> Any:
     rows = [{"topic": "t", "partition": p, "kind": k, "expected": e, "actual": a} for p, k, e, a in drifted]
     decision = {"decision": offset, "incarnation": 90, "generation": 5}
-    return {"verdict": kind, "reason": "why", "drifted_partitions": rows} | decision
+    return {"verdict": kind, "basis": None, "reason": "why", "drifted_partitions": rows} | decision
 
 
 def shown(*arguments: Any) -> list[tuple[int, dict[int, str], str | None]]:

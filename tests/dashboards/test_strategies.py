@@ -31,7 +31,7 @@ def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool
 
 
 def verdict(said: str = "identical", offset: int = 12) -> Any:
-    return {"verdict": said, "decision": offset}
+    return {"own_verdict": said, "decision": offset}
 
 
 RANGE = row("range", 41, 0.5, runs=True)

@@ -22,6 +22,7 @@ import msgspec
 import numpy as np
 
 from streaming.offsets_log.codec.keys import (
+    LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
     GroupKey,
     Key,
@@ -299,7 +300,13 @@ class Compactor:
         if not isinstance(decoded, OffsetKey):
             return UNKNOWN
         value = records.value(row)
-        if value is not None and not isinstance(decode_offset_commit(decoded.key_type, value), OffsetCommit):
+        # (What cannot be decoded below a wrapped key of type 1 is marked as below a plain one, in the fold.)
+        is_legacy = decoded.key_type == LEGACY_OFFSET_COMMIT
+        if (
+            is_legacy
+            and value is not None
+            and not isinstance(decode_offset_commit(decoded.key_type, value), OffsetCommit)
+        ):
             return UNKNOWN
         modern = offset_commit_key(decoded)
         committed = self._commit_slots.committed(modern) or self._new_committed(modern)
@@ -350,7 +357,7 @@ class Compactor:
     def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
         """Process a commit whose key is no plain one of type 1; those are in a slot before they could come here."""
         value = record.value
-        if value is not None:
+        if value is not None and key.key_type == LEGACY_OFFSET_COMMIT:
             # Version 0, the legacy type's only one, has the layout of type 1's: if sound, it is folded as one of that.
             commit = decode_offset_commit(key.key_type, value)
             if not isinstance(commit, OffsetCommit):

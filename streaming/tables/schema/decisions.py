@@ -170,20 +170,7 @@ DRIFT: Final = Table(
         Column(
             "strategy_mismatch", BOOLEAN, "The group runs another strategy than expected; NULL when either is not known"
         ),
-        Column(
-            "configuration_version",
-            STRING,
-            "Fingerprint of the settings for strategies and clients, as the round told them; NULL when they say nothing of the group",
-        ),
         Column("verdict", STRING, "identical, drifted, unverified, not_applicable"),
-        Column(
-            "basis",
-            STRING,
-            "What drifted rests on: invariant (a partition has two owners, or one that no client of the strategy gives it), promise (the strategy's own name promises otherwise), configured (the settings name another strategy), declared (it is known which clients run, and none gives this); NULL for any other verdict",
-        ),
-        Column(
-            "own_verdict", STRING, "Verdict on the strategy that the group runs: verdict, unless basis is configured"
-        ),
         Column("reason", STRING, "Why the verdict is what it is; NULL for identical"),
         Column(
             "matching_library",
@@ -198,16 +185,29 @@ DRIFT: Final = Table(
             "Partitions whose owner is not the expected one, by the configured strategy where basis is configured; broker as in lag, NULL for Kafka; kind one of: misplaced, unassigned, doubly_assigned, not_subscribed",
         ),
         Column(
+            "inputs",
+            BINARY,
+            "What the strategy was given, as a line of evenkeel assign (JSON, compressed with zlib), for the candidate that fits, otherwise for the nearest one, or for the configured strategy where basis is configured. NULL when no strategy was asked, and beyond 1 MiB, or 64 KiB compressed",
+        ),
+        Column(
+            "configuration_version",
+            STRING,
+            "Fingerprint of the settings for strategies and clients, as the round told them; NULL when they say nothing of the group",
+        ),
+        Column(
+            "basis",
+            STRING,
+            "What drifted rests on: invariant (a partition has two owners, or one that no client of the strategy gives it), promise (the strategy's own name promises otherwise), configured (the settings name another strategy), declared (it is known which clients run, and none gives this); NULL for any other verdict",
+        ),
+        Column(
+            "own_verdict", STRING, "Verdict on the strategy that the group runs: verdict, unless basis is configured"
+        ),
+        Column(
             "nearest_library",
             STRING,
             "Client library, in the form of matching_library, whose result comes nearest; NULL when one matches, or none could be computed",
         ),
         Column("nearest_differing", INT, "Partitions that it gives another owner; NULL when nearest_library is"),
-        Column(
-            "inputs",
-            BINARY,
-            "What the strategy was given, as a line of evenkeel assign (JSON, compressed with zlib), for the candidate that fits, otherwise for the nearest one, or for the configured strategy where basis is configured. NULL when no strategy was asked, and beyond 1 MiB, or 64 KiB compressed",
-        ),
     ),
     key=("cluster", "group_id", "topic"),
     newest_by=("round", "decision"),
@@ -291,7 +291,6 @@ WHAT_IF: Final = Table(
             BOOLEAN,
             "Whether the group runs it; where the broker assigns and no member asks for an assignor, whether it is the only one that gives the target. NULL where that is not known",
         ),
-        Column("configured", BOOLEAN, "Whether the settings name it for the group; NULL when they name none"),
         Column(
             "library",
             STRING,
@@ -330,6 +329,7 @@ WHAT_IF: Final = Table(
             DOUBLE,
             "There is an assignment with this load_imbalance; the lowest one is exact where it equals load_imbalance_optimal_min",
         ),
+        Column("configured", BOOLEAN, "Whether the settings name it for the group; NULL when they name none"),
     ),
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),

@@ -105,7 +105,7 @@ def test_tables_are_looked_up_in_the_schema_that_was_named() -> None:
 
 @pytest.mark.parametrize("name", ["a.b", "x; DROP", "", "`a`"])
 def test_a_schema_that_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(SetupError, match="no name of a catalog or schema"):
+    with pytest.raises(SetupError, match="is not a name of a catalog or schema"):
         export("grafana", "duckdb", schema=name)
 
 
