@@ -96,6 +96,6 @@ SELECT
 FROM ranked AS r
 LEFT JOIN wrong AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
 ORDER BY r.health DESC,
-  CASE WHEN starts_with(r.critical, 'drifted') THEN 0 WHEN r.lag_status = 'stopped' THEN 1 WHEN r.lag_status = 'stalled' THEN 2
+  CASE WHEN r.critical LIKE 'drifted%' THEN 0 WHEN r.lag_status = 'stopped' THEN 1 WHEN r.lag_status = 'stalled' THEN 2
        WHEN r.critical <> '' THEN 3 ELSE 4 END,
   r.group_id, r.cluster

@@ -9,7 +9,8 @@
 -- Columns: one row, or none before the first verdict; the columns of the table drift keep their names. `decision`
 -- names the judged one: members of a newer decision have not been judged yet, unless incarnation and generation are the
 -- same (a static member came back under another id, which decides nothing).
-SELECT decision, record_time, incarnation, generation, strategy, expected_strategy, verdict, basis, own_verdict, reason,
+SELECT decision, record_time, incarnation, generation, strategy, expected_strategy, verdict, basis,
+  coalesce(own_verdict, verdict) AS own_verdict, reason,
   matching_library, nearest_library, nearest_differing,
   drifted_in_all AS drifted_count, all_drifted AS drifted_partitions
 FROM (

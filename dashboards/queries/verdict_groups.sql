@@ -11,7 +11,7 @@
 --   last_decision   number of the last
 --   drifted_most    most drifted partitions of one of them
 --   candidates_most most candidates that were computed for one of them
-SELECT cluster, group_id, verdict, basis, own_verdict, reason, strategy, expected_strategy, matching_library,
+SELECT cluster, group_id, verdict, basis, reason, strategy, expected_strategy, matching_library,
   count(*) AS verdicts,
   CAST(sum(CASE WHEN strategy_mismatch THEN 1 ELSE 0 END) AS BIGINT) AS mismatches,
   min(record_time) AS first_time, max(record_time) AS last_time, max(decision) AS last_decision,
@@ -29,6 +29,6 @@ FROM (
     AND record_time >= :since AND record_time < :until AND (:cluster IS NULL OR cluster = :cluster)
 ) AS d
 WHERE place = 1
-GROUP BY cluster, group_id, verdict, basis, own_verdict, reason, strategy, expected_strategy, matching_library
-ORDER BY last_time DESC, cluster, group_id, verdict, basis NULLS FIRST, own_verdict, reason NULLS FIRST, strategy NULLS FIRST,
+GROUP BY cluster, group_id, verdict, basis, reason, strategy, expected_strategy, matching_library
+ORDER BY last_time DESC, cluster, group_id, verdict, basis NULLS FIRST, reason NULLS FIRST, strategy NULLS FIRST,
   expected_strategy NULLS FIRST, matching_library NULLS FIRST

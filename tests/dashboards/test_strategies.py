@@ -21,6 +21,7 @@ def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool
     return {
         "strategy": strategy,
         "runs": runs,
+        "configured": None,
         "partitions_moved": moves,
         "imbalance": imbalance,
         **known,
