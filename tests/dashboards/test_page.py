@@ -119,11 +119,11 @@ def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address:
     facts = dict(zip(_texts(page, ".facts dt"), _texts(page, ".facts dd"), strict=True))
     assert facts["recomputed as"] == "java:3.5"
     assert [_texts(row, "td") for row in page.locator(".strategies tbody tr").all()] == [
-        ["range ● runs", "3", "0", "–", "java:3.5", ""],
-        ["roundrobin", "6", "0", "–", "java:2.4", ""],
-        ["sticky", "2", "0", "–", "java:3.7.1", ""],
-        ["cooperative-sticky", "2", "0", "–", "java:3.7.1", ""],
-        ["at best, by any assignment", "2", "0", "–", "", ""],
+        ["range ● runs", "3", "0", "\u2013", "java:3.5", ""],
+        ["roundrobin", "6", "0", "\u2013", "java:2.4", ""],
+        ["sticky", "2", "0", "\u2013", "java:3.7.1", ""],
+        ["cooperative-sticky", "2", "0", "\u2013", "java:3.7.1", ""],
+        ["at best, by any assignment", "2", "0", "\u2013", "", ""],
     ]
     expect(page.locator(".sentence")).to_have_text(
         "sticky or cooperative-sticky would have moved 2 partitions instead of 3."

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, Library, PartitionRacks, Subscription
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
-from streaming.groups import GroupConfig, unpack_inputs, verdicts
+from streaming.groups import GroupConfig, unpack_inputs, verdict_inputs
 from streaming.groups.rows import DriftRow
 from streaming.groups.verdict_inputs import LINE_MAX, PACKED_MAX, ClientInputs, ServerInputs, pack_inputs
 from tests.examples import examples
@@ -131,12 +131,12 @@ HOSTILE = {
 def test_what_is_certain_to_be_too_long_is_not_even_written(
     member: Subscription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(verdicts, "write_client_line")
+    monkeypatch.delattr(verdict_inputs, "write_client_line")
     assert pack_inputs(ClientInputs("sticky", Group((member,), {"t": 3}), JAVA)) is None
 
 
 def test_a_target_without_end_is_not_even_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(verdicts, "write_server_line")
+    monkeypatch.delattr(verdict_inputs, "write_server_line")
     topic = "AAAAAAAAAAAAAAAAAAAAKg"
     group = ServerGroup((ServerMember("a", ("t",), ((topic, range(600_000)),)),), {"t": ServerTopic(topic, 3)})
     assert pack_inputs(ServerInputs("server-range", group, "4.0.1")) is None
