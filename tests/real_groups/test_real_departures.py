@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from threading import Event, Thread
 
 import pytest
@@ -18,10 +20,13 @@ from confluent_kafka import Producer
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import ChurnRow
+from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed
 from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
+from tests.real_groups.real_clients import PROGRAMS
 from tests.real_groups.real_log import offsets_log
+from tests.real_groups.real_members import Joins, program_starter
 from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
@@ -71,7 +76,33 @@ class Stream:
         self._producer.flush()
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+def _process(library: str) -> MembersProcess:
+    return LIBRARIES[library]() if library in LIBRARIES else MembersProcess(PROGRAMS[library].command())
+
+
+def _start(library: str, process: MembersProcess, bootstrap: str, group: str) -> Callable[[], None]:
+    """Start a member of the group, one that commits every second; returns what closes it."""
+    if library in PROGRAMS:
+        program = PROGRAMS[library]
+        joins = Joins(bootstrap, group, program.strategies[0], (group,), session_ms=_SESSION_MS, heartbeat_ms=300)
+        return program_starter(process)(replace(joins, **program.groups[0])).leave
+    config = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "session.timeout.ms": str(_SESSION_MS),
+        "heartbeat.interval.ms": "300",
+        "enable.auto.commit": "true",
+        "auto.commit.interval.ms": "1000",
+        "auto.offset.reset": "latest",
+        "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor"
+        if library == "java"
+        else "range",
+    }
+    config |= {"log_level": "0"} if library == "librdkafka" else {"metadata.max.age.ms": "1000"}
+    return partial(process.stop, process.start((group,), config))
+
+
+@pytest.mark.parametrize("library", [*LIBRARIES, *PROGRAMS])
 def test_a_real_departure_has_the_cause_that_it_had(
     library: str, broker: EmbeddedBroker, unique: str, tell: Tell
 ) -> None:
@@ -82,24 +113,8 @@ def test_a_real_departure_has_the_cause_that_it_had(
     wrong: list[str] = []
     with ExitStack() as stack:
         followed = stack.enter_context(Followed(broker.bootstrap, prefix, interval_ms=1_000))
-        process = stack.enter_context(LIBRARIES[library]())
+        process = stack.enter_context(_process(library))
         stack.enter_context(Stream(broker.bootstrap, groups))
-
-        def start(where: object, group: str) -> str:
-            config = {
-                "bootstrap.servers": broker.bootstrap,
-                "group.id": group,
-                "session.timeout.ms": str(_SESSION_MS),
-                "heartbeat.interval.ms": "300",
-                "enable.auto.commit": "true",
-                "auto.commit.interval.ms": "1000",
-                "auto.offset.reset": "latest",
-                "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor"
-                if library == "java"
-                else "range",
-            }
-            config |= {"log_level": "0"} if library == "librdkafka" else {"metadata.max.age.ms": "1000"}
-            return where.start((group,), config)  # type: ignore[attr-defined, no-any-return]
 
         def rest(members: int) -> None:
             """Until all groups have so many members, and then for longer than a session."""
@@ -133,17 +148,17 @@ def test_a_real_departure_has_the_cause_that_it_had(
                                 wrong.append(f"{group}, {truth}: {found}")
 
         for group in groups:
-            start(process, group)
+            _start(library, process, broker.bootstrap, group)
         for _ in range(CYCLES):
-            closing = [start(process, group) for group in groups]
+            closing = [_start(library, process, broker.bootstrap, group) for group in groups]
             rest(2)
-            for name in closing:
-                process.stop(name)
+            for close in closing:
+                close()
             departs("closed", {"member_left"})
             rest(1)
-            with LIBRARIES[library]() as doomed:
+            with _process(library) as doomed:
                 for group in groups:
-                    start(doomed, group)
+                    _start(library, doomed, broker.bootstrap, group)
                 rest(2)
             departs("killed", {"member_silent"})
             rest(1)
