@@ -43,20 +43,24 @@ class Ownership:
     """Members whose process was killed: when it was told to end and when it had, ns."""
 
     def gaps(self, place: str) -> list[Gap]:
-        """The times without an owner of one partition, in order; one that had not ended is left out."""
+        """The times without an owner of one partition, in order; one that had not ended is left out.
+
+        A member that the coordinator has removed owns nothing, but a process that hung learns of it later. So if
+        another member has the partition meanwhile, the time without an owner may have begun at any moment before.
+        """
         found: list[Gap] = []
-        owners: set[str] = set()
-        since: tuple[float, float] | None = None
+        owners: dict[str, float] = {}
+        since = float("-inf"), float("-inf")
         for at, latest, word, member in sorted(self._events(place)):
             if word == "assigned":
-                if since is not None and not owners:
+                others = [began for other, began in owners.items() if other != member]
+                if others:
+                    found.append(Gap(at / _NS, max(others), at / _NS))
+                elif not owners:
                     found.append(Gap(since[1], since[0], at / _NS))
-                    since = None
-                owners.add(member)
-            elif member in owners:
-                owners.discard(member)
-                if not owners:
-                    since = at / _NS, latest / _NS
+                owners[member] = at / _NS
+            elif owners.pop(member, None) is not None and not owners:
+                since = at / _NS, latest / _NS
         return found
 
     def _events(self, place: str) -> Iterator[tuple[int, int, str, str]]:
