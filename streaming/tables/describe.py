@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
-from streaming.tables.schema import ALL_TABLES, Table
+from streaming.tables.schema import ALL_TABLES, Column, Table
+
+# A column that means the same in this many tables is explained once.
+_MANY = 3
 
 _HEAD = """\
 # The tables
@@ -47,17 +51,22 @@ properties are set when a table is created. A reader that has opened a version o
 def describe() -> str:
     """All tables as Markdown."""
     index = "\n".join(f"| [`{t.name}`](#{t.name}) | {_cell(t.comment)} |" for t in ALL_TABLES)
+    occurrences = Counter(column for table in ALL_TABLES for column in table.columns)
+    shared = [column for column, times in occurrences.items() if times >= _MANY]
     parts = [
         _HEAD,
         f"| table | what |\n|---|---|\n{index}\n",
-        *map(_section, ALL_TABLES),
+        f"## Columns of many tables\n\n{_columns(shared)}\n",
+        *(_section(table, shared) for table in ALL_TABLES),
         _properties(),
     ]
     return "\n".join(parts)
 
 
-def _section(table: Table) -> str:
-    columns = "\n".join(f"| `{c.name}` | `{c.type.sql}` | {_cell(c.comment)} |" for c in table.columns)
+def _section(table: Table, shared: list[Column]) -> str:
+    own = [column for column in table.columns if column not in shared]
+    others = tuple(column.name for column in table.columns if column in shared)
+    elsewhere = f" [Of many tables](#columns-of-many-tables): {_names(others)}." if others else ""
     closing = "; a row with `ended` ends its key" if table.closes else ""
     newest = (
         f" The newest by {_names(table.newest_by)} is in `{table.name}_current`{closing}." if table.newest_by else ""
@@ -65,9 +74,14 @@ def _section(table: Table) -> str:
     days = f" Partitioned by {_names(table.partition_by)}." if table.partition_by else ""
     return (
         f"## {table.name}\n\n{table.comment}.\n\n"
-        f"Key: {_names(table.key)}.{newest}{days}\n\n"
-        f"| column | type | meaning |\n|---|---|---|\n{columns}\n"
+        f"Key: {_names(table.key)}.{newest}{days}{elsewhere}\n\n"
+        f"{_columns(own)}\n"
     )
+
+
+def _columns(columns: list[Column]) -> str:
+    rows = "\n".join(f"| `{c.name}` | `{c.type.sql}` | {_cell(c.comment)} |" for c in columns)
+    return f"| column | type | meaning |\n|---|---|---|\n{rows}"
 
 
 def _properties() -> str:
