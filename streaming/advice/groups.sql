@@ -41,7 +41,7 @@ open_verdicts AS (
   GROUP BY group_id
 ),
 of_decisions AS (
-  SELECT group_id, decision, count(group_instance_id) AS static_members
+  SELECT group_id, decision, count(DISTINCT member_id) FILTER (group_instance_id IS NOT NULL) AS static_members
   FROM members
   WHERE cluster = $cluster AND hash(group_id) % $parts = $part AND NOT ended
   GROUP BY ALL

@@ -257,7 +257,7 @@ def _deletions(evidence: Evidence) -> Iterator[str]:
 
 
 def _hanging(evidence: Evidence) -> Iterator[str]:
-    sql = "SELECT held, transactional_id, groups FROM open_transactions ORDER BY round"
+    sql = "SELECT held, transactional_id, groups FROM open_transactions WHERE repeat IS NULL ORDER BY round"
     rows = [(row["held"], row["transactional_id"], row["groups"]) for row in evidence.rows(sql)]
     # (The producer may become known a round after the hold.)
     if (

@@ -12,13 +12,15 @@ row; the group's last round writes its end.
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import msgspec
 
 from streaming.groups import compaction
 from streaming.groups.classic import churn, cost, departures
 from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.leader_metadata import see_racks
-from streaming.groups.classic.membership import close_members
+from streaming.groups.classic.membership import close_members, standing_members
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.delayed import forget_stops
 from streaming.groups.health.activity import note_commits
@@ -30,10 +32,11 @@ from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
 from streaming.groups.lag.state import WINDOW, PartitionState
 from streaming.groups.load.rates import void_topic
 from streaming.groups.modern import decisions as modern
-from streaming.groups.modern.members import close_modern_members, write_modern_members
+from streaming.groups.modern.members import close_modern_members, standing_modern_members, write_modern_members
 from streaming.groups.modern.verdicts import judge_modern_again, was_met_empty, write_modern_verdicts
+from streaming.groups.rocketmq.membership import standing_rows
 from streaming.groups.rocketmq.round import close_rocketmq_group, judge_rocketmq_again, judge_rocketmq_round
-from streaming.groups.rows import LOG, ROCKETMQ, Rows
+from streaming.groups.rows import LOG, ROCKETMQ, MemberRow, Rows
 from streaming.groups.seen.commits import windows_of
 from streaming.groups.seen.take_in import take_membership
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
@@ -51,7 +54,7 @@ from streaming.records import (
     in_order,
     merge_windows,
 )
-from streaming.times import Shift, read_clock
+from streaming.times import DAY_MS, Shift, day_of, read_clock
 
 # A gap between a group's rounds counts for at most this many of its usual steps. In a longer gap, as while its
 # coordinator is down, the group's state is unknown. A gap between rounds as such has the same limit, in intervals.
@@ -185,11 +188,28 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
         close_modern_members(state, observation.log_position, observation.time, context)
     write_modern_verdicts(state, observation, context)
     write_classic_verdicts(state, observation, context)
+    if _repeats_members(state, observation, context):
+        standing = standing_members if state.modern.key_type is None else standing_modern_members
+        _repeat_members(standing(state, context), observation, context)
     note_commits(state, observation)
     before = len(context.rows.lag)
     totals = lag_rows(state, observation, context, passed, rounds)
     offset_events.note(state, state.clock.now, context.rows.lag[before:])
     write_health(state, observation, context, totals)
+
+
+def _repeats_members(state: GroupState, observation: GroupObservation | RocketMQObservation, context: Context) -> bool:
+    """Whether the group's own day has changed since the round before: each has its midnight at another moment."""
+    midnight = crc32(context.group.encode()) % DAY_MS
+    return state.round_opened >= 0 and day_of(state.round_opened + midnight) != day_of(observation.time + midnight)
+
+
+def _repeat_members(
+    rows: list[MemberRow], observation: GroupObservation | RocketMQObservation, context: Context
+) -> None:
+    """Write the rows of the living members once more: so the present always lies in the last days."""
+    day = day_of(observation.time)
+    context.rows.members.extend(msgspec.structs.replace(row, event_date=day, repeat=observation.round) for row in rows)
 
 
 def _take_configuration(state: GroupState, observation: GroupObservation | RocketMQObservation) -> bool:
@@ -207,7 +227,11 @@ def _take_rocketmq_round(state: GroupState, seen: RocketMQObservation, context: 
     if seen.gone is None:
         if _take_configuration(state, seen):
             judge_rocketmq_again(state)
+        repeats = _repeats_members(state, seen, context)
         judge_rocketmq_round(state, seen, context, passed, rounds)
+        if repeats and state.rocketmq is not None and state.classic.current is not None:
+            rows = standing_rows(state.classic.current.record, state.rocketmq.incarnation, context)
+            _repeat_members(rows, seen, context)
         return state
     if state.rocketmq is not None:
         close_rocketmq_group(state, seen, context)

@@ -293,6 +293,7 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     undecodable: str | None
     session_timeout_ms: int | None
     rebalance_timeout_ms: int | None
+    repeat: int | None = None
 
 
 class MemberLoadRow(msgspec.Struct, frozen=True, array_like=True):
@@ -390,6 +391,7 @@ class OpenTransactionRow(msgspec.Struct, frozen=True, array_like=True):
     groups: int
     producer_id: int | None
     transactional_id: str | None
+    repeat: int | None = None
 
 
 class TopicRow(msgspec.Struct, frozen=True, array_like=True):

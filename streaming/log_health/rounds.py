@@ -44,10 +44,14 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
     rows = Rows()
     holds = state.holds
     for item in sorted(rounds, key=lambda r: r.round):
+        is_new_day = state.time is not None and day_of(state.time) != day_of(item.time)
         rows.gaps.extend(_gaps(state, item, cluster))
+        before = holds
         if item.holds is not None:
             holds, changed = _open_transactions(holds, item.holds, cluster, item.round, item.time)
             rows.open_transactions.extend(changed)
+        if is_new_day:
+            rows.open_transactions.extend(_repeated(before, holds, item, cluster))
         rows.rounds.append(
             RoundRow(
                 cluster=cluster,
@@ -101,10 +105,25 @@ def _open_transactions(
     ended = [hold for partition, hold in sorted(before.items()) if partition not in now]
     rows = [_held_row(cluster, number, time, hold, is_held=False) for hold in ended]
     for partition, hold in sorted(now.items()):
-        known = before.get(partition)
-        if known is None or msgspec.structs.replace(hold, end=known.end) != known:
+        if _is_news(before.get(partition), hold):
             rows.append(_held_row(cluster, number, time, hold, is_held=True))
     return now, rows
+
+
+def _repeated(
+    before: Mapping[int, HeldPartition], now: Mapping[int, HeldPartition], item: ClosedRound, cluster: str
+) -> list[OpenTransactionRow]:
+    """Rows of the holds that go on unchanged: once a day, so that the newest row of each lies in the last days."""
+    rows = [
+        _held_row(cluster, item.round, item.time, hold, is_held=True)
+        for partition, hold in sorted(now.items())
+        if partition in before and not _is_news(before[partition], hold)
+    ]
+    return [msgspec.structs.replace(row, repeat=item.round) for row in rows]
+
+
+def _is_news(known: HeldPartition | None, hold: HeldPartition) -> bool:
+    return known is None or msgspec.structs.replace(hold, end=known.end) != known
 
 
 def _held_row(cluster: str, number: int, time: int, hold: HeldPartition, *, is_held: bool) -> OpenTransactionRow:

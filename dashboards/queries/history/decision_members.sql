@@ -8,7 +8,7 @@
 SELECT member_id, group_instance_id, client_id, client_host, rack, leader, subscription, partition_count, partitions,
   undecodable, session_timeout_ms, rebalance_timeout_ms, incarnation, generation, decision, record_time
 FROM (
-  SELECT *, row_number() OVER (PARTITION BY member_id ORDER BY decision DESC) AS age
+  SELECT *, row_number() OVER (PARTITION BY member_id ORDER BY decision DESC, repeat DESC) AS age
   FROM members
   WHERE cluster = :cluster AND group_id = :group_id AND decision <= :decision
 ) AS known

@@ -213,6 +213,14 @@ def write_members(
     state.classic.members_ended = not record.members
 
 
+def standing_members(state: GroupState, context: Context) -> list[MemberRow]:
+    """The rows of those who are members, as their decision wrote them."""
+    current = state.classic.current
+    if current is None or state.classic.members_ended:
+        return []
+    return [_member_row(m, current.record, current.incarnation, context, ended=None) for m in current.record.members]
+
+
 def close_members(state: GroupState, offset: int, record_time: int, context: Context) -> None:
     """Write a closing row for every member of a group whose membership has ended."""
     if state.classic.current is not None and not state.classic.members_ended:

@@ -129,6 +129,21 @@ def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | No
     )
 
 
+def standing_modern_members(state: GroupState, context: Context) -> list[MemberRow]:
+    """The rows of those who are members, with their targets and the topic names as they are known now."""
+    last, group = state.modern.shown, state.modern.group
+    if last is None or group is None:
+        return []
+    told = msgspec.structs.replace(
+        subscribing(last, group), targets={name: target.partitions for name, target in group.targets.items()}
+    )
+    return [
+        _member_row(state, member, told, topic_names(state), context)
+        for member in last.members
+        if member.member_id in group.members
+    ]
+
+
 def close_modern_members(state: GroupState, offset: int, time: int, context: Context) -> None:
     """Write closing rows for the members of a modern group that has ended."""
     for member in _last_members(state):

@@ -150,6 +150,11 @@ def member_rows(
     ]
 
 
+def standing_rows(record: MembershipRecord, incarnation: int, context: Context) -> list[MemberRow]:
+    """The rows of those who are members, as their decision wrote them."""
+    return [_row(member, record, incarnation, context, ended=False) for member in record.members]
+
+
 def _row(member: Member, record: MembershipRecord, incarnation: int, context: Context, *, ended: bool) -> MemberRow:
     assigned = () if ended else member.assigned
     return MemberRow(

@@ -34,7 +34,7 @@ _GONE = """
                arg_max_null(record_time, decision) AS record_time, arg_max(event_date, decision) AS event_date
         FROM churn GROUP BY group_id
     ), shown AS (
-        SELECT n.group_id, count(m.member_id) AS members FROM newest AS n LEFT JOIN members AS m
+        SELECT n.group_id, count(DISTINCT m.member_id) AS members FROM newest AS n LEFT JOIN members AS m
         ON m.group_id = n.group_id AND m.decision = n.decision AND NOT m.ended GROUP BY n.group_id
     ), living AS (
         SELECT group_id, member_id, max(decision) AS decision, bool_or(ended) AS ended FROM (
@@ -69,7 +69,7 @@ def gone_members(lake: str, cluster: str) -> pa.Table:
     place_of = {place: at for at, place in enumerate(places)}
     last = found.take([place_of[tuple(one[key] for key in _OF_LAST.values())] for one in gone])
     ends = {name: [one[name] for one in gone] for name in ("decision", "record_time", "event_date")}
-    for name, value in (("ended", True), ("partition_count", 0), ("partitions", [])):
+    for name, value in (("ended", True), ("partition_count", 0), ("partitions", []), ("repeat", None)):
         ends[name] = [value] * len(gone)
     for name, values in ends.items():
         last = last.set_column(names.index(name), name, pa.array(values, table.arrow_schema.field(name).type))

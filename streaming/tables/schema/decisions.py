@@ -10,6 +10,7 @@ from streaming.tables.schema.table import (
     BOOLEAN,
     CAUSES,
     CLUSTER,
+    DATE,
     DECISION,
     DOUBLE,
     DRIFTED,
@@ -19,8 +20,8 @@ from streaming.tables.schema.table import (
     LOG_PARTITION,
     LONG,
     OF_DECISION,
-    RECORD_DATE,
     RECORD_TIME,
+    REPEAT,
     REPLACED,
     SOURCE,
     STRING,
@@ -218,7 +219,7 @@ DRIFT: Final = Table(
 
 MEMBERS: Final = Table(
     "members",
-    "One row per member of a decision, and a closing row when the member has left",
+    "One row per member of a decision, repeated once a day while it stands, and a closing row when the member has left",
     (
         CLUSTER,
         GROUP,
@@ -227,7 +228,9 @@ MEMBERS: Final = Table(
         SOURCE,
         LOG_PARTITION,
         RECORD_TIME,
-        RECORD_DATE,
+        Column(
+            "event_date", DATE, "Day of record_time, or of the round that repeated the row, UTC; partitions the table"
+        ),
         Column("ended", BOOLEAN, "The member has left; the row has the offset and time of the record that shows it"),
         INCARNATION,
         Column(
@@ -260,13 +263,14 @@ MEMBERS: Final = Table(
             INT,
             "Rebalance timeout, ms: a consumer's max.poll.interval.ms; NULL when the record has none, and in rows of older releases",
         ),
+        REPEAT,
     ),
     key=("cluster", "group_id", "member_id"),
-    newest_by=("decision",),
+    newest_by=("decision", "repeat"),
     retention=Retention(90, living=("cluster", "group_id", "member_id")),
     every_batch=True,
     closes=True,
-    unique_by=("cluster", "group_id", "member_id", "decision", "ended"),
+    unique_by=("cluster", "group_id", "member_id", "decision", "ended", "repeat"),
 )
 
 WHAT_IF: Final = Table(

@@ -17,6 +17,7 @@ from streaming.tables.schema.table import (
     INT,
     LOG_PARTITION,
     LONG,
+    REPEAT,
     ROUND,
     ROUND_DATE,
     ROUND_TIME,
@@ -359,7 +360,7 @@ ROUNDS: Final = Table(
 
 OPEN_TRANSACTIONS: Final = Table(
     "open_transactions",
-    "One row per change of a partition of __consumer_offsets that an open transaction blocks for more than a few rounds: when it begins, when its owner becomes known, when it ends",
+    "One row per change of a partition of __consumer_offsets that an open transaction blocks for more than a few rounds: when it begins, when its owner becomes known, when it ends; repeated once a day while it goes on",
     (
         CLUSTER,
         Column("log_partition", INT, "Partition of __consumer_offsets"),
@@ -381,6 +382,7 @@ OPEN_TRANSACTIONS: Final = Table(
             STRING,
             "Its transactional id; NULL when no coordinator knows one for the producer, or the probe may not describe it",
         ),
+        REPEAT,
     ),
     key=("cluster", "log_partition"),
     newest_by=("round",),

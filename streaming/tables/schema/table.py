@@ -231,6 +231,12 @@ INCARNATION: Final = Column(
     "incarnation", LONG, "Number of the first decision of this run of generations; a new one when they restart"
 )
 
+REPEAT: Final = Column(
+    "repeat",
+    LONG,
+    "Round that wrote the row once more, with its day in event_date: once a day for what goes on, so that the newest row of all that lives is one of the last days. NULL in the row of the change itself",
+)
+
 OF_DECISION: Final = (CLUSTER, GROUP, DECISION, SOURCE, LOG_PARTITION, RECORD_TIME, RECORD_DATE)
 """Which decision a row is of."""
 
