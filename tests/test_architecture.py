@@ -41,7 +41,8 @@ def room(packages: str = "", rooms: str = "", doors: str = "") -> Room:
 # From the bottom to the top: each room uses only rooms above it in this table.
 ROOMS = {
     "assignors": room(
-        "numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl assignors.explain"
+        "msgspec numpy",
+        doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl assignors.explain",
     ),
     "streaming.exceptions": room(),
     "streaming.examples": room(),

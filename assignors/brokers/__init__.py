@@ -12,7 +12,6 @@ from __future__ import annotations
 from assignors.brokers.hash_order import member_orders, names_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember, ServerTopic, Target, Uuid, uuid_of
 from assignors.brokers.registry import assign_on_server, known_server_strategies
-from assignors.brokers.what_if import what_if_on_server
 from assignors.exceptions import BadTarget, BadUuid
 
 __all__ = [
@@ -28,5 +27,4 @@ __all__ = [
     "member_orders",
     "names_in_hash_order",
     "uuid_of",
-    "what_if_on_server",
 ]

@@ -1,4 +1,4 @@
-"""Who should own what and why, in words that are checked against the assignment.
+"""Who should own what and why, in words that are made from the computation itself.
 
 from assignors.explain import explain_line
 
@@ -10,22 +10,8 @@ explain_line(line).sentences()
 from __future__ import annotations
 
 from assignors.assignment import PartitionId
-from assignors.explain.explanation import Explanation, explain_line, verify
-from assignors.explain.ledger import Facts, Ledger, WrongStepError
-from assignors.explain.nearest import Candidate, candidates
+from assignors.explain.explanation import Explanation
+from assignors.explain.lines import Candidate, candidates, explain_line
 from assignors.explain.rocketmq import spellings
-from assignors.explain.steps import Step
 
-__all__ = [
-    "Candidate",
-    "Explanation",
-    "Facts",
-    "Ledger",
-    "PartitionId",
-    "Step",
-    "WrongStepError",
-    "candidates",
-    "explain_line",
-    "spellings",
-    "verify",
-]
+__all__ = ["Candidate", "Explanation", "PartitionId", "candidates", "explain_line", "spellings"]

@@ -1,35 +1,15 @@
-"""Who should own what and why: one decision's inputs, its assignment and the steps that lead there.
-
-The steps come from the notes of the computation itself (`assignors.trace`), and are replayed over the group's own facts
-before anybody sees them (`ledger.py`). An explanation that does not add up says so and tells no steps.
-"""
+"""Who should own what and why: one decision's assignment and the steps that lead there."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from assignors.assignment import Assignment, PartitionId, counts
-from assignors.brokers import assign_on_server
 from assignors.exceptions import AssignorError
-from assignors.explain import from_brokers, from_clients
-from assignors.explain.from_clients import CannotExplainError
-from assignors.explain.ledger import Facts, Ledger, WrongStepError
-from assignors.explain.rocketmq import Fails, explain_rocketmq, partition_of, spellings, with_configured
-from assignors.explain.rules import rule_of_client, rule_of_other_client, rule_of_server
 from assignors.explain.steps import Result, Step
 from assignors.explain.words import name, partition_names
-from assignors.jsonl import brokers as server
-from assignors.jsonl import rocketmq
-from assignors.jsonl.assign import read_client_group, read_library, read_racks
-from assignors.jsonl.fields import a_text, an_object, optional_text, required
-from assignors.model import Group
-from assignors.registry import assign, strategy_named
-from assignors.strategy import PartitionRacks, Strategy, parse_library
-from assignors.trace import Ordered, tracing
-
-_STICKY = ("sticky", "cooperative-sticky")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +31,21 @@ class Explanation:
     strategy: str
     by: str
     rule: str
-    steps: tuple[Step, ...]
-    assignment: Assignment | None
+    steps: tuple[Step, ...] = ()
+    assignment: Assignment | None = None
     reason: str | None = None
     partitions: Mapping[str, Collection[int]] = field(default_factory=dict)
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def with_steps(self, assignment: Assignment, steps: Sequence[Step], reason: str | None = None) -> Explanation:
+        """The same with an assignment, the steps that lead to it, and why there are none."""
+        sizes = counts(assignment)
+        steps = (*steps, Result(sizes, sum(sizes.values())))
+        return replace(self, assignment=assignment, steps=steps, reason=reason)
+
+    def not_computed(self, error: AssignorError) -> Explanation:
+        """The same for an assignment that cannot be computed."""
+        return replace(self, reason=str(getattr(error, "reason", error)).rstrip("."))
 
     def sentences(self, partition: PartitionId | None = None) -> list[str]:
         """The words, in order.
@@ -125,7 +115,7 @@ class Explanation:
 
     def _owner(self, partition: PartitionId) -> str:
         owners = self._owners(partition)
-        failing = next((step for step in self.steps if isinstance(step, Fails)), None)
+        failing = next((step for step in self.steps if step.kind == "fails"), None)
         if self.assignment is None:
             return f"Who should own {partition[0]} {partition[1]} is not known."
         if not owners and failing is not None:
@@ -133,140 +123,3 @@ class Explanation:
         if not owners:
             return f"In the end nobody owns {partition[0]} {partition[1]}."
         return f"In the end {', '.join(owners)} should own {partition[0]} {partition[1]}."
-
-
-def explain_line(line: object, custom: Mapping[str, Strategy] | None = None) -> Explanation:
-    """Explain one line of `evenkeel assign` (docs/tools.md): the assignment that it gives, and why.
-
-    Args:
-        line: The decoded object.
-        custom: Users' own strategies by name.
-
-    Raises:
-        BadLine: The line is not one of `evenkeel assign`.
-        BadGroup: Its group contradicts itself.
-    """
-    question = an_object(line, "the line")
-    strategy = a_text(required(question, "strategy"), "strategy")
-    if strategy.startswith(rocketmq.PREFIX):
-        return _of_rocketmq(question)
-    if strategy.startswith(server.PREFIX):
-        return _of_server(strategy, question)
-    return _of_client(strategy, question, custom or {})
-
-
-def _of_client(strategy: str, question: Mapping[str, Any], custom: Mapping[str, Strategy]) -> Explanation:
-    library, group, racks = read_library(question), read_client_group(question), read_racks(question)
-    own = custom.get(strategy)
-    if own is not None:
-        return _of_custom(own, group, racks)
-    blank = Explanation(
-        strategy, str(library), f"{strategy}.", (), None, partitions=_ranges(group.partitions_per_topic)
-    )
-    try:
-        blank = replace(blank, by=str(strategy_named(strategy).era(library)))
-    except AssignorError as error:
-        return replace(blank, reason=_reason(error))
-    in_racks = racks is not None and any(member.rack for member in group.members)
-    blank = replace(blank, rule=rule_of_client(strategy, library, in_racks=in_racks))
-    with tracing() as notes:
-        try:
-            assignment = assign(strategy, group, library, racks)
-        except AssignorError as error:
-            return replace(blank, reason=_reason(error))
-    facts = from_clients.facts_of(group, racks)
-    if any(assignment.values()) and all(isinstance(note, Ordered) for note in notes):
-        return _with_result(replace(blank, rule=rule_of_other_client(strategy, library), assignment=assignment), [])
-    translate = from_clients.sticky_steps if strategy in _STICKY else from_clients.dealt_steps
-    return _checked(replace(blank, assignment=assignment), facts, lambda: translate(notes, facts))
-
-
-def _of_custom(strategy: Strategy, group: Group, racks: PartitionRacks | None) -> Explanation:
-    rule = (
-        f"{strategy.name} is a strategy of your own. Evenkeel asks its code for the assignment; what it thinks on the "
-        "way, it does not say."
-    )
-    blank = Explanation(strategy.name, "your own code", rule, (), None, partitions=_ranges(group.partitions_per_topic))
-    try:
-        assignment = assign(strategy, group, None, racks)
-    except AssignorError as error:
-        return replace(blank, reason=_reason(error))
-    if not strategy.deterministic:
-        blank = replace(blank, reason="it is not deterministic: asked again it may give another result")
-    return _with_result(replace(blank, assignment=assignment), [])
-
-
-def _of_server(strategy: str, question: Mapping[str, Any]) -> Explanation:
-    given = optional_text(question.get("library"), "library")
-    release = None if given is None else parse_library(given).release
-    group = server.read_group(question)
-    by = "Kafka's newest broker" if given is None else f"a broker of {given} or a later release that does the same"
-    partitions = _ranges({topic_name: topic.partitions for topic_name, topic in group.topics.items()})
-    blank = Explanation(strategy, by, "", (), None, partitions=partitions)
-    with tracing() as notes:
-        try:
-            assignment = assign_on_server(strategy, group, given)
-        except AssignorError as error:
-            return replace(blank, rule=f"{strategy}.", reason=_reason(error))
-    facts = from_brokers.facts_of(group)
-    blank = replace(blank, rule=rule_of_server(strategy, release), assignment=from_brokers.by_name(assignment, group))
-    return _checked(blank, facts, lambda: from_brokers.server_steps(notes, facts, group))
-
-
-def _of_rocketmq(question: dict[str, Any]) -> Explanation:
-    strategy = rocketmq.read_strategy(a_text(required(question, "strategy"), "strategy"), question.get("options"))
-    queues = rocketmq.read_queues(required(question, "queues"), "queues")
-    clients, presort = rocketmq.read_clients(question), rocketmq.read_presort(question)
-    told = explain_rocketmq(strategy, queues, clients, presort=presort)
-    partitions: dict[str, set[int]] = {}
-    places: dict[str, dict[str, None]] = {}
-    for queue in with_configured(strategy, queues):
-        place, number = partition_of(queue)
-        partitions.setdefault(place, set()).add(number)
-        for spelling in spellings(queue.topic, queue.broker):
-            places.setdefault(spelling, {})[place] = None
-    by_spelling = {spelling: tuple(of) for spelling, of in places.items()}
-    by = "every client for itself"
-    return Explanation(rocketmq.PREFIX + strategy.name, by, *told, partitions=partitions, places=by_spelling)
-
-
-def _ranges(counts_by_topic: Mapping[str, int]) -> dict[str, range]:
-    return {topic: range(count) for topic, count in counts_by_topic.items()}
-
-
-def _checked(blank: Explanation, facts: Facts, translate: Any) -> Explanation:
-    """The explanation with its steps if they add up to the assignment, otherwise with the reason why there are none."""
-    try:
-        listed: Sequence[Step] = translate()
-        verify(listed, facts, blank.assignment or {})
-    except CannotExplainError as error:
-        return _with_result(replace(blank, reason=str(error)), [])
-    except WrongStepError:
-        reason = (
-            "they do not add up to the assignment, which is a mistake in Evenkeel: please report it with the inputs"
-        )
-        return _with_result(replace(blank, reason=reason), [])
-    return _with_result(blank, listed)
-
-
-def verify(listed: Iterable[Step], facts: Facts, assignment: Assignment) -> Ledger:
-    """Replay steps and require that they lead to the assignment.
-
-    Raises:
-        WrongStepError: They contradict the group or the assignment.
-    """
-    ledger = Ledger(facts)
-    for step in listed:
-        step.enter(ledger)
-    ledger.within_shares()
-    ledger.require_equal(assignment)
-    return ledger
-
-
-def _with_result(blank: Explanation, listed: Sequence[Step]) -> Explanation:
-    sizes = counts(blank.assignment or {})
-    return replace(blank, steps=(*listed, Result(sizes, sum(sizes.values()))))
-
-
-def _reason(error: AssignorError) -> str:
-    return str(getattr(error, "reason", error)).rstrip(".")

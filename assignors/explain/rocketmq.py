@@ -1,29 +1,25 @@
 """Steps of RocketMQ's strategies: pools of queues, each dealt to some clients by one rule.
 
 Most strategies have one pool, all queues and all clients; MACHINE_ROOM has only the queues of its rooms, and
-MACHINE_ROOM_NEARBY one pool per room. Who gets what is asked of the strategy itself; the checks are the rules written
-down a second time, as simply as possible.
+MACHINE_ROOM_NEARBY one pool per room. Who gets what is asked of the strategy itself.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import md5
 
-from assignors.assignment import Assignment, PartitionId
+from assignors.assignment import PartitionId, from_pairs
 from assignors.exceptions import AssignorError, CallWouldFail
-from assignors.explain.ledger import Facts, Ledger, WrongStepError, require
-from assignors.explain.steps import Result, Step
-from assignors.explain.words import count, grouped, name, names, partition_names, shares
-from assignors.order import utf16
-from assignors.rocketmq import AllocateStrategy, MessageQueue, allocate_all, sorted_clients, sorted_queues
+from assignors.explain.explanation import Explanation
+from assignors.explain.steps import Step
+from assignors.explain.words import count, name, names, one, partition_lines, shares
+from assignors.jsonl.lines import ROCKETMQ_PREFIX, AllocateLine, as_queues
+from assignors.order import sorted_utf16
+from assignors.rocketmq import AllocateStrategy, MessageQueue, Queues, allocate_all, sorted_clients, sorted_queues
 from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig
-from assignors.rocketmq.consistent_hash import ConsistentHash
+from assignors.rocketmq.consistent_hash import ConsistentHash, ring_hash
 from assignors.rocketmq.machine_rooms import ByMachineRoom, MachineRoomNearby
-
-_MOST_LINES = 12
 
 _RULES = {
     "AVG": (
@@ -69,103 +65,33 @@ class Pool(Step):
     nodes: int = 0
     texts: tuple[str, ...] = ()
 
-    def _text(self, partition: PartitionId | None) -> str:
+    def text(self, partition: PartitionId | None = None) -> str:
         if partition is not None:
             owners = [client for queue, client in self.given if queue == partition]
             if not owners:
-                return f"{name(partition[0])} {partition[1]} goes to nobody."
+                return f"{one(partition)} goes to nobody."
             if self.rule == "CONFIG":
-                return f"{name(partition[0])} {partition[1]} is in the configured list, so it goes to {names(owners)}."
+                return f"{one(partition)} is in the configured list, so it goes to {names(owners)}."
+            position = self.queues.index(partition)
             if self.rule == "CONSISTENT_HASH":
-                own = _hash(self.texts[self.queues.index(partition)])
                 return (
-                    f"{name(partition[0])} {partition[1]} has the hash {own} on the ring of 2^32; the next node "
-                    f"after it belongs to {name(owners[0])}."
+                    f"{one(partition)} has the hash {ring_hash(self.texts[position])} on the ring of 2^32; the next "
+                    f"node after it belongs to {name(owners[0])}."
                 )
             return (
-                f"{name(partition[0])} {partition[1]} is number {self.queues.index(partition) + 1} of "
-                f"{count(len(self.queues), 'queue')}, and {name(owners[0])} number "
-                f"{self.clients.index(owners[0]) + 1} of {count(len(self.clients), 'client')}: its share."
+                f"{one(partition)} is number {position + 1} of {count(len(self.queues), 'queue')}, and "
+                f"{name(owners[0])} number {self.clients.index(owners[0]) + 1} of "
+                f"{count(len(self.clients), 'client')}: its share."
             )
-        lists = grouped(self.given)
-        order = f" ({_IN_ORDER})" if self.in_order else ""
-        make = ""
+        said = f"{count(len(self.queues), 'queue')}{f' {self.what}' if self.what else ''} for "
+        said += count(len(self.clients), "client")
         if self.clients and self.rule in ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM"):
-            quota, larger = divmod(len(self.queues), len(self.clients))
-            make = f" make {shares(quota, larger)}"
-        listed = "; ".join(
-            f"{name(client)}: {partition_names(mine)}" for client, mine in list(lists.items())[:_MOST_LINES]
-        )
-        left = len(lists) - _MOST_LINES
-        more = "" if left <= 0 else f"; and {count(left, 'more client')}"
-        what = f" {self.what}" if self.what else ""
-        return (
-            f"{count(len(self.queues), 'queue')}{what} for {count(len(self.clients), 'client')}{make}{order}. "
-            f"{listed or 'Nobody gets any'}{more}."
-        )
+            said += f" make {shares(*divmod(len(self.queues), len(self.clients)))}"
+        order = f" ({_IN_ORDER})" if self.in_order else ""
+        return f"{said}{order}. {partition_lines(self.given, 'client') or 'Nobody gets any'}."
 
-    def _about(self) -> Iterable[PartitionId]:
+    def about(self) -> Iterable[PartitionId]:
         return self.queues
-
-    def _enter(self, ledger: Ledger) -> None:
-        if self.in_order:
-            keys = [utf16(client) for client in self.clients]
-            require(keys == sorted(keys), "the clients are not in order")
-        expected = _CHECKS[self.rule](self) if self.clients else {}
-        require({c: q for c, q in expected.items() if q} == grouped(self.given), f"{self.rule} gives something else")
-        for queue, client in self.given:
-            ledger.give(client, queue)
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")
-
-
-def _blocks(pool: Pool) -> dict[str, list[PartitionId]]:
-    quota, larger = divmod(len(pool.queues), len(pool.clients))
-    result, start = {}, 0
-    for index, client in enumerate(pool.clients):
-        stop = start + quota + (index < larger)
-        result[client], start = list(pool.queues[start:stop]), stop
-    return result
-
-
-def _circle(pool: Pool) -> dict[str, list[PartitionId]]:
-    result: dict[str, list[PartitionId]] = {client: [] for client in pool.clients}
-    for index, queue in enumerate(pool.queues):
-        result[pool.clients[index % len(pool.clients)]].append(queue)
-    return result
-
-
-def _listed(pool: Pool) -> dict[str, list[PartitionId]]:
-    return {client: list(pool.queues) for client in pool.clients}
-
-
-def _rooms(pool: Pool) -> dict[str, list[PartitionId]]:
-    quota, larger = divmod(len(pool.queues), len(pool.clients))
-    result = {client: list(pool.queues[quota * i : quota * (i + 1)]) for i, client in enumerate(pool.clients)}
-    for index in range(larger):
-        result[pool.clients[index]].append(pool.queues[quota * len(pool.clients) + index])
-    return result
-
-
-def _ring(pool: Pool) -> dict[str, list[PartitionId]]:
-    ring = {_hash(f"{client}-{node}"): client for client in pool.clients for node in range(pool.nodes)}
-    positions = sorted(ring)
-    result: dict[str, list[PartitionId]] = {client: [] for client in pool.clients}
-    for queue, text in zip(pool.queues, pool.texts, strict=True):
-        if positions:
-            result[ring[positions[bisect_left(positions, _hash(text)) % len(positions)]]].append(queue)
-    return result
-
-
-_CHECKS: Mapping[str, Callable[[Pool], dict[str, list[PartitionId]]]] = {
-    "AVG": _blocks,
-    "AVG_BY_CIRCLE": _circle,
-    "CONFIG": _listed,
-    "MACHINE_ROOM": _rooms,
-    "CONSISTENT_HASH": _ring,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,63 +107,50 @@ class Fails(Step):
     clients: tuple[str, ...]
     reason: str
 
-    def _text(self, partition: PartitionId | None) -> str:
+    def text(self, partition: PartitionId | None = None) -> str:
         del partition
         return f"The call of {names(self.clients)} throws ({self.reason}): such a client keeps the queues that it has."
 
-    def _enter(self, ledger: Ledger) -> None:
-        require(set(self.clients) <= set(ledger.owned), "it names a stranger")
 
-
-QueueExplanation = tuple[str, tuple[Step, ...], Assignment | None, str | None]
-"""Rule, steps, assignment and reason of an `Explanation`."""
-
-
-def explain_rocketmq(
-    strategy: AllocateStrategy, queues: Sequence[MessageQueue], clients: Sequence[str], *, presort: bool
-) -> QueueExplanation:
+def explain_rocketmq(line: AllocateLine) -> Explanation:
     """Explain one topic's allocation; a queue is named "topic on broker" and its number."""
-    rule = rule_of(strategy)
+    strategy = line.named(line.strategy)
+    queues, clients = as_queues(line.queues), line.clients
+    partitions: dict[str, set[int]] = {}
+    places: dict[str, dict[str, None]] = {}
+    for queue in (*queues, *_configured(strategy)):
+        place, number = partition_of(queue)
+        partitions.setdefault(place, set()).add(number)
+        for spelling in spellings(queue.topic, queue.broker):
+            places.setdefault(spelling, {})[place] = None
+    blank = Explanation(
+        ROCKETMQ_PREFIX + strategy.name,
+        "every client for itself",
+        rule_of(strategy),
+        partitions=partitions,
+        places={spelling: tuple(of) for spelling, of in places.items()},
+    )
     try:
-        dealt = allocate_all(strategy, queues, clients, presort=presort)
+        dealt = allocate_all(strategy, queues, clients, presort=line.presort)
     except AssignorError as error:
-        return rule, (), None, str(getattr(error, "reason", error)).rstrip(".")
-    assignment: Assignment = {}
+        return blank.not_computed(error)
+    assignment = from_pairs(
+        {
+            client: [] if isinstance(mine, CallWouldFail) else map(partition_of, mine or ())
+            for client, mine in dealt.items()
+        }
+    )
+    if len(set(queues)) < len(queues) or len(set(clients)) < len(clients):
+        return blank.with_steps(assignment, (), "a queue or a client is listed more than once")
     failing: dict[str, list[str]] = {}
     for client, mine in dealt.items():
-        assignment[client] = {}
         if isinstance(mine, CallWouldFail):
             failing.setdefault(str(mine), []).append(client)
-            continue
-        by_topic: dict[str, list[int]] = {}
-        for queue in mine or ():
-            by_topic.setdefault(partition_of(queue)[0], []).append(queue.queue)
-        assignment[client] = dict(by_topic)
-    sizes = {client: sum(map(len, topics.values())) for client, topics in assignment.items()}
-    result = Result(sizes, sum(sizes.values()))
-    if len(set(queues)) < len(queues) or len(set(clients)) < len(clients):
-        return rule, (result,), assignment, "a queue or a client is listed more than once"
-    steps: list[Step] = [Fails(tuple(of), reason) for reason, of in failing.items()]
-    ordered = sorted_queues(queues) if presort else tuple(queues)
-    in_order = sorted_clients(clients) if presort else tuple(clients)
-    if not failing:
-        made = _pools(strategy, ordered, in_order, in_order=presort)
-        if made is None:
-            return rule, (result,), assignment, "it nests one rule for rooms in another"
-        steps += made
-    facts = Facts({client: frozenset() for client in clients}, {})
-    ledger = Ledger(facts)
-    try:
-        for step in steps:
-            step.enter(ledger)
-        if not failing:
-            ledger.require_equal(assignment)
-    except WrongStepError:
-        reason = (
-            "they do not add up to the assignment, which is a mistake in Evenkeel: please report it with the inputs"
-        )
-        return rule, (result,), assignment, reason
-    return rule, (*steps, result), assignment, None
+    if failing:
+        return blank.with_steps(assignment, [Fails(tuple(of), reason) for reason, of in failing.items()])
+    in_order = sorted_queues(queues) if line.presort else queues
+    pools = _pools(strategy, in_order, sorted_clients(clients) if line.presort else clients, in_order=line.presort)
+    return blank.with_steps(assignment, pools or (), None if pools else "it nests one rule for rooms in another")
 
 
 def partition_of(queue: MessageQueue) -> PartitionId:
@@ -250,12 +163,11 @@ def spellings(topic: str, broker: str | None) -> tuple[str, ...]:
     return (topic,) if broker is None else (topic, f"{topic} on {broker}", f"{topic}@{broker}")
 
 
-def with_configured(strategy: AllocateStrategy, queues: Sequence[MessageQueue]) -> tuple[MessageQueue, ...]:
-    """The queues that a strategy can give: those it is asked about, and those of the list in a client's code."""
+def _configured(strategy: AllocateStrategy) -> Queues:
+    """The queues of the list in a client's code, which a strategy can give in addition to those it is asked about."""
     while isinstance(strategy, MachineRoomNearby):
         strategy = strategy.delegate
-    listed = strategy.message_queue_list or () if isinstance(strategy, ByConfig) else ()
-    return (*queues, *listed)
+    return strategy.message_queue_list or () if isinstance(strategy, ByConfig) else ()
 
 
 def rule_of(strategy: AllocateStrategy) -> str:
@@ -281,7 +193,7 @@ def _pools(
     for client in clients:
         clients_of.setdefault(strategy.room_of(client), []).append(client)
     result: list[Step] = []
-    for room in sorted(rooms, key=utf16):
+    for room in sorted_utf16(rooms):
         here = clients_of.get(room)
         what = f"of room {name(room)}" if here else f"of room {name(room)}, which has no client,"
         pool = _pool(strategy.delegate, rooms[room], here or list(clients), what, in_order=in_order)
@@ -300,7 +212,7 @@ def _pool(
         listed = strategy.message_queue_list or ()
     elif isinstance(strategy, ByMachineRoom):
         rooms = strategy.consumeridcs or frozenset()
-        listed = tuple(queue for queue in listed if _room(queue.broker) in rooms)
+        listed = tuple(queue for queue in listed if strategy.is_here(queue.broker))
         what = f"of rooms {names(sorted(rooms))}" if not what else f"{what} in rooms {names(sorted(rooms))}"
     elif isinstance(strategy, ConsistentHash):
         nodes = strategy.virtual_node_cnt
@@ -318,8 +230,3 @@ def _pool(
         nodes,
         tuple(queue.text() for queue in listed),
     )
-
-
-def _room(broker: str) -> str | None:
-    parts = broker.rstrip("@").split("@") if "@" in broker else []
-    return parts[0] if len(parts) == 2 else None

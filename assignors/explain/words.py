@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from assignors.assignment import PartitionId
 
 # A sentence with more names than this is read by nobody; the rest is counted.
 MOST_NAMES = 8
+
+# A step's own list of members is cut here: more than this are counted, not named.
+MOST_LINES = 12
 
 # Foreign names may be long: an id of Kafka's clients has some 60 characters, which fits.
 _LONGEST_NAME = 80
@@ -18,6 +21,16 @@ def name(text: str) -> str:
     if not text or text.isspace():
         return repr(text)
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def one(partition: PartitionId) -> str:
+    """A partition within a sentence: orders 3."""
+    return f"{name(partition[0])} {partition[1]}"
+
+
+def count(number: int, what: str) -> str:
+    """A number with its noun: 1 partition, 1,200 partitions."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def names(listed: Sequence[str]) -> str:
@@ -35,9 +48,7 @@ def numbers(listed: Iterable[int]) -> str:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    shown = [str(first) if first == last else f"{first}-{last}" for first, last in runs[:MOST_NAMES]]
-    left = len(runs) - MOST_NAMES
-    return ", ".join(shown) if left <= 0 else f"{', '.join(shown)} and {count(left, 'more range')}"
+    return _cut([str(first) if first == last else f"{first}-{last}" for first, last in runs], ", ", " and ", "range")
 
 
 def partition_names(listed: Iterable[PartitionId]) -> str:
@@ -45,14 +56,22 @@ def partition_names(listed: Iterable[PartitionId]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, number in listed:
         by_topic.setdefault(topic, []).append(number)
-    shown = [f"{name(topic)} {numbers(of_topic)}" for topic, of_topic in list(by_topic.items())[:MOST_NAMES]]
-    left = len(by_topic) - MOST_NAMES
-    return "; ".join(shown) if left <= 0 else f"{'; '.join(shown)} and {count(left, 'more topic')}"
+    return _cut([f"{name(topic)} {numbers(of_topic)}" for topic, of_topic in by_topic.items()], "; ", " and ", "topic")
 
 
-def count(number: int, what: str) -> str:
-    """A number with its noun: 1 partition, 1,200 partitions."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def lines(by_member: Mapping[str, str], what: str = "member") -> str:
+    """What each member has, in order; beyond `MOST_LINES` members only counted."""
+    return _cut([f"{name(member)}: {said}" for member, said in by_member.items()], "; ", "; and ", what, MOST_LINES)
+
+
+def partition_lines(pairs: Iterable[tuple[PartitionId, str]], what: str = "member") -> str:
+    """Partitions by member, in the order in which the members first occur."""
+    return lines({member: partition_names(mine) for member, mine in grouped(pairs).items()}, what)
+
+
+def _cut(parts: Sequence[str], separator: str, joint: str, what: str, most: int = MOST_NAMES) -> str:
+    shown, left = separator.join(parts[:most]), len(parts) - most
+    return shown if left <= 0 else f"{shown}{joint}{count(left, f'more {what}')}"
 
 
 def shares(quota: int, larger: int) -> str:

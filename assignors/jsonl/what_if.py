@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
+from msgspec import Struct
+
 from assignors.assignment import Assignment, from_pairs, to_pairs
-from assignors.brokers import what_if_on_server
-from assignors.exceptions import AssignorError
-from assignors.jsonl import brokers as server
-from assignors.jsonl import rocketmq
-from assignors.jsonl.assign import read_client_group, read_library, read_racks
-from assignors.jsonl.fields import BadLine, a_list, a_partition, a_text, an_object, loads, optional_text, required
-from assignors.measures import Load, Outcome, what_if
-from assignors.registry import known_strategies
-from assignors.rocketmq import (
-    AllocateStrategy,
-    CallWouldFail,
-    DealtQueues,
-    known_allocate_strategies,
-    what_if_in_rocketmq,
+from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
+from assignors.exceptions import AssignorError, CallWouldFail
+from assignors.jsonl.assign import as_lists, listed_queues, sorted_pairs
+from assignors.jsonl.lines import (
+    ROCKETMQ_PREFIX,
+    AllocateLine,
+    BadLine,
+    ClientLine,
+    Pair,
+    QueueOfLine,
+    Rate,
+    ServerLine,
+    as_queues,
+    read,
 )
+from assignors.measures import Load, Outcome, bounds_of, outcome, what_if
+from assignors.model import Group, Subscription
+from assignors.registry import known_strategies
+from assignors.rocketmq import MessageQueue, allocate_all, known_allocate_strategies
 from assignors.strategy import Strategy
+
+
+class _Asked(Struct):
+    current: dict[str, tuple[Pair, ...]]
+    load: dict[str, list[Rate]] | None = None
+    strategies: list[str] | None = None
+
+
+class _AskedOfQueues(Struct):
+    current: dict[str, tuple[QueueOfLine, ...]]
+    load: list[Rate] | None = None
+    strategies: list[str] | None = None
+
+
+_Told = tuple[Mapping[str, Any], Outcome]
+"""The assignment as the line shows it, and what it costs."""
 
 
 def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
@@ -38,93 +63,110 @@ def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> 
         "load_imbalance", "generations"}, or {"error": reason} for one that cannot be computed; or {"error": reason} for
         the whole line. Never raises.
     """
+    fields = line if isinstance(line, dict) else {}
     try:
-        question = an_object(line, "the line")
-        if "queues" in question:
-            return _of_rocketmq(question)
-        if "topics" in question:
-            return _of_server(question)
-        return _of_clients(question, custom or {})
+        if "queues" in fields:
+            return _of_rocketmq(read(line, AllocateLine), read(line, _AskedOfQueues))
+        if "topics" in fields:
+            return _of_server(read(line, ServerLine), read(line, _Asked))
+        return _of_clients(read(line, ClientLine), read(line, _Asked), custom or {})
     except (BadLine, AssignorError) as error:
         return {"error": str(error)}
 
 
-def _of_clients(question: Mapping[str, Any], custom: Mapping[str, Strategy]) -> dict[str, Any]:
-    group = read_client_group(question)
-    names = _strategies(question) or [*known_strategies(), *custom]
+def _of_clients(line: ClientLine, asked: _Asked, custom: Mapping[str, Strategy]) -> dict[str, Any]:
+    group = line.group()
     told = what_if(
         group,
-        [custom.get(name, name) for name in names],
-        _current(question),
-        library=read_library(question),
-        partition_racks=read_racks(question),
-        load=_load(question, group.partitions_per_topic),
+        [custom.get(name, name) for name in dict.fromkeys(asked.strategies or [*known_strategies(), *custom])],
+        from_pairs(asked.current),
+        library=line.leaders_library(),
+        partition_racks=line.racks(),
+        load=_load(asked.load, group.partitions_per_topic),
     )
-    return {name: _written(outcome, _listed) for name, outcome in told.items()}
+
+    def shown(result: Outcome | AssignorError) -> _Told:
+        if isinstance(result, AssignorError):
+            raise result
+        return as_lists(to_pairs(result.assignment)), result
+
+    return {name: _answer(partial(shown, result)) for name, result in told.items()}
 
 
-def _of_server(question: Mapping[str, Any]) -> dict[str, Any]:
-    group = server.read_group(question)
-    told = what_if_on_server(
-        group,
-        _strategies(question),
-        _current(question),
-        release=optional_text(question.get("library"), "library"),
-        load=_load(question, group.counts),
-    )
-    return {name: _written(outcome, server.listed) for name, outcome in told.items()}
-
-
-def _of_rocketmq(question: dict[str, Any]) -> dict[str, Any]:
-    queues = rocketmq.read_queues(required(question, "queues"), "queues")
-    clients = rocketmq.read_clients(question)
-    given = an_object(required(question, "current"), "current")
-    current = {client: rocketmq.read_queues(owned, f"current of {client!r}") for client, owned in given.items()}
-    load = question.get("load")
-    weights = None if load is None else loads(load, "load", len(queues))
-    options, presort = question.get("options"), rocketmq.read_presort(question)
-    names = _strategies(question)
-    if names is None:
-        names = [rocketmq.PREFIX + name for name in known_allocate_strategies()]
-        if isinstance(options, dict) and options.get("room_separator"):
-            names.append(f"{rocketmq.PREFIX}MACHINE_ROOM_NEARBY-AVG")
-    made: dict[str, AllocateStrategy] = {}
-    result: dict[str, Any] = {}
-    for name in names:
-        try:
-            made[name] = rocketmq.read_strategy(name, options)
-            result[name] = None  # in the line's order
-        except AssignorError as error:
-            result[name] = {"error": str(error)}
-    told = what_if_in_rocketmq(list(made.values()), queues, clients, current, presort=presort, load=weights)
-    for name, strategy in made.items():
-        result[name] = _rocketmq_written(told[strategy.name])
-    return result
-
-
-def _rocketmq_written(told: DealtQueues | AssignorError) -> dict[str, Any]:
-    if isinstance(told, AssignorError):
-        return {"error": str(told)}
-    dealt, outcome = told
-    assignment = {
-        client: {"error": str(mine)} if isinstance(mine, CallWouldFail) else rocketmq.written_queues(mine)
-        for client, mine in dealt.items()
+def _of_server(line: ServerLine, asked: _Asked) -> dict[str, Any]:
+    group = line.group()
+    now = {
+        member_id: {group.uuids[topic_id].text: parts for topic_id, parts in topics.items()}
+        for member_id, topics in from_pairs(asked.current).items()
     }
-    return {"assignment": assignment, **_measures(outcome)}
+    load = _load(asked.load, group.counts)
+    informed = group if any(member.target for member in group.members) else _with_targets(group, now)
+    members = ((member.member_id, group.subscribed(member)) for member in group.members)
+    measured = Group(tuple(Subscription(one, tuple(uuid.text for uuid in of)) for one, of in members), group.counts)
+    bounds = bounds_of(measured, now)
+
+    def compute(strategy: str) -> _Told:
+        assignment = assign_on_server(strategy, informed, line.library)
+        return sorted_pairs(assignment), outcome(measured, now, assignment, bounds, load)
+
+    return {name: _answer(partial(compute, name)) for name in asked.strategies or known_server_strategies()}
 
 
-def _listed(assignment: Assignment) -> dict[str, list[list[Any]]]:
-    return {member_id: [list(pair) for pair in pairs] for member_id, pairs in to_pairs(assignment).items()}
+def _with_targets(group: ServerGroup, current: Assignment) -> ServerGroup:
+    def of(member_id: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        return tuple((topic, tuple(parts)) for topic, parts in current.get(member_id, {}).items())
+
+    return ServerGroup(tuple(replace(member, target=of(member.member_id)) for member in group.members), group.topics)
 
 
-def _written(outcome: Outcome | AssignorError, listed: Any) -> dict[str, Any]:
-    if isinstance(outcome, AssignorError):
-        return {"error": str(outcome)}
-    return {"assignment": listed(outcome.assignment), **_measures(outcome)}
+# For the measures, which count partitions: every queue of RocketMQ is a partition of one topic.
+_QUEUES = "queues"
 
 
-def _measures(outcome: Outcome) -> dict[str, Any]:
+def _of_rocketmq(line: AllocateLine, asked: _AskedOfQueues) -> dict[str, Any]:
+    """A client whose call would throw keeps its queues, as in `RebalanceImpl`."""
+    queues = as_queues(line.queues)
+    current = {client: as_queues(owned) for client, owned in asked.current.items()}
+    position: dict[MessageQueue, int] = {}
+    for queue in chain(queues, *current.values()):
+        position.setdefault(queue, len(position))
+    here = len(set(queues))
+
+    def numbered(owned: Iterable[MessageQueue]) -> dict[str, tuple[int, ...]]:
+        # CONFIG may contain queues that do not exist: they are measured as additional ones.
+        return {_QUEUES: tuple(sorted({position.setdefault(queue, len(position)) for queue in owned}))}
+
+    now: Assignment = {client: dict(numbered(owned)) for client, owned in current.items()}
+    group = Group(tuple(Subscription(client, (_QUEUES,)) for client in dict.fromkeys(line.clients)), {_QUEUES: here})
+    load = None
+    if asked.load is not None:
+        _require_count(asked.load, len(queues), "the load")
+        # If a queue is listed twice, its last load counts.
+        of_queue = dict(zip(queues, asked.load, strict=True))
+        load = {_QUEUES: [of_queue[queue] for queue in list(position)[:here]]}
+    bounds = bounds_of(group, now)
+
+    def compute(name: str) -> _Told:
+        dealt = allocate_all(line.named(name), queues, line.clients, presort=line.presort)
+        after: Assignment = {
+            client: now.get(client, {}) if isinstance(mine, CallWouldFail) else dict(numbered(mine or ()))
+            for client, mine in dealt.items()
+        }
+        return listed_queues(dealt), outcome(group, now, after, bounds, load)
+
+    known = [ROCKETMQ_PREFIX + name for name in known_allocate_strategies()]
+    if line.separates_rooms:
+        known.append(f"{ROCKETMQ_PREFIX}MACHINE_ROOM_NEARBY-AVG")
+    return {name: _answer(partial(compute, name)) for name in asked.strategies or known}
+
+
+def _answer(compute: Callable[[], _Told]) -> dict[str, Any]:
+    try:
+        shown, outcome = compute()
+    except AssignorError as error:
+        return {"error": str(error)}
     return {
+        "assignment": shown,
         "partitions_moved": outcome.partitions_moved,
         "partitions_moved_optimal": outcome.bounds.partitions_moved_optimal,
         "imbalance": outcome.partitions and outcome.partitions.imbalance,
@@ -134,29 +176,16 @@ def _measures(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _strategies(question: Mapping[str, Any]) -> list[str] | None:
-    given = question.get("strategies")
-    if given is not None:
-        return list(dict.fromkeys(a_text(name, "a strategy") for name in a_list(given, "strategies")))
-    return None
-
-
-def _current(question: Mapping[str, Any]) -> Assignment:
-    members = {}
-    for member_id, pairs in an_object(required(question, "current"), "current").items():
-        where = f"current of {member_id!r}"
-        members[member_id] = [a_partition(pair, f"A partition of {where}") for pair in a_list(pairs, where)]
-    return from_pairs(members)
-
-
-def _load(question: Mapping[str, Any], counts: Mapping[str, int]) -> Load | None:
-    given = question.get("load")
-    if given is None:
-        return None
-    load = {}
-    for topic, numbers in an_object(given, "load").items():
+def _load(given: Load | None, counts: Mapping[str, int]) -> Load | None:
+    for topic, numbers in (given or {}).items():
         if topic not in counts:
             message = f"The load has topic {topic!r}, which the group's topics do not have."
             raise BadLine(message)
-        load[topic] = loads(numbers, f"the load of topic {topic!r}", counts[topic])
-    return load
+        _require_count(numbers, counts[topic], f"the load of topic {topic!r}")
+    return given
+
+
+def _require_count(numbers: Iterable[float], count: int, what: str) -> None:
+    if len(list(numbers)) != count:
+        message = f"Expected {count} numbers for {what}."
+        raise BadLine(message)

@@ -19,14 +19,12 @@ from assignors.rocketmq.registry import (
     strategy_named,
 )
 from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues, sorted_clients, sorted_queues
-from assignors.rocketmq.what_if import DealtQueues, what_if_in_rocketmq
 
 __all__ = [
     "AllocateStrategy",
     "BadOption",
     "BadQueue",
     "CallWouldFail",
-    "DealtQueues",
     "MessageQueue",
     "Options",
     "Queues",
@@ -36,5 +34,4 @@ __all__ = [
     "sorted_clients",
     "sorted_queues",
     "strategy_named",
-    "what_if_in_rocketmq",
 ]

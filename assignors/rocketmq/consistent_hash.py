@@ -42,7 +42,7 @@ class ConsistentHash(Checked):
         owned: dict[str, list[MessageQueue]] = {}
         if positions:
             for queue in queues:
-                after = bisect_left(positions, _hash(queue.text()))
+                after = bisect_left(positions, ring_hash(queue.text()))
                 owner = ring[positions[after % len(positions)]]
                 owned.setdefault(owner, []).append(queue)
         return lambda client, _index: tuple(owned.get(client, ()))
@@ -55,7 +55,7 @@ class ConsistentHash(Checked):
             # A client listed twice gets further nodes, numbered from the count that the ring still has of it.
             first = nodes[client]
             for number in range(first, first + self.virtual_node_cnt):
-                position = _hash(f"{client}-{number}")
+                position = ring_hash(f"{client}-{number}")
                 if position in ring:
                     nodes[ring[position]] -= 1
                 ring[position] = client
@@ -63,6 +63,7 @@ class ConsistentHash(Checked):
         return ring
 
 
-def _hash(text: str) -> int:
+def ring_hash(text: str) -> int:
+    """Position of a text on the ring."""
     # (Java encodes half a surrogate pair as "?".)
     return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")

@@ -30,7 +30,7 @@ class ByMachineRoom(Checked):
         self.consumeridcs = consumeridcs
 
     def _share(self, queues: Queues, clients: Sequence[str]) -> Callable[[str, int], Queues]:
-        here = tuple(queue for queue in queues if self._is_here(queue.broker))
+        here = tuple(queue for queue in queues if self.is_here(queue.broker))
         quota, rest = divmod(len(here), len(clients))
 
         def share(_client: str, index: int) -> Queues:
@@ -39,7 +39,8 @@ class ByMachineRoom(Checked):
 
         return share
 
-    def _is_here(self, broker: str) -> bool:
+    def is_here(self, broker: str) -> bool:
+        """Whether a broker is in a configured room; raises CallWouldFail where the class throws."""
         parts = _java_split(broker)
         if len(parts) != 2:
             return False

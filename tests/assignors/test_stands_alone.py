@@ -8,7 +8,7 @@ import sys
 _PROGRAM = """
 import sys
 before = set(sys.modules)
-import assignors, assignors.jsonl.assign
+import assignors, assignors.brokers, assignors.rocketmq
 roots = {name.partition(".")[0] for name in set(sys.modules) - before}
 print(*sorted(root for root in roots if root not in sys.stdlib_module_names))
 """

@@ -6,10 +6,8 @@ import pytest
 
 from assignors.assignment import PartitionId
 from assignors.explain.rocketmq import Fails, Pool
-from assignors.explain.steps import (
-    CutIntoBlocks,
-    DealtInRacks,
-    DealtInTurn,
+from assignors.explain.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, Ordered, Result, Step
+from assignors.explain.sticky_steps import (
     Generations,
     Given,
     GivenBack,
@@ -18,10 +16,7 @@ from assignors.explain.steps import (
     Kept,
     Moved,
     NotBelieved,
-    Ordered,
-    Result,
     Shares,
-    Step,
     Undone,
 )
 from assignors.explain.words import count, name, names, numbers, partition_names

@@ -177,7 +177,7 @@ def test_a_client_listed_twice_gets_as_many_further_nodes_after_those_it_still_h
     """`ConsistentHashRouter.addNode`: a node takes the place of another client's at the same hash."""
     places = {"a-0": 1, "a-1": 2, "a-2": 4, "a-3": 7, "b-0": 2, "b-1": 3, "b-2": 5, "b-3": 6}
     places |= {queue.text(): queue.queue for queue in queues(x=7)}
-    monkeypatch.setattr(consistent_hash, "_hash", places.__getitem__)
+    monkeypatch.setattr(consistent_hash, "ring_hash", places.__getitem__)
 
     # First a gets 1 and 2, and b takes 2 and 3. Then a has one node left, and gets a-1 and a-2: 2 and 4. b has only
     # 3 left, and gets b-1 and b-2: 3 and 5.
@@ -269,20 +269,11 @@ def test_a_line_gives_each_client_its_queues_or_its_error() -> None:
     ("change", "reason"),
     [
         ({"strategy": "rocketmq:MINE"}, "RocketMQ strategy 'MINE' is not known"),
-        ({"queues": None}, "Expected a list for queues."),
-        ({"queues": [{"topic": "t", "broker": "b"}]}, "no 'queue'"),
-        (
-            {"queues": [{"topic": "t", "broker": "b", "queue": True}]},
-            "number for the queue id of a queue of queues, got True",
-        ),
-        (
-            {"queues": [{"topic": "t", "broker": None, "queue": 1}]},
-            "text for the broker of a queue of queues, got None",
-        ),
-        ({"clients": [1]}, "text for a client, got 1"),
-        ({"presort": "no"}, "for presort, got 'no'"),
-        ({"options": {"virtual_nodes": 1}}, "Option 'virtual_nodes' is not known"),
-        ({"options": {"virtual_node_cnt": "1"}}, "number for virtual_node_cnt, got '1'"),
+        ({"queues": [{"topic": "t", "broker": "b"}]}, "missing required field `queue`"),
+        ({"queues": [{"topic": "t", "broker": "b", "queue": True}]}, "got `bool` - at `$.queues[0].queue`"),
+        ({"clients": [1]}, "Expected `str`, got `int` - at `$.clients[0]`"),
+        ({"presort": "no"}, "Expected `bool`, got `str`"),
+        ({"options": {"virtual_nodes": 1}}, "unknown field `virtual_nodes` - at `$.options`"),
         ({"strategy": "rocketmq:CONSISTENT_HASH", "options": {"virtual_node_cnt": -1}}, "illegal virtualNodeCnt :-1"),
         ({"strategy": "rocketmq:MACHINE_ROOM_NEARBY-AVG"}, "room_separator"),
     ],
