@@ -32,7 +32,7 @@ _SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "assignors", "
 # If one of these is imported from the working folder, it says so and ends the process.
 _TRAPS = (
     *("assignors", "conf", "dashboards", "deltalake", "duckdb", "jinja2", "kafka", "msgspec", "numpy", "pandas"),
-    *("pyarrow", "pydantic", "pyspark", "rich", "starlette", "streaming", "supervisor", "typer", "uvicorn", "yaml"),
+    *("pyarrow", "pydantic", "pyspark", "rich", "starlette", "streaming", "typer", "uvicorn", "yaml"),
 )
 
 

@@ -213,7 +213,7 @@ def _page_port() -> int:
 
 def _look(programs: Programs, notices: deque[str]) -> str:
     """Look after the programs; the newest notice about one of them."""
-    programs.look()
+    programs.poll()
     return notices[-1] if notices else ""
 
 

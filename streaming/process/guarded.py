@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+
+from streaming.places import open_private
 
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put it
@@ -34,7 +34,6 @@ class GuardedProcess:
         log: Path | None,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        umask: int = -1,
     ) -> None:
         """Start it.
 
@@ -43,30 +42,19 @@ class GuardedProcess:
             log: File that its output is appended to, readable by this user only; None for our standard error.
             cwd: Its folder; None for ours.
             environment: Variables on top of ours; secrets are passed this way, because no process list shows them.
-            umask: Its umask; -1 for ours.
 
         Raises:
             OSError: The program or the log file cannot be opened.
         """
         self.log = log
-        with _appended(log) if log is not None else contextlib.nullcontext() as output:
-            self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_GUARD), *map(str, command)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                cwd=cwd,
-                env={**os.environ, **SAFE_PATH, **(environment or {})},
-                umask=umask,
-                start_new_session=True,
-            )
+        self._guard = start_guard(list(map(str, command)), log, cwd, {**os.environ, **(environment or {})})
         assert self._guard.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
         first_line = self._guard.stdout.readline()
         if not first_line:
             self._guard.wait()
             message = f"{command[0]} could not be started: {self.last_line()}"
             raise OSError(message)
-        self.pid = int(first_line)
+        self.pid = int(first_line.split()[1])
 
     def poll(self) -> int | None:
         """Return the exit code (128 + n for signal n), or None while it runs."""
@@ -116,36 +104,25 @@ class GuardedProcess:
                     pipe.close()
 
 
-def _appended(log: Path) -> BinaryIO:
-    return os.fdopen(_private(log, os.O_WRONLY | os.O_APPEND), "ab")
+def start_guard(
+    arguments: Sequence[str], log: Path | None, cwd: Path | None, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start `_guard.py`, with pipes for orders and events; its standard error goes to the log, or to ours.
 
-
-def _private(path: Path, flags: int) -> int:
-    """Open a file; if it is new, only this user can read it."""
-    return os.open(path, flags | os.O_CREAT, 0o600)
-
-
-def guarded_command(
-    command: Sequence[str], grace_s: float, folder: Path, name: str, without: Sequence[str] = ()
-) -> tuple[list[str], Path]:
-    """Put a guard around a program that is started by another process, which stops it by SIGTERM to the guard.
-
-    Args:
-        command: Program and arguments.
-        grace_s: How long after SIGTERM it gets SIGKILL.
-        folder: Private folder for the two files: the order, and the list of runs.
-        name: Name of both files.
-        without: Prefixes of environment variables that it does not get.
-
-    Returns:
-        The command to start, and the file of the runs: lines `start PID` and `end PID CODE` (128 + n for signal n).
+    Raises:
+        OSError: Interpreter or log cannot be opened.
     """
-    order, runs = folder / f"{name}.json", folder / f"{name}.runs"
-    runs.unlink(missing_ok=True)
-    content = {"command": list(command), "grace_s": grace_s, "runs": str(runs), "without": list(without)}
-    with os.fdopen(_private(order, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
-        json.dump(content, file)
-    return [sys.executable, "-I", "-S", str(_GUARD), "--order", str(order)], runs
+    with contextlib.ExitStack() as files:
+        output = None if log is None else files.enter_context(open(log, "ab", opener=open_private))
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_GUARD), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            cwd=cwd,
+            env={**environment, **SAFE_PATH},
+            start_new_session=True,
+        )
 
 
 def last_line(log: Path) -> str:

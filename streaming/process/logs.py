@@ -1,6 +1,6 @@
 """The logs of all processes in one folder, followed as one stream where there is no terminal (systemd, a container).
 
-One file per process, `<name>.log`, in lines `time level logger: message`; rotated by size (`supervisor.py`), so that
+One file per process, `<name>.log`, in lines `time level logger: message`; rotated by size (`_guard.py`), so that
 `tail -F <folder>/*.log` shows them merged as well.
 """
 
@@ -10,9 +10,6 @@ import os
 from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
-
-_UNTOLD = {"supervisor"}
-"""Not followed: `up.log` already has its starts and ends, as sentences."""
 
 _LONGEST = 1 << 20
 """Characters of an unfinished line; a longer one is passed on as it is."""
@@ -41,7 +38,7 @@ class LogFollower:
         for file in self._open.values():
             file.seek(0, os.SEEK_END)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Pass on the new lines."""
         for path, file in list(self._open.items()):
             self._pass_on(path, file)
@@ -54,14 +51,13 @@ class LogFollower:
 
     def close(self) -> None:
         """Pass on the last lines, and close the files."""
-        self.look()
+        self.poll()
         for file in self._open.values():
             file.close()
         self._open.clear()
 
     def _refresh(self) -> list[Path]:
         new = [path for path in sorted(self._folder.glob("*.log")) if path not in self._open]
-        new = [path for path in new if path.stem not in _UNTOLD]
         self._open |= {path: path.open("rb") for path in new}
         return new
 

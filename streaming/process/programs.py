@@ -1,53 +1,41 @@
 """The programs of one machine: started, restarted when they die, stopped in order, and reported on.
 
-Supervisor does the work (`supervisor.py`); each program has a parent guard, so that no process of ours outlives the
-command, however that ends. This module adds two things: the meaning of our exit codes (after code 2 a person must act
-first, so the program rests and is only tried again rarely), and that every event is reported once.
+Each program has a guard of its own (`_guard.py`), which restarts it and rotates its log, also while this process stands
+still, and ends it when this process has gone. Here every event becomes one sentence, and a guard that was killed is
+replaced.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
 import sys
-import threading
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from io import TextIOWrapper
-from logging.handlers import RotatingFileHandler
+from datetime import datetime
 from pathlib import Path
-from signal import Signals
-from typing import cast
+from signal import SIGKILL, Signals
 
-from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
+from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.lifecycle import SUPERVISOR
 from streaming.places import open_private, private_folder
-from streaming.process.guarded import guarded_command, last_line
-from streaming.process.supervisor import EXITED, GIVEN_UP, RUNNING, STOPPED, Supervised, Supervisor, new_folder
+from streaming.process.guarded import last_line, start_guard
 
 _REST_S = 300.0
 """A program that waits for a person is tried again after this time: soon enough for somebody who has fixed the cause
 and forgotten about it, and rarely enough to cost nothing over a weekend."""
 
-_OWN_LOG_BYTES = 2**20
-"""Enough: `up.log` gets about one line a month."""
+_WELL_S = 60.0
+"""A program that has run this long is well: later pauses begin from 1 s again. A cold job's first batch takes 20 s."""
 
-_NOTICED_S = 5.0
-"""By this time after a death that a guard has noted, the supervisor has noticed it, too."""
+_LOG_BYTES = 10 * 2**20
 
-_LEFTOVERS_S = 10.0
-"""A guard whose supervisor was killed needs its grace of 3 s; the next run waits for that."""
-
-_UNWELL_S = 30.0
-"""A supervisor that has not answered for so long is reported, and replaced if it has lost its files. A machine that
-swaps answers sooner, and for so long nobody misses a program that has died."""
-
-_UNATTENDED = "a program that dies is not started again. If this lasts, stop evenkeel up and start it again."
-
-_NOT_AGAIN = "The supervisor of the processes cannot be started again: {}"
+_LATE_S = 10.0
+"""A guard that has not ended so long after its program's grace is killed, and its program with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,93 +59,56 @@ class _Kept:
     """The state of one program.
 
     Attributes:
-        pid: Process id of its newest run.
-        ended: Exit codes of runs that have ended and were not looked at yet.
-        rests_until: When it is tried again; None while the supervisor keeps it running.
+        guard: Its guard; None while none can be started.
+        pid: Process id of its newest run; None when that has ended.
         said: What was reported of its troubles since it was last well.
         trouble: The newest of them, reported again or not; None while it is well.
-        refused: Why the supervisor did not wake it, "" where it did not say; None before the first time.
-        down_since: Clock of its last death, if it has not been well since.
     """
 
-    def __init__(self, program: Program, log: Path, runs: Path) -> None:
+    def __init__(self, program: Program) -> None:
         self.program = program
-        self.log = log
+        self.guard: subprocess.Popen[bytes] | None = None
         self.pid: int | None = None
-        self.ended: list[int] = []
-        self.rests_until: float | None = None
         self.said: set[str] = set()
         self.trouble: str | None = None
-        self.refused: str | None = None
-        self.down_since: float | None = None
-        self._runs = runs
-        self._read = 0
+        self._rest = b""
 
-    @property
-    def lives(self) -> bool:
-        """Whether its newest run goes on: by its guard's notes, or by its pid where these were deleted."""
-        return self.pid is not None and (self._runs.exists() or _is_alive(self.pid))
-
-    def restart(self, runs: Path) -> None:
-        """Forget its runs: it is started by another supervisor, whose guard has other notes."""
-        self.pid, self.ended, self.rests_until, self.refused = None, [], None, None
-        self._runs, self._read = runs, 0
-
-    def read(self) -> None:
-        """Read what its guard has written down since the last call."""
-        try:
-            with self._runs.open("rb") as file:
-                file.seek(self._read)
-                new = file.read()
-        except FileNotFoundError:
+    def events(self) -> Iterator[list[str]]:
+        """The words of each event that its guard has written since the last call."""
+        if self.guard is None or self.guard.stdout is None:
             return
-        whole = new[: new.rfind(b"\n") + 1]
-        self._read += len(whole)
-        for line in whole.decode().splitlines():
-            word, pid, *code = line.split()
-            self.pid = int(pid) if word == "start" else None
-            self.ended += map(int, code)
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """What another supervisor starts with.
-
-    Attributes:
-        folder: Its folder.
-        programs: All programs in starting order, each with the file of its runs; their guards' orders are written.
-    """
-
-    folder: Path
-    programs: list[tuple[Supervised, Path]]
+        with suppress(BlockingIOError):
+            self._rest += os.read(self.guard.stdout.fileno(), 1 << 16)
+        *lines, self._rest = self._rest.split(b"\n")
+        for line in lines:
+            yield line.decode().split()
 
 
 class Programs:
-    """Running programs. Call `look` now and then; a context manager that stops them all, last started first."""
+    """Running programs. Call `poll` now and then; a context manager that stops them all, last started first."""
 
     def __init__(
-        self, folder: Path, environment: Mapping[str, str], say: Callable[[str], None], rest_s: float = _REST_S
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+        rest_s: float = _REST_S,
+        well_s: float = _WELL_S,
     ) -> None:
         """Prepare.
 
         Args:
-            folder: For the logs, this user's alone: one file per program, `up.log` for what is reported,
-                `supervisor.log` for each start and end; all rotated by size.
+            folder: For the logs, this user's alone: one file per program, rotated by size, and `up.log` for what is
+                reported.
             environment: Variables on top of this process's own; the programs inherit them.
             say: Called with one sentence when a program dies, cannot run, or runs again.
             rest_s: How long a program rests that waits for a person.
+            well_s: How long a run lasts before the program counts as well.
         """
         private_folder(folder)
-        self._folder = folder
-        self._say = say
-        self._rest_s = rest_s
-        # (In a container that is started again, what starts it is the supervisor.)
-        supervisor = os.environ.get(SUPERVISOR) or uuid.uuid4().hex
-        self._supervisor = Supervisor(folder / "supervisor.log", {**environment, SUPERVISOR: supervisor})
+        self._folder, self._say, self._rest_s, self._well_s = folder, say, rest_s, well_s
+        self._environment = dict(environment)
         self._kept: list[_Kept] = []
-        self._unwell_since: float | None = None
-        self._unwell_said = False
-        self._own_log = _own_log(folder / "up.log")
 
     def __enter__(self) -> Programs:
         return self
@@ -166,70 +117,42 @@ class Programs:
         self.stop()
 
     def start(self, program: Program) -> None:
-        """Start a program, and keep it running.
-
-        Raises:
-            EvenkeelError: The supervisor does not start.
-        """
-        supervised, runs = self._supervised(program, self._supervisor.folder)
-        self._kept.append(_Kept(program, self.log_of(program), runs))
-        self._supervisor.start(supervised)
+        """Start a program, and keep it running."""
+        kept = _Kept(program)
+        self._kept.append(kept)
+        self._start(kept)
 
     def log_of(self, program: Program) -> Path:
         """A program's log file."""
         return self._folder / f"{program.name}.log"
 
     def pid_of(self, program: Program) -> int | None:
-        """The pid of a program's newest run, as of the last `look`; None when it has ended."""
+        """The pid of a program's newest run, as of the last `poll`; None when it has ended."""
         return next((kept.pid for kept in self._kept if kept.program == program), None)
 
-    def look(self) -> None:
-        """Check the programs; report each change once.
-
-        Raises:
-            EvenkeelError: The supervisor was killed, or lost its files, and does not start again.
-        """
-        if self._supervisor.is_gone:
-            try:
-                prepared = self._prepare()
-            except OSError as error:
-                raise EvenkeelError(_NOT_AGAIN.format(error)) from error
-            self._restart("the supervisor was killed; restarting everything", prepared)
-        # Before the supervisor is asked: the output of what had ended is in its log when the answer comes.
+    def poll(self) -> None:
+        """Read what has happened to the programs; report each change once."""
         for kept in self._kept:
-            kept.read()
-        states = self._supervisor.states()
-        if not states or self._supervisor.lost_its_files:
-            # (If it was killed, so were all programs, and the next look reports that.)
-            if self._handle_trouble() or not states:
-                return
-        else:
-            self._is_well()
-        for kept in self._kept:
-            codes, kept.ended = kept.ended, []
-            if kept.rests_until is not None:
-                if time.monotonic() >= kept.rests_until:
-                    kept.rests_until = None
-                    kept.refused = self._supervisor.wake(kept.program.name)
-                continue
-            for code in codes:
-                self._died(kept, code)
-            state = states.get(kept.program.name)
-            if kept.rests_until is not None:
-                continue
-            if state == GIVEN_UP:
-                self._let_rest(kept, f"{kept.program.name} does not start: see {kept.log}")
-            elif state == EXITED and not kept.refused:
-                # Its guard could not write that down: the disk is full, say.
-                self._died(kept, SETUP_EXIT_CODE)
-            elif state in (STOPPED, EXITED) and kept.refused is not None:
-                # Waking it has failed: its interpreter is being replaced, say. (One that was never woken, and is just
-                # being started, is in this state for a moment, too.)
-                self._let_rest(kept, f"{kept.program.name} was not started again ({kept.refused or 'no reason given'})")
-            elif state == RUNNING and kept.down_since is not None and time.monotonic() > kept.down_since + _NOTICED_S:
-                self._tell(logging.INFO, f"{kept.program.name} runs again")
-                kept.down_since = kept.trouble = None
-                kept.said.clear()
+            for event in kept.events():
+                match event:
+                    case ["start", pid]:
+                        kept.pid = int(pid)
+                    case ["end", code]:
+                        kept.pid = None
+                        self._died(kept, int(code))
+                    case _:
+                        if kept.trouble is not None:
+                            self._tell(logging.INFO, f"{kept.program.name} runs again")
+                        kept.trouble = None
+                        kept.said.clear()
+            if kept.guard is None or kept.guard.poll() is not None:
+                if kept.pid is not None:
+                    # The program has died with its guard, on Linux. Its children have not, nor has it on macOS.
+                    with suppress(ProcessLookupError, PermissionError):
+                        os.killpg(kept.pid, SIGKILL)
+                    kept.pid = None
+                self._once(kept, f"the guard of {kept.program.name} has ended, and is restarted with its program")
+                self._start(kept)
 
     def down(self) -> list[str]:
         """One sentence, the newest, for each program that is down now or was not up long enough since."""
@@ -237,106 +160,55 @@ class Programs:
 
     def note(self, sentence: str) -> None:
         """Write a sentence to `up.log` only."""
-        self._own_log.warning(sentence)
+        self._write(logging.WARNING, sentence)
 
     def stop(self, names: Sequence[str] | None = None) -> None:
-        """Stop programs, the last started first: all of them, or those with these names."""
-        if names is None:
-            self._kept.clear()
-            self._supervisor.close()
-            self._own_log.handlers[0].close()
-            return
-        chosen = [kept for kept in reversed(self._kept) if kept.program.name in names]
-        self._supervisor.stop([kept.program.name for kept in chosen])
-        self._kept = [kept for kept in self._kept if kept not in chosen]
+        """Stop programs for good, the last started first: all of them, or those with these names."""
+        for kept in [kept for kept in reversed(self._kept) if names is None or kept.program.name in names]:
+            self._kept.remove(kept)
+            if kept.guard is not None:
+                _end(kept.guard, kept.program.grace_s + _LATE_S)
 
-    def _supervised(self, program: Program, folder: Path) -> tuple[Supervised, Path]:
-        """A program as the supervisor gets it, and the file of its runs; writes its guard's order."""
-        command = [sys.executable, *program.arguments]
-        guarded, runs = guarded_command(command, program.grace_s, folder, program.name, program.without)
-        return Supervised(program.name, tuple(guarded), program.grace_s, self.log_of(program)), runs
-
-    def _is_well(self) -> None:
-        """The supervisor has answered, and has its files."""
-        self._unwell_since = None
-        if self._unwell_said:
-            self._unwell_said = False
-            self._tell(logging.INFO, "the supervisor answers again")
-
-    def _handle_trouble(self) -> bool:
-        """The supervisor gives no answer, or has lost its files: after a while say so, once, or replace it.
-
-        Returns:
-            Whether it was replaced.
-
-        Raises:
-            EvenkeelError: It was ended, and another one does not start.
-        """
-        now = time.monotonic()
-        if self._unwell_since is None:
-            self._unwell_since = now
-        if not self._kept or self._unwell_said or now < self._unwell_since + _UNWELL_S:
-            return False
-        self._unwell_said = True
-        if not self._supervisor.lost_its_files:
-            # (It may stand still, with the machine. No second one beside it: that would start every program twice.)
-            self._tell(logging.ERROR, f"the supervisor does not answer: {_UNATTENDED}")
-            return False
-        # Its programs go on, but one that dies is not started again: the guards' orders were deleted with the socket.
-        lost = f"the supervisor has lost its files: somebody has deleted {self._supervisor.folder} or what was in it"
+    def _start(self, kept: _Kept) -> None:
+        program = kept.program
+        # A probe knows by this name that its predecessor is dead. In a container that is started again, what starts
+        # everything again has set it.
+        named = {SUPERVISOR: os.environ.get(SUPERVISOR) or uuid.uuid4().hex}
+        environment = {
+            name: value
+            for name, value in {**os.environ, **self._environment, **named}.items()
+            if not name.startswith(program.without)
+        }
+        options = {
+            "grace_s": program.grace_s,
+            "well_s": self._well_s,
+            "rest_code": SETUP_EXIT_CODE,
+            "rest_s": self._rest_s,
+            "log": str(self.log_of(program)),
+            "log_bytes": _LOG_BYTES,
+        }
+        arguments = ["--keep", json.dumps(options), sys.executable, *program.arguments]
         try:
-            prepared = self._prepare()
+            kept.guard = start_guard(arguments, self.log_of(program), None, environment)
         except OSError as error:
-            self._tell(logging.ERROR, f"{lost}. There is no place for others ({error}): {_UNATTENDED}")
-            return False
-        self._restart(f"{lost}; restarting everything", prepared)
-        return True
-
-    def _prepare(self) -> _Prepared:
-        """Write what another supervisor needs, in a folder of its own.
-
-        Raises:
-            OSError: The folder cannot be written.
-        """
-        folder = new_folder()
-        return _Prepared(folder, [self._supervised(kept.program, folder) for kept in self._kept])
-
-    def _restart(self, why: str, prepared: _Prepared) -> None:
-        """Start another supervisor with all programs, once the old one and everything of it have ended.
-
-        Should a program of the old one live on for all that, its lock refuses the new copy with code 2, which rests.
-
-        Raises:
-            EvenkeelError: It does not start.
-        """
-        self._tell(logging.ERROR, why)
-        try:
-            self._supervisor.end_at_once()
-            self._wait_for_leftovers()
-            for kept, (_, runs) in zip(self._kept, prepared.programs, strict=True):
-                kept.restart(runs)
-            self._supervisor.relaunch(prepared.folder, [supervised for supervised, _ in prepared.programs])
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise EvenkeelError(_NOT_AGAIN.format(error)) from error
-        self._unwell_since, self._unwell_said = None, False
+            kept.guard = None
+            self._once(kept, f"{program.name} cannot be started ({error})")
+            return
+        assert kept.guard.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
+        os.set_blocking(kept.guard.stdout.fileno(), False)
 
     def _died(self, kept: _Kept, code: int) -> None:
-        name = kept.program.name
+        name, log = kept.program.name, self.log_of(kept.program)
         # (A log that has just been rotated is empty.)
-        last = last_line(kept.log) or last_line(kept.log.with_name(f"{kept.log.name}.1"))
-        kept.down_since = time.monotonic()
+        last = last_line(log) or last_line(log.with_name(f"{log.name}.1"))
         if code == SETUP_EXIT_CODE:
-            self._let_rest(kept, f"{name} cannot run: {last or f'see {kept.log}'}")
+            why = last or f"see {log}"
+            end = "" if why.endswith(".") else "."
+            self._once(kept, f"{name} cannot run: {why}{end} It is tried again every {self._rest_s:.0f} s.")
         elif code > 128:
-            self._once(kept, f"{name} was killed ({_signal(code - 128)}) and is being restarted; its log is {kept.log}")
+            self._once(kept, f"{name} was killed ({_signal(code - 128)}) and is being restarted; its log is {log}")
         else:
             self._once(kept, f"{name} ended with code {code} ({last or 'no output'}) and is being restarted")
-
-    def _let_rest(self, kept: _Kept, why: str) -> None:
-        kept.down_since = time.monotonic()
-        kept.rests_until = time.monotonic() + self._rest_s
-        self._supervisor.rest(kept.program.name)
-        self._once(kept, f"{why}{'' if why.endswith('.') else '.'} It is tried again every {self._rest_s:.0f} s.")
 
     def _once(self, kept: _Kept, sentence: str) -> None:
         kept.trouble = sentence
@@ -345,43 +217,25 @@ class Programs:
             self._tell(logging.WARNING, sentence)
 
     def _tell(self, level: int, sentence: str) -> None:
-        self._own_log.log(level, sentence)
+        self._write(level, sentence)
         self._say(sentence)
 
-    def _wait_for_leftovers(self) -> None:
-        """Wait until the guards have ended what a killed supervisor left behind; they are not reported one by one."""
-        deadline = time.monotonic() + _LEFTOVERS_S
-        pause = threading.Event()
-        while time.monotonic() < deadline:
-            for kept in self._kept:
-                kept.read()
-                kept.ended.clear()
-            if not any(kept.lives for kept in self._kept):
-                return
-            pause.wait(0.1)
+    def _write(self, level: int, sentence: str) -> None:
+        # About one line a month, so it is not rotated. What a full disk refuses is on the screen.
+        at = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+        with suppress(OSError), open(self._folder / "up.log", "a", encoding="utf-8", opener=open_private) as file:
+            file.write(f"{at} {logging.getLevelName(level)} up: {sentence}\n")
 
 
-class _PrivateLog(RotatingFileHandler):
-    def _open(self) -> TextIOWrapper:
-        file = open(self.baseFilename, self.mode, encoding=self.encoding, opener=open_private)  # noqa: SIM115
-        return cast("TextIOWrapper", file)
-
-
-def _own_log(path: Path) -> logging.Logger:
-    handler = _PrivateLog(path, maxBytes=_OWN_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s up: %(message)s"))
-    # Outside the tree of loggers, whose handlers would print it: `say` reports to the terminal.
-    logger = logging.Logger("up")
-    logger.addHandler(handler)
-    return logger
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError):  # (the latter: another user's, so ours is gone)
-        return False
-    return True
+def _end(guard: subprocess.Popen[bytes], patience_s: float) -> None:
+    # Orders stay open meanwhile: their end would say that nobody waits.
+    with guard:
+        try:
+            with suppress(BrokenPipeError):
+                os.write(guard.stdin.fileno(), b"T")  # type: ignore[union-attr]  # we asked for a pipe
+            guard.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            guard.kill()
 
 
 def _signal(number: int) -> str:

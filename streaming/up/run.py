@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -31,13 +32,12 @@ from streaming.config import (
 )
 from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
-from streaming.probe import RoundAbandonedError, check, source_of
+from streaming.probe import STANDING_BY, TOOK_OVER, WATCHING, RoundAbandonedError, check, source_of
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
 from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable, read_by_nobody
 from streaming.up.live import Quiet, lines, live_rows, render
-from streaming.up.standing_by import StandingBy
 
 # Each program gets only the secrets that it needs.
 _ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS)
@@ -68,6 +68,12 @@ _PASSING = (OSError, DeltaError, duckdb.Error, LakeUnreadableError)
 _WHY = 200
 """Characters of an exception's own text in a log: it may quote a row."""
 
+# "probe   | 2026-11-25 13:00:00,000 INFO streaming.probe: Standing by: ..."
+_TURN = re.compile(rf"(\w+) +\| \S+ \S+ INFO streaming\.\w+: (({STANDING_BY}|{TOOK_OVER}|{WATCHING}).*)")
+
+_LONGEST = 300
+"""Characters of such a sentence that are shown; ours have some 150."""
+
 _NOTICES = 3
 """Lines of the live view about the processes, more only where more are down; `up.log` has all of them."""
 
@@ -91,9 +97,9 @@ def up(settings: Settings, console: Console) -> None:
     console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)
     console.print(lines(_source_sentence(settings)), soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
-    printer = _Printer()
-    follower = closing(StandingBy(logs) if console.is_terminal else LogFollower(logs, printer.print))
-    with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, follower as logged:
+    printer, standing_by = _Printer(), StandingBy()
+    follower = LogFollower(logs, standing_by.read if console.is_terminal else printer.print)
+    with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, closing(follower):
         with Programs(logs, environment_of(settings), notices.append) as programs:
             for program in PROGRAMS:
                 if stop.is_set():
@@ -102,15 +108,14 @@ def up(settings: Settings, console: Console) -> None:
 
             printer.note = programs.note
 
-            def look() -> str:
-                programs.look()
-                logged.look()
-                waits = logged.sentence if isinstance(logged, StandingBy) else None
-                said = notices_shown(programs.down(), notices)
-                return "\n".join([f"page at {page}", *said, *([f"probe: {waits}"] if waits else ())])
+            def poll() -> str:
+                programs.poll()
+                follower.poll()
+                waiting = (f"{name}: {sentence}" for name, sentence in standing_by.sentences.items())
+                return "\n".join([f"page at {page}", *notices_shown(programs.down(), notices), *waiting])
 
             heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
-            watch(settings.lake, settings.cluster, console, stop, look, programs.note, heartbeat, thresholds)
+            watch(settings.lake, settings.cluster, console, stop, poll, programs.note, heartbeat, thresholds)
             with suppress(OSError):
                 console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
         if console.is_terminal:
@@ -154,6 +159,26 @@ def notices_shown(down: Sequence[str], notices: Sequence[str]) -> list[str]:
     return [*down, *others[max(0, len(others) - max(0, _NOTICES - len(down))) :]]
 
 
+class StandingBy:
+    """Which programs stand by for another machine's, as their logs say: nothing else comes from a child process.
+
+    Attributes:
+        sentences: By program why it does not work.
+    """
+
+    def __init__(self) -> None:
+        self.sentences: dict[str, str] = {}
+
+    def read(self, line: str) -> None:
+        """Read a line of `LogFollower`."""
+        if turn := _TURN.match(line):
+            name, sentence, how = turn.groups()
+            if how == STANDING_BY:
+                self.sentences[name] = printable(sentence)[:_LONGEST]
+            else:
+                self.sentences.pop(name, None)
+
+
 class _Printer:
     """Prints log lines. One that standard output does not take (its disk is full, its reader is gone) ends nothing.
 
@@ -182,7 +207,7 @@ def watch(
     cluster: str,
     console: Console,
     stop: threading.Event,
-    look: Callable[[], str],
+    poll: Callable[[], str],
     note: Callable[[str], None],
     heartbeat: timedelta,
     thresholds: Thresholds | None = None,
@@ -194,20 +219,20 @@ def watch(
         cluster: The cluster that is shown, by its name in the tables.
         console: Where to draw.
         stop: Ends the view.
-        look: Called at every refresh; its result is shown as a notice.
+        poll: Called at every refresh; its result is shown as a notice.
         note: Called, once for each kind of error, with the reason why the tables could not be drawn.
         heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`).
         thresholds: Limits of the alert rules, used for colours; None for the defaults.
     """
     if not console.is_terminal:
         while not stop.wait(_REFRESH_S):
-            look()
+            poll()
         return
     view = _View(lake, cluster, heartbeat, thresholds)
     noted: set[type[Exception]] = set()
     with Live(console=console, auto_refresh=False, screen=True) as live:
         while not stop.is_set():
-            notice = look()
+            notice = poll()
             try:
                 live.update(view.draw(console.height, notice), refresh=True)
             except Exception as error:  # noqa: BLE001 - four processes must not end because a table could not be drawn

@@ -133,7 +133,7 @@ class _Watch:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(_LOOK_S, left))
-            programs.look()
+            programs.poll()
             self.look()
 
     def until(self, rows: int, programs: Programs, patience_s: float) -> None:

@@ -178,7 +178,7 @@ def _delays(settings: Settings, groups: MadeGroups, folder: Path, say: Say, size
             round_now()
             while (left := began + size.interval_s - time.monotonic()) > 0:
                 time.sleep(min(_LOOK_S, left))
-                programs.look()
+                programs.poll()
                 largest = max(largest, _memory(programs))
         last = max(closed)
         _until(lambda: last in _rows_at(log, closed), programs, _FIRST_S)
@@ -199,7 +199,7 @@ def _until(condition: Callable[[], object], programs: Programs, patience_s: floa
             message = f"rounds were not written within {patience_s:.0f} s"
             raise RuntimeError(message)
         time.sleep(_LOOK_S)
-        programs.look()
+        programs.poll()
 
 
 def _rows_at(log: Path, wanted: dict[int, float]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Small programs that run under the real supervisor, and the messages about them."""
+"""Small programs that run under real guards, and the messages about them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Kept:
 
     def until_said(self, sentence: str) -> None:
         def told() -> bool:
-            self.programs.look()
+            self.programs.poll()
             return any(sentence in line for line in self.said)
 
         until(told)
 
     def pid(self, program: Program) -> int:
-        until(lambda: self.programs.look() or self.programs.pid_of(program))
+        until(lambda: self.programs.poll() or self.programs.pid_of(program))
         pid = self.programs.pid_of(program)
         assert pid is not None
         return pid

@@ -18,8 +18,7 @@ def test_what_is_appended_from_now_on_is_told_line_by_line_with_the_name_of_the_
     with job.open("a") as file:
         file.write("one\ntw")
     probe.write_text("hello\n")
-    (tmp_path / "supervisor.log").write_text("said by up already\n")
-    follower.look()
+    follower.poll()
     with job.open("a") as file:
         file.write("o\n")
     follower.close()
@@ -33,10 +32,10 @@ def test_a_rotation_loses_nothing(tmp_path: Path) -> None:
     follower = LogFollower(tmp_path, told.append)
     with log.open("a") as file:
         file.write("before\n")
-        follower.look()
+        follower.poll()
         file.write("last of the old\n")
     log.rename(tmp_path / "job.log.1")
     log.write_text("first of the new\n")
-    follower.look()
-    follower.look()
+    follower.poll()
+    follower.poll()
     assert told == ["job     | before\n", "job     | last of the old\n", "job     | first of the new\n"]

@@ -1,4 +1,4 @@
-"""Small programs under the real supervisor: restarts, rests, messages, and the processes and logs left behind."""
+"""Small programs under real guards: restarts, rests, messages, and the processes and logs left behind."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,7 @@ import pytest
 
 from streaming.lifecycle import SUPERVISOR
 from streaming.process import Program, Programs
-from tests.process.kept import PARENT, WAITS, Kept, program_of, until
+from tests.process.kept import PARENT, REST_S, WAITS, Kept, program_of, until
 
 pytestmark = pytest.mark.turn(6)
 
@@ -50,8 +51,8 @@ def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kep
     kept.until_said("needs cannot run: No Java was found: install one. It is tried again every 4 s.")
     kept.until_said("fails ended with code 1 (boom) and is being restarted")
     # Both have been restarted since; the one that waits for a person only after its rest.
-    until(lambda: kept.programs.look() or kept.programs.log_of(needs).read_text().count("No Java") == 2)
-    until(lambda: kept.programs.look() or kept.programs.log_of(fails).read_text().count("boom") >= 3)
+    until(lambda: kept.programs.poll() or kept.programs.log_of(needs).read_text().count("No Java") == 2)
+    until(lambda: kept.programs.poll() or kept.programs.log_of(fails).read_text().count("boom") >= 3)
     assert kept.pid(waits) == first
 
     began = time.monotonic()
@@ -66,6 +67,84 @@ def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kep
     own = (kept.logs / "up.log").read_text("utf-8").splitlines()
     assert [line.split(" up: ")[1] for line in own] == kept.said
     assert {line.split(" ")[2] for line in own} == {"WARNING", "INFO"}
+
+
+def test_a_killed_guard_is_replaced_with_its_program_and_nothing_of_the_old_run_is_left(
+    kept: Kept, tmp_path: Path
+) -> None:
+    parent = program_of("parent", PARENT, str(tmp_path / "child"))
+    kept.programs.start(parent)
+    first = kept.pid(parent)
+    guard = psutil.Process(first).parent()
+    assert guard is not None
+    until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
+    old = [psutil.Process(first), psutil.Process(int((tmp_path / "child").read_text()))]
+    guard.kill()
+    kept.until_said("the guard of parent has ended, and is restarted with its program")
+    assert kept.pid(parent) != first
+    assert psutil.wait_procs(old, timeout=60)[1] == []
+    kept.until_said("parent runs again")
+
+
+def test_while_its_starter_stands_still_a_program_is_restarted_and_its_output_is_logged(tmp_path: Path) -> None:
+    code = f"""
+    import sys
+    from pathlib import Path
+    sys.path.insert(0, {str(_ROOT)!r})
+    from streaming.process.programs import Program, Programs
+    programs = Programs(Path(sys.argv[1]), {{}}, print)
+    programs.start(Program("waits", ("-c", "import os, time; print(os.getpid(), flush=True); time.sleep(600)"), 5))
+    print("up", flush=True)
+    sys.stdin.read()
+    """
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"up\n"
+        psutil.Process(running.pid).suspend()
+        log = tmp_path / "waits.log"
+        for runs in range(1, 4):
+            until(lambda runs=runs: log.exists() and len(log.read_text().split()) == runs)
+            last = psutil.Process(int(log.read_text().split()[-1]))
+            last.kill()
+        running.kill()
+        until(lambda: not last.is_running())
+
+
+def test_of_a_program_that_dies_at_once_the_pauses_double_until_a_run_has_lasted(tmp_path: Path) -> None:
+    code = """
+    import sys, time
+    with open(sys.argv[1], "a") as file:
+        print(time.monotonic(), file=file)
+    sys.exit(1)
+    """
+    with Programs(tmp_path / "logs", {}, lambda _: None) as programs:
+        programs.start(program_of("dies", code, str(tmp_path / "runs")))
+        until(lambda: (tmp_path / "runs").exists() and (tmp_path / "runs").read_text().count("\n") == 4)
+    starts = [float(line) for line in (tmp_path / "runs").read_text().splitlines()]
+    assert [round(after - before) for before, after in pairwise(starts)] == [1, 2, 4]
+
+
+def test_a_program_that_needs_a_person_after_it_was_up_is_down_and_rests(kept: Kept, tmp_path: Path) -> None:
+    code = """
+    import sys, time
+    with open(sys.argv[1], "a") as file:
+        print(time.monotonic(), file=file, end=" ", flush=True)
+        time.sleep(2)  # well after one second
+        print(time.monotonic(), file=file, flush=True)
+    print("the topic is missing", flush=True)
+    sys.exit(2)
+    """
+    runs = tmp_path / "runs"
+    kept.programs.start(program_of("alerter", code, str(runs)))
+    assert kept.programs.down() == []
+    kept.until_said("alerter cannot run: the topic is missing. It is tried again every 4 s.")
+    assert kept.programs.down() == kept.said
+    kept.until_said("alerter runs again")
+    assert kept.programs.down() == []
+    (_, ended), (started_again, *_) = [[float(t) for t in line.split()] for line in runs.read_text().splitlines()]
+    assert started_again >= ended + REST_S
 
 
 def test_programs_stop_last_started_first_and_only_those_that_are_named(kept: Kept, tmp_path: Path) -> None:
@@ -100,14 +179,8 @@ def test_secrets_reach_a_program_by_environment_and_stand_in_no_file_and_no_comm
     until(lambda: kept.programs.log_of(shows).read_text() == "27\n")
     assert "EVENKEEL_KAFKA__SASL_PASSWORD" not in os.environ
     ours = [psutil.Process(pid), *psutil.Process(pid).parents()]
-    private = kept.programs._supervisor.folder
-    assert private.stat().st_mode & 0o077 == 0
-    written = "".join(
-        path.read_text() for folder in (kept.logs, private) for path in folder.iterdir() if path.is_file()
-    )
+    written = "".join(path.read_text() for path in kept.logs.iterdir())
     assert "100% secret" not in written + " ".join(" ".join(process.cmdline()) for process in ours)
-    kept.programs.stop()
-    assert not private.exists()
 
 
 def test_a_program_knows_by_name_what_starts_it_again(kept: Kept) -> None:
@@ -116,13 +189,13 @@ def test_a_program_knows_by_name_what_starts_it_again(kept: Kept) -> None:
     pid = kept.pid(shows)
     until(lambda: kept.programs.log_of(shows).read_text().count("\n") == 1)
     psutil.Process(pid).kill()
-    until(lambda: kept.programs.look() or kept.programs.log_of(shows).read_text().count("\n") == 2)
+    until(lambda: kept.programs.poll() or kept.programs.log_of(shows).read_text().count("\n") == 2)
     first, second = kept.programs.log_of(shows).read_text().split()
     assert first == second
     assert len(first) == 32
 
 
-def test_logs_sockets_and_notes_are_this_users_alone_and_what_a_program_makes_is_as_ever(tmp_path: Path) -> None:
+def test_logs_are_this_users_alone_and_what_a_program_makes_is_as_ever(tmp_path: Path) -> None:
     makes = program_of(
         "makes", f"open({str(tmp_path / 'made')!r}, 'w'); print('made', flush=True); import time; time.sleep(600)"
     )
@@ -133,15 +206,11 @@ def test_logs_sockets_and_notes_are_this_users_alone_and_what_a_program_makes_is
         with Programs(tmp_path / "lake" / "_logs" / "mine", {}, said.append) as programs:
             programs.start(makes)
             programs.start(fails)
-            until(lambda: programs.look() or (said and "made" in programs.log_of(makes).read_text()))
-            private = programs._supervisor.folder
-            folders = [private, tmp_path / "lake" / "_logs" / "mine"]
-            inside = [path for folder in folders for path in folder.iterdir()]
-            assert {path.name for path in inside} >= {"control", "pid", "up.log", "makes.log", "supervisor.log"}
-            assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
-            assert {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in inside} == {
-                path.name: "0o600" for path in inside
-            }
+            until(lambda: programs.poll() or (said and "made" in programs.log_of(makes).read_text()))
+            logs = tmp_path / "lake" / "_logs" / "mine"
+            assert stat.S_IMODE(logs.stat().st_mode) == 0o700
+            rights = {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in logs.iterdir()}
+            assert rights == dict.fromkeys(["up.log", "makes.log", "fails.log"], "0o600")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o644
@@ -204,7 +273,7 @@ def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
     parent = Program("parent", ("-c", deaf + {PARENT!r}, sys.argv[1] + "/child"), 60)
     programs.start(parent)
     while not programs.pid_of(parent) or not (Path(sys.argv[1]) / "child").exists():
-        programs.look()
+        programs.poll()
         time.sleep(0.05)
     print("up", flush=True)
     time.sleep(600)
@@ -213,8 +282,8 @@ def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
     assert running.stdout is not None
     assert running.stdout.readline() == b"up\n"
     children = psutil.Process(running.pid).children(recursive=True)
-    # Guard, supervisord, guard, program, and its child.
-    assert len(children) == 5
+    # Guard, program, and its child.
+    assert len(children) == 3
     running.kill()
     running.wait(60)
     assert psutil.wait_procs(children, timeout=60)[1] == []

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from streaming.up import stop_signals
-from streaming.up.run import notices_shown
+from streaming.up.run import StandingBy, notices_shown
 
 pytestmark = pytest.mark.turn(6)
 
@@ -200,9 +200,9 @@ def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: 
         screen.until("page at http://127.0.0.1:8090")
         screen.until("waiting for the first round")
         screen.until("needs cannot run: The port is taken. It is tried again every 300 s.")
-        # Supervisor and its guard, and two programs with a guard each; the third rests, as soon as its guard has ended.
+        # Two programs with a guard each; the third rests, and only its guard is there.
         began = time.monotonic()
-        while len(children := psutil.Process(running.pid).children(recursive=True)) != 6:
+        while len(children := psutil.Process(running.pid).children(recursive=True)) != 5:
             assert time.monotonic() - began < 60, children
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
@@ -212,6 +212,24 @@ def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: 
         assert running.wait(60) == 128 + signal.SIGINT
     assert psutil.wait_procs(children, timeout=60)[1] == []
     os.close(ours)
+
+
+def test_who_stands_by_is_shown_until_it_works_or_starts_again() -> None:
+    standing_by = StandingBy()
+    sentence = "Standing by: probe p0 makes the rounds of cluster 'prod'."
+    head = "probe   | 2026-11-25 13:00:00,000 INFO streaming.probe: "
+    seen = []
+    for said in (
+        "A topic.",
+        sentence,
+        "Still standing by",
+        "Took over the rounds.",
+        sentence,
+        "Watching x.",
+    ):
+        standing_by.read(f"{head}{said}\n")
+        seen.append(dict(standing_by.sentences))
+    assert seen == [{}, {"probe": sentence}, {"probe": sentence}, {}, {"probe": sentence}, {}]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
