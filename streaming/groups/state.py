@@ -1,15 +1,14 @@
 """The state of one group, with its topics as rounds have shown them, as one versioned value.
 
-The state is packed with msgpack, fields in order. Any change of its shape needs a new version and an upgrade function
-in `_UPGRADES`, even an appended field: an older release would read the fields it knows, drop the rest and write the
-state back without them. For the same reason a state with unknown fields is refused, like one of a later version. The
-tests hold the shape and a golden file of each version (`tests/groups/record_states.py` writes both).
+The state is packed with msgpack, fields in order. Once a release has shipped a version, any change of the shape needs a
+new one, even an appended field: an older release would read the fields it knows, drop the rest and write the state back
+without them. For the same reason a state with unknown fields is refused, like one of another version. A golden file in
+the tests holds the shape (`tests/groups/record_states.py` writes it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -26,12 +25,12 @@ from streaming.groups.seen.state import SeenState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 5
+STATE_VERSION: Final = 1
 """Version of the state, for groups and for the reserved keys."""
 
 
 class UnknownStateVersion(EvenkeelError):
-    """The state in the checkpoint was written by a later release."""
+    """The state in the checkpoint was written by another release."""
 
 
 class CountSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -194,103 +193,18 @@ _DECODER = msgspec.msgpack.Decoder(GroupState)
 _State = TypeVar("_State", bound=msgspec.Struct)
 
 
-def _unchanged(payload: bytes) -> bytes:
-    return payload
-
-
-# Index of `lag_total` in a row of `group_health`, in version 1 of the state.
-_LAG_TOTAL_IN_1 = 26
-
-# Index of `record_time` in a row of `rebalance_churn`, in every version.
-_RECORD_TIME = 5
-
-# Columns of version 2 behind `time_behind_reason`.
-_MORE_COLUMNS = 17
-
-
-def _with_longer_health(payload: bytes) -> bytes:
-    """Version 2 of a group's state: its last row of `group_health` has more columns.
-
-    Without that, each group would get a row at the first round after the upgrade, because of columns that say nothing.
-    """
-    fields: list[Any] = msgspec.msgpack.decode(payload)
-    index = GroupState.__struct_fields__.index("health")
-    if len(fields) > index and fields[index] is not None:
-        row: list[Any] = msgspec.msgpack.decode(fields[index])
-        reason = "lag_unknown" if row[_LAG_TOTAL_IN_1] is None else None
-        fields[index] = _ENCODER.encode([*row, None, None, reason, *[None] * _MORE_COLUMNS])
-    return _ENCODER.encode(fields)
-
-
-def _without_lag_sums(payload: bytes) -> bytes:
-    """Version 4 of a group's state: sums of the lag have the time of the rounds, where they had elapsed time."""
-    fields: list[Any] = msgspec.msgpack.decode(payload)
-    index = GroupState.__struct_fields__.index("lag_sums")
-    if len(fields) > index:
-        fields[index] = []
-    return _ENCODER.encode(fields)
-
-
-def _with_next_owners(payload: bytes) -> bytes:
-    """Version 5 of a group's state: an open cost waits for members; before, each partition waited for a commit.
-
-    Its last row of `group_health` has one more column, as in version 2.
-    """
-    fields: list[Any] = msgspec.msgpack.decode(payload)
-    health = GroupState.__struct_fields__.index("health")
-    if len(fields) > health and fields[health] is not None:
-        fields[health] = _ENCODER.encode([*msgspec.msgpack.decode(fields[health]), None])
-    index, cost = GroupState.__struct_fields__.index("classic"), ClassicState.__struct_fields__.index("cost")
-    if len(fields) > index and len(fields[index]) > cost and fields[index][cost] is not None:
-        row, waiting, *sums = fields[index][cost]
-        places = [(topic, partition, time) for topic, times in waiting.items() for partition, time in times.items()]
-        by_place: dict[str, dict[int, int]] = {topic: {} for topic in waiting}
-        for number, (topic, partition, _) in enumerate(places):
-            by_place[topic][partition] = number
-        owners = [[[[time, 1, False]]] for *_, time in places]
-        fields[index][cost] = [row, owners, by_place, row[_RECORD_TIME], None, *sums]
-    return _ENCODER.encode(fields)
-
-
-# (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
-# not changed, that function returns its argument.
-_UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
-    # Version 2 appends the times of the newest round, sums of the lag, and the marks of partitions (`lag/`); a state of
-    # version 1 has none.
-    ("GroupState", 1): _with_longer_health,
-    ("RoundsState", 1): _unchanged,
-    ("UnreadableState", 1): _unchanged,
-    # Version 3 appends rebalances that wait for a round, and columns to the churn rows of open costs.
-    ("GroupState", 2): _unchanged,
-    ("RoundsState", 2): _unchanged,
-    ("UnreadableState", 2): _unchanged,
-    # (States of topics are newer than version 3: only builds between the releases wrote some with that number.)
-    ("GroupState", 3): _without_lag_sums,
-    ("RoundsState", 3): _unchanged,
-    ("UnreadableState", 3): _unchanged,
-    ("ClusterTopicState", 3): _unchanged,
-    # Version 5 appends the source of a group, the looks at one that is only seen, what memberships and targets that
-    # were only seen have in addition, what only RocketMQ's groups have, and the interval in which a decision was made
-    # to the churn rows of open costs. An open cost waits for something else.
-    ("GroupState", 4): _with_next_owners,
-    ("RoundsState", 4): _unchanged,
-    ("UnreadableState", 4): _unchanged,
-    ("ClusterTopicState", 4): _unchanged,
-}
-
-
 def encode_state(state: GroupState) -> tuple[int, bytes]:
     """Pack a state: its version and its payload."""
     return STATE_VERSION, _ENCODER.encode(state)
 
 
 def decode_state(version: int, payload: bytes) -> GroupState:
-    """Unpack a state of this or any earlier version.
+    """Unpack a state.
 
     Raises:
-        UnknownStateVersion: The state was written by a later release; continuing would lose some of it.
+        UnknownStateVersion: Another release wrote it; continuing would lose some of it.
     """
-    return _unpacked(version, payload, GroupState, _DECODER)
+    return _unpacked(version, payload, _DECODER)
 
 
 def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
@@ -302,26 +216,18 @@ def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_State]) -> _St
     """Unpack what `encode_reserved` wrote; an empty state when nothing is stored.
 
     Raises:
-        UnknownStateVersion: The state was written by a later release.
+        UnknownStateVersion: Another release wrote it.
     """
-    return kind() if stored is None else _unpacked(*stored, kind, msgspec.msgpack.Decoder(kind))
+    return kind() if stored is None else _unpacked(*stored, msgspec.msgpack.Decoder(kind))
 
 
-def _unpacked(version: int, payload: bytes, kind: type[_State], decoder: msgspec.msgpack.Decoder[_State]) -> _State:
-    if version > STATE_VERSION:
-        raise UnknownStateVersion(_refusal(version, f"this release knows up to {STATE_VERSION}"))
-    while version < STATE_VERSION:
-        upgrade = _UPGRADES.get((kind.__name__, version))
-        if upgrade is None:
-            raise UnknownStateVersion(_refusal(version, "which no release has written"))
-        payload = upgrade(payload)
-        version += 1
-    try:
-        return decoder.decode(payload)
-    except msgspec.ValidationError as error:
-        raise UnknownStateVersion(_refusal(version, f"with fields that this release does not know ({error})")) from None
-
-
-def _refusal(version: int, why: str) -> str:
-    # (The caller adds what else helps: with only a new checkpoint, rows would be written a second time.)
-    return f"the checkpoint holds state of version {version}, {why}: run the release that wrote it"
+def _unpacked(version: int, payload: bytes, decoder: msgspec.msgpack.Decoder[_State]) -> _State:
+    # The caller adds what else helps: with only a new checkpoint, rows would be written a second time.
+    refusal = f"the checkpoint holds state of version {version}, this release reads {STATE_VERSION}"
+    if version == STATE_VERSION:
+        try:
+            return decoder.decode(payload)
+        except msgspec.ValidationError as error:
+            refusal = f"the checkpoint holds state with fields that this release does not know ({error})"
+    message = f"{refusal}: run the release that wrote it"
+    raise UnknownStateVersion(message)

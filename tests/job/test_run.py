@@ -134,7 +134,7 @@ def test_a_state_of_a_later_release_needs_a_person_who_is_told_the_two_ways_on(
     with pytest.raises(UnknownStateVersion) as unknown:
         decode_state(STATE_VERSION + 1, encode_state(GroupState())[1])
     assert str(_failed(unknown.value, tmp_path / "lake", monkeypatch)) == (
-        f"the checkpoint holds state of version {STATE_VERSION + 1}, this release knows up to {STATE_VERSION}: "
+        f"the checkpoint holds state of version {STATE_VERSION + 1}, this release reads {STATE_VERSION}: "
         "run the release that wrote it, or run evenkeel run --rebuild-state once, which moves it aside and reads log "
         "and rounds again."
     )

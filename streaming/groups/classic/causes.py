@@ -99,7 +99,7 @@ class RecordWithPast:
     skipped: int | None
     follows: Owners
     pending: Owners
-    shown: TopicsShown | None
+    shown: TopicsShown
     now: TopicsShown
     topics: Mapping[str, TopicState]
 
@@ -160,7 +160,7 @@ def _of_topics(decided: RecordWithPast) -> Iterable[Cause]:
     if not both or before.protocol not in _ASSIGN_ALL or record.protocol not in _ASSIGN_ALL:
         return
     yield from _of_counts(both, _counts(before, decided.follows), _counts(record, decided.pending), decided)
-    earlier = decided.shown.racks if decided.shown is not None else {}
+    earlier = decided.shown.racks
     racks = [
         TopicChange(topic, None, None)
         for topic in both & earlier.keys() & decided.now.racks.keys()
@@ -178,7 +178,7 @@ def _of_counts(
         if first == second:
             continue
         change = TopicChange(topic, str(first), str(second))
-        shown = NO_ROUND if decided.shown is None else decided.shown.counts.get(topic, first)
+        shown = decided.shown.counts.get(topic, first)
         if shown == second:
             stale.append(change)
         # A leader may lack a topic for a moment, or know fewer partitions than the one before; then only rounds prove

@@ -29,10 +29,9 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
         first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
         more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
         after_round: Time of the newest round before the record, ms: it was not decided earlier, whatever the clock said
-            that gave the record its time. -1 if the group had no round, and in the state of an older release.
+            that gave the record its time. -1 if the group had no round.
         decided_by: Record time of the newest decision, ms, or the time of the first round after it where that is
-            earlier, because its coordinator's clock is ahead. -1 before a round whose time is certain, and in an older
-            release's state.
+            earlier, because its coordinator's clock is ahead. -1 before a round whose time is certain.
     """
 
     record: MembershipRecord
@@ -188,8 +187,7 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         members_ended: The members' closing rows are written.
         handed_over: If the last record read ended a KIP-848 consumer group: its newest decision, in the form of a
             classic record, from which the classic group after a downgrade continues.
-        shown: What rounds had shown of the topics at the newest decision; None before the first, and in the state of
-            an older release.
+        shown: What rounds had shown of the topics at the newest decision.
         unreadable: Log offset of the first membership record after the newest decision that cannot be decoded, so that
             the group has decided since; -1 if there is none.
         rounds: The rounds since the newest membership record; None before the first, and while their times are not
@@ -205,7 +203,7 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     cost: OpenCost | None = None
     members_ended: bool = True
     handed_over: ClassicDecision | None = None
-    shown: TopicsShown | None = None
+    shown: TopicsShown = TopicsShown()
     unreadable: int = -1
     rounds: RebalanceRounds | None = None
     in_force: InForce | None = None

@@ -95,7 +95,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         exact: The members and targets are complete; see the module docstring.
         members: Member metadata, in the order in which they joined.
         subscriptions: By member id, the place of its subscribed topics in `topic_lists`; None if its regular expression
-            was not resolved. (The state of an older release has the topics themselves here.) See `topics_of`.
+            was not resolved. See `topics_of`.
         assignors: Server assignors that may have made the decision; () for the broker's default. See
             `asked_assignors`.
         targets: Target by member id, in the order of the members, each in the order of its record.
@@ -125,7 +125,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     became_empty: bool
     exact: bool
     members: tuple[ModernMember, ...]
-    subscriptions: dict[str, tuple[str, ...] | int | None]
+    subscriptions: dict[str, int | None]
     assignors: tuple[str, ...]
     targets: dict[str, IdPartitions]
     before: dict[str, IdPartitions] | None
@@ -145,7 +145,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     def topics_of(self, member_id: str) -> tuple[str, ...] | None:
         """Topics that a member subscribes to, sorted; None if its regular expression was not resolved."""
         place = self.subscriptions.get(member_id)
-        return self.topic_lists[place] if isinstance(place, int) else place
+        return None if place is None else self.topic_lists[place]
 
     def different_subscriptions(self) -> Iterable[tuple[str, ...] | None]:
         """What members subscribe to, each list once."""
@@ -226,7 +226,7 @@ def subscriptions_of(group: ModernGroup) -> dict[str, frozenset[str] | None]:
 def subscribing(decision: ModernDecision, group: ModernGroup) -> ModernDecision:
     """The decision, with what the members of a group subscribe to now."""
     places: dict[frozenset[str], int] = {}
-    subscriptions: dict[str, tuple[str, ...] | int | None] = {}
+    subscriptions: dict[str, int | None] = {}
     for name, topics in subscriptions_of(group).items():
         subscriptions[name] = None if topics is None else places.setdefault(topics, len(places))
     return msgspec.structs.replace(

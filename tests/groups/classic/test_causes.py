@@ -254,15 +254,6 @@ def test_without_a_round_a_topic_that_a_leader_did_not_know_proves_nothing() -> 
     assert causes_of(*of_counts(0, 3)) == ["rejoined"]
 
 
-def test_a_state_of_an_older_release_does_not_know_what_rounds_had_shown() -> None:
-    life = Life()
-    life.take(shows(1, None), *of_counts(0))
-    assert life.state is not None
-    life.state.classic.shown = None
-    life.take(*of_counts(0, 3)[1:])
-    assert [c.cause for c in life.rows.rebalance_churn[-1].causes or ()] == ["rejoined"]
-
-
 def test_a_leader_that_assigns_less_proves_nothing() -> None:
     assert causes_of(shows(1, 3), *of_counts(3, 0)) == ["rejoined"]
     assert causes_of(*of_counts(3, 2)) == ["rejoined"]
