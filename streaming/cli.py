@@ -193,9 +193,6 @@ def alert(
     cluster: ClusterOption = None,
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each target and exit.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Check the rules, the targets and the routes.")] = False,
-    accepts: Annotated[
-        bool, typer.Option("--accept", help="Accept the summary of a first start: from now on alerts are sent.")
-    ] = False,
     shown: Annotated[
         str | None,
         typer.Option("--preview", metavar="RULE", help="Show the message of a rule as each target would get it."),
@@ -204,12 +201,9 @@ def alert(
 ) -> None:
     """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
-    from streaming.alerts import accept, check_settings, print_preview, send_test  # noqa: PLC0415
+    from streaming.alerts import check_settings, print_preview, send_test  # noqa: PLC0415
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
-    if accepts:
-        _say(accept(settings.lake, settings.cluster))
-        return
     if shown is not None:
         print_preview(settings, shown, group, _say)
         return
@@ -226,24 +220,30 @@ def alert(
 
 @app.command()
 def mute(
-    name: Annotated[str, typer.Argument(metavar="GROUP|RULE|OWNER", help="What to mute; /…/ is a pattern of groups.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Group, rule, team or severity; /…/ is a pattern of groups.")
+    ],
     span: Annotated[str, typer.Option("--for", metavar="SPAN", help="For how long: 30m, 2h, 1d.")],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; everybody sees it.")],
     kind: Annotated[
-        Literal["group", "rule", "owner"] | None,
+        Literal["group", "rule", "owner", "severity"] | None,
         typer.Option("--kind", help="What the name is, if several things have it."),
     ] = None,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="When it begins: 2026-12-01T22:00+01:00.")
+    ] = None,
+    every: Annotated[Literal["day", "week"] | None, typer.Option("--every", help="It begins again so often.")] = None,
     lake: LakeOption = None,
     cluster: ClusterOption = None,
 ) -> None:
-    """Send no alerts about a group, a rule or a team's groups for a while (docs/alerts.md)."""
+    """Send no alerts about a group, a rule, a team or a severity for a while (docs/alerts.md)."""
     settings = _settings(None, lake, cluster)
     from streaming.alerts import load_rules  # noqa: PLC0415
     from streaming.notes import KnownNames  # noqa: PLC0415
     from streaming.notes import mute as write  # noqa: PLC0415
 
     known = KnownNames([rule.name for rule in load_rules(settings.alerts.rules)], settings.owners)
-    _say(write(settings.lake, settings.cluster, name, span, reason, known, kind))
+    _say(write(settings.lake, settings.cluster, name, span, reason, known, kind, begin=begin, every=every))
 
 
 @app.command()

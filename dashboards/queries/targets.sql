@@ -10,7 +10,7 @@
 --   delivered_time    when it last took a message; NULL when it took none
 --   refused_time      when it last refused one that has not been delivered since; NULL when there is none
 --   delivered, failed, given_up, skipped, held  transitions by their newest outcome: failed ones will be tried again,
---     held ones wait for the end of a mute, quiet hours, maintenance or a first start
+--     held ones wait for the end of a mute
 SELECT cluster, target,
   min(CASE WHEN outcome = 'added' THEN attempt_time END) AS added_time,
   max(CASE WHEN outcome = 'delivered' THEN attempt_time END) AS delivered_time,

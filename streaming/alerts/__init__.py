@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from streaming.alerts.commands import check_settings, main, open_targets, print_preview, send_test
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.first_start import accept
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Chunk, Feed, FeedRound
 from streaming.alerts.judging.firing import FIRING, PENDING, FiringState, Transition, passed_ms, step
@@ -30,7 +29,6 @@ __all__ = [
     "RulesError",
     "Standing",
     "Transition",
-    "accept",
     "check_settings",
     "connect_for_many_rows",
     "load_rules",

@@ -11,7 +11,7 @@ from streaming.alerts.delivery.alertmanager import AlertmanagerTarget, is_alertm
 from streaming.alerts.delivery.messages import trial_message
 from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.preview import preview
-from streaming.alerts.routing.routes import Routing
+from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.run import Alerter
 from streaming.alerts.standby import AlerterTurn

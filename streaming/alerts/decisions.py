@@ -17,7 +17,6 @@ from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.delivery.wording import NOTHING, Circumstances
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.first_start import FirstStart, FirstStartIds
 from streaming.alerts.judging.evaluation import Remembered
 from streaming.alerts.judging.firing import CLOSED, PENDING, Active, Subject, Transition
 from streaming.alerts.rules.expressions import fetched
@@ -114,7 +113,6 @@ class Decisions:
         self._lake.create((*ALERT_TABLES, *NOTE_TABLES))
         self._cluster = cluster
         self._decision_id = f"alerts/{cluster}/decision"
-        self._first_start = FirstStartIds.of(cluster)
         self._round_id = alerter_place(cluster)
         self._table = DeltaTable(self._lake.path("alerts"))
         self._decision = 0
@@ -170,15 +168,6 @@ class Decisions:
         self._decision = number + 1
         return [_decided(row) for row in named]
 
-    def first_start(self) -> FirstStart:
-        """Where the first start stands, by the table as it is now."""
-        self._table.update_incremental()
-        return self._first_start.read(self._table)
-
-    def write_first_start(self, change: FirstStart) -> None:
-        """Write what is new of a first start; another writer may have been faster, to the same effect."""
-        self._first_start.write(self._table, change)
-
     def _version_id(self, table: str) -> str:
         return f"alerts/{self._cluster}/seen/{table}"
 
@@ -191,10 +180,6 @@ class Decisions:
         """Transitions of decisions after that one, in order."""
         sql = "SELECT * FROM alerts WHERE cluster = ? AND decision > ? ORDER BY decision, round"
         return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, number])]
-
-    def between(self, begin: int, end: int) -> list[TransitionRow]:
-        """Transitions decided in a span (ms, without its end), in order, and those of alerts that are active now."""
-        return [d for d in self.since(begin) if d.decided < end]
 
     def since(self, decided: int) -> list[TransitionRow]:
         """Transitions decided since a time (ms), and those of alerts that are firing now, in order."""

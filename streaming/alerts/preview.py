@@ -13,7 +13,7 @@ from streaming.alerts.delivery.messages import Message, message_of
 from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.judging.firing import FIRING
 from streaming.alerts.outgoing import wording_of
-from streaming.alerts.routing.routes import Routing
+from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import Rule
 from streaming.alerts.rules.templates import fill, placeholders
 from streaming.alerts.trouble import PASSING, one_line
@@ -79,8 +79,8 @@ def preview(
         if target_name not in chosen:
             say(f"== {target_name}: not sent, it is routed to {', '.join(chosen) or 'nobody'}")
             continue
-        hold = routing.hold(decided, target_name, now, mutes)
-        held = "" if hold is None else f" (held back now: {printable(hold.reason)})"
+        hold = routing.hold(decided, now, mutes)
+        held = "" if hold is None else f" (held back now: {printable(hold)})"
         say(f"== {target_name}{held}\n{target.shown(message_now)}")
 
 

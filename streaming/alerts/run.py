@@ -14,7 +14,6 @@ from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery
 from streaming.alerts.delivery.resending import Sender
 from streaming.alerts.exceptions import AnotherAlerterError, LostTurnError
-from streaming.alerts.first_summary import settling_ms
 from streaming.alerts.heartbeat import Heartbeat
 from streaming.alerts.judging.conditions import ByClock, Conditions
 from streaming.alerts.judging.evaluation import Evaluation
@@ -148,7 +147,6 @@ class Alerter:
         # What follows only adds to messages, or holds some back: its failure does not say that nothing is judged.
         beside = self._beside.attempt
         beside(self._outgoing.look, None)
-        beside(self._settle, None)
         missed, self._missed = self._missed, []
         waiting = missed + decided
         explained = beside(lambda: self._outgoing.explained(waiting), waiting)
@@ -169,20 +167,6 @@ class Alerter:
             self._behind, self._is_ours = True, False
             raise
         return self._is_ours
-
-    def _settle(self) -> None:
-        """Go on with a first start, and post what reports are due."""
-        if self._decisions is None:
-            return
-        first, newest = self._evaluation.first, self._evaluation.newest
-        settled = False
-        if self._is_fresh() and first is not None and newest is not None and self._unwritten_since is None:
-            apart = newest.time - first.time
-            if first.elapsed is not None and newest.elapsed is not None:
-                apart = newest.elapsed - first.elapsed
-            settled = apart >= settling_ms(self._rules, newest.interval_ms)
-        self._outgoing.settle(self._decisions, self._evaluation.active, settled=settled)
-        self._outgoing.report(self._decisions)
 
     def _beat(self) -> None:
         """Give a sign of life after a healthy look, which has judged a round that none before it has."""
@@ -326,7 +310,6 @@ class Alerter:
         queues = self._outgoing.queues
         # Before anything is offered: a mute that was not read holds nothing back.
         self._beside.attempt(self._outgoing.look, None)
-        self._outgoing.begin(decisions, is_first=not deliveries.has_targets())
         known = deliveries.know([queue.name for queue in queues], [d.transition_id for d in decided], now)
         self._offered = decisions.number
         self._outgoing.remember(known, decided)

@@ -8,7 +8,7 @@ from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
 from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
-from streaming.config.routing import Hours, Maintenance, Matchers, QuietHours, Report, Route
+from streaming.config.routing import SEVERITIES, Matchers, Route
 from streaming.config.settings import (
     Filters,
     GroupRules,
@@ -24,28 +24,24 @@ from streaming.config.settings import (
     owner_of,
 )
 from streaming.config.sources import file_mark
-from streaming.config.spans import DAYS, span_ms, span_text
+from streaming.config.spans import span_ms, span_text
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
 __all__ = [
-    "DAYS",
     "KAFKA_SECRETS",
     "NO_BUS",
     "ROCKETMQ_SECRETS",
+    "SEVERITIES",
     "SHIPPED_RULES",
     "AlertSettings",
     "Filters",
     "GroupRules",
-    "Hours",
     "JobSettings",
     "KafkaSettings",
-    "Maintenance",
     "Matchers",
     "OffsetsLog",
     "Owner",
     "ProbeSettings",
-    "QuietHours",
-    "Report",
     "RocketMQSettings",
     "RocketMQStrategy",
     "Route",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
 from streaming.config.kafka import Section
-from streaming.config.routing import Maintenance, QuietHours, Report, Route
+from streaming.config.routing import Route
 from streaming.exceptions import SetupError
 from streaming.times import DAY_MS
 
@@ -37,11 +36,6 @@ class AlertSettings(Section):
             starts it again, and it opens everything again.
         digest_above: Up to so many alerts at once are a message each; beyond, those of one rule share a message.
         routes: Who gets which alert; without any every target gets every alert.
-        quiet_hours: When targets are left in peace.
-        maintenance: When alerts are expected.
-        reports: Daily and weekly reports.
-        first_start: What a first start on a cluster does: "summary" sends one summary of what fires and waits until
-            somebody accepts it (`evenkeel alert --accept`); "deliver" sends every alert.
         heartbeat_url: Asked (GET) after each look that has judged something, so that somebody else can say when that
             stops (healthchecks.io and the like); it may contain a secret.
         heartbeat_every_ms: It is asked this often at most.
@@ -62,10 +56,6 @@ class AlertSettings(Section):
     # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
     digest_above: int = Field(default=10, ge=1)
     routes: tuple[Route, ...] = ()
-    quiet_hours: tuple[QuietHours, ...] = ()
-    maintenance: tuple[Maintenance, ...] = ()
-    reports: tuple[Report, ...] = ()
-    first_start: Literal["summary", "deliver"] = "summary"
     heartbeat_url: SecretStr | None = None
     heartbeat_every_ms: int = Field(default=60_000, ge=1_000)
     # Alertmanager ends an alert at its `endsAt`, which is four times this ahead, as Prometheus sets it.

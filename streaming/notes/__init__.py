@@ -5,14 +5,16 @@ from __future__ import annotations
 from streaming.notes.book import NoteBook, Wrote, lift, write_mark, write_mute
 from streaming.notes.commands import KnownNames, checked_mark, mark, mute, print_mutes, unmute
 from streaming.notes.marks import LONGEST_TEXT, Mark
-from streaming.notes.mutes import GROUP, KINDS, OWNER, RULE, Mute, muting, whole
+from streaming.notes.mutes import GROUP, KINDS, OWNER, REPEATS_MS, RULE, SEVERITY, Mute, muting, whole
 
 __all__ = [
     "GROUP",
     "KINDS",
     "LONGEST_TEXT",
     "OWNER",
+    "REPEATS_MS",
     "RULE",
+    "SEVERITY",
     "KnownNames",
     "Mark",
     "Mute",

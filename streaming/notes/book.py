@@ -62,14 +62,14 @@ def new_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def write_mute(lake: str, mute: Mute) -> None:
-    """Write a mute.
+def write_mute(lake: str, mute: Mute, now: int) -> None:
+    """Write a mute (`now` in ms).
 
     Raises:
         SetupError: There is no lake.
         LakeUnwritableError: The store cannot be written.
     """
-    _append(lake, "mutes", {**_mute_row(mute), "ended": False, "written_time": mute.since})
+    _append(lake, "mutes", {**_mute_row(mute), "ended": False, "written_time": now})
 
 
 def lift(lake: str, mute: Mute, wrote: Wrote) -> None:
@@ -101,6 +101,7 @@ def _mute_row(mute: Mute) -> dict[str, Any]:
         "made_by": mute.made_by,
         "from_time": mute.since,
         "until_time": mute.until,
+        "repeat_ms": mute.repeat_ms,
     }
 
 
@@ -161,6 +162,7 @@ class NoteBook:
                     row["made_by"] or "",
                     _ms(row["from_time"]),
                     _ms(row["until_time"]),
+                    row["repeat_ms"],
                 )
                 for row in rows
                 if row["from_time"] is not None and row["until_time"] is not None

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streaming.config import Owner, span_ms
+from streaming.config import SEVERITIES, Owner, span_ms
 from streaming.exceptions import SetupError
 from streaming.notes.book import NoteBook, Wrote, check_lake, lift, new_id, write_mark, write_mute
 from streaming.notes.marks import LONGEST_TEXT, Mark
-from streaming.notes.mutes import GROUP, LONGEST_MS, OWNER, RULE, Mute, whole
+from streaming.notes.mutes import GROUP, LONGEST_MS, OWNER, REPEATS_MS, RULE, SEVERITY, Mute, whole
 from streaming.tables import LakeReader
 from streaming.terminal import age, printable, visible
 
@@ -43,18 +43,29 @@ class KnownNames:
 
 
 def mute(
-    lake: str, cluster: str, name: str, given_span: str, reason: str, known: KnownNames, kind: str | None = None
+    lake: str,
+    cluster: str,
+    name: str,
+    given_span: str,
+    reason: str,
+    known: KnownNames,
+    kind: str | None = None,
+    *,
+    begin: str | None = None,
+    every: str | None = None,
 ) -> str:
-    """Mute a group, a rule or a team's groups; returns a sentence.
+    """Mute a group, a rule, a team's groups or a severity; returns a sentence.
 
     Args:
         lake: Folder or URI.
         cluster: Whose alerts.
-        name: The group, rule or team; for groups also a regular expression between slashes.
+        name: The group, rule, team or severity; for groups also a regular expression between slashes.
         given_span: For how long: 30m, 2h, 1d.
         reason: Why; everybody sees it.
         known: What the name may mean.
-        kind: GROUP, RULE or OWNER; None finds out which one the name is.
+        kind: GROUP, RULE, OWNER or SEVERITY; None finds out which one the name is.
+        begin: When it begins, as ISO 8601 with an offset; None for now.
+        every: "day" or "week", after which it begins again; None for once.
 
     Raises:
         SetupError: The name, the span or the reason cannot be used, or there is no lake.
@@ -67,15 +78,22 @@ def mute(
         raise SetupError(message)
     found = _kind_of(lake, cluster, name, known) if kind is None else kind
     now = _now()
-    made = Mute(
-        new_id(), cluster, found, name, printable(reason.strip()), Wrote.here(now).by, since=now, until=now + span
-    )
+    since = now if begin is None else _moment("--from", begin, now)
+    repeat = None if every is None else REPEATS_MS[every]
+    if repeat is not None and span >= repeat:
+        message = f"A mute for {_for(span)} cannot begin again every {every}: it would never end."
+        raise SetupError(message)
+    by = Wrote.here(now).by
+    made = Mute(new_id(), cluster, found, name, printable(reason.strip()), by, since, since + span, repeat)
     if found == GROUP:
         _check_pattern(made)
-    write_mute(lake, made)
+    write_mute(lake, made, now)
+    first = "" if begin is None else f" from {_utc(made.since)}"
+    again = "" if every is None else f", and again every {every}"
     return (
-        f"Muted {_whole(made)} on {visible(cluster)} until {_utc(made.until)} ({_for(span)}). Transitions are still "
-        f"written; what still fires then is delivered then. To end it before: evenkeel unmute {made.mute_id}"
+        f"Muted {_whole(made)} on {visible(cluster)}{first} until {_utc(made.until)} ({_for(span)}){again}. "
+        "Transitions are still written; what still fires then is delivered then. To end it before: "
+        f"evenkeel unmute {made.mute_id}"
     )
 
 
@@ -88,7 +106,7 @@ def unmute(lake: str, cluster: str, name: str) -> str:
     """
     check_lake(lake)
     now = _now()
-    holding = [one for one in NoteBook(lake, cluster).mutes() if one.until > now]
+    holding = [one for one in NoteBook(lake, cluster).mutes() if one.over_at > now]
     found = [one for one in holding if name in {one.mute_id, one.name}]
     if not found:
         others = ", ".join(f"{one.mute_id} ({_whole(one)})" for one in holding)
@@ -109,8 +127,8 @@ def print_mutes(lake: str, cluster: str, console: Console, *, past: bool = False
     """
     check_lake(lake)
     now = _now()
-    found = [one for one in NoteBook(lake, cluster).mutes() if past or one.until > now]
-    found.sort(key=lambda one: (one.until <= now, one.until))
+    found = [one for one in NoteBook(lake, cluster).mutes() if past or one.over_at > now]
+    found.sort(key=lambda one: (one.over_at <= now, one.until))
     if as_json:
         for one in found:
             console.out(json.dumps(_as_json(one)), highlight=False)
@@ -118,10 +136,9 @@ def print_mutes(lake: str, cluster: str, console: Console, *, past: bool = False
     if not found:
         console.print(f"No mute holds on {visible(cluster)}.", highlight=False, markup=False)
         return
-    table = Table("id", "what", "until", "left", "by", "reason", box=None, pad_edge=False)
+    table = Table("id", "what", "from", "until", "left", "by", "reason", box=None, pad_edge=False)
     for one in found:
-        left = "over" if one.until <= now else _for(one.until - now)
-        cells = (one.mute_id, _whole(one), _utc(one.until), left, visible(one.made_by, 60), visible(one.reason))
+        cells = (one.mute_id, _whole(one), *_spans(one, now), visible(one.made_by, 60), visible(one.reason))
         table.add_row(*map(Text, cells))
     console.print(table)
 
@@ -141,7 +158,7 @@ def mark(lake: str, cluster: str, text: str, group: str | None = None, at: str |
         LakeUnwritableError: The store cannot be written.
     """
     now = _now()
-    made = checked_mark(cluster, text, group, now if at is None else _moment(at, now), Wrote.here(now).by)
+    made = checked_mark(cluster, text, group, now if at is None else _moment("--at", at, now), Wrote.here(now).by)
     write_mark(lake, made, now)
     return f"Marked on {visible(cluster)} at {_utc(made.time)}: {made.text}"
 
@@ -174,7 +191,8 @@ def _kind_of(lake: str, cluster: str, name: str, known: KnownNames) -> str:
         return GROUP
     teams = [one.team for one in known.owners]
     groups = _groups(lake, cluster)
-    kinds = [kind for kind, names in ((RULE, known.rules), (OWNER, teams), (GROUP, groups)) if name in names]
+    named = ((RULE, known.rules), (OWNER, teams), (SEVERITY, SEVERITIES), (GROUP, groups))
+    kinds = [kind for kind, names in named if name in names]
     if len(kinds) == 1:
         return kinds[0]
     if kinds:
@@ -217,7 +235,7 @@ def _span(given: str) -> int:
 _WRITE_IT = "write it like 2026-12-01T14:30+01:00, or as a span ago, like 10m."
 
 
-def _moment(given: str, now: int) -> int:
+def _moment(option: str, given: str, now: int) -> int:
     try:
         return now - span_ms(given)
     except ValueError:
@@ -227,11 +245,11 @@ def _moment(given: str, now: int) -> int:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        message = f"--at {visible(given)} is not a time: {_WRITE_IT}"
+        message = f"{option} {visible(given)} is not a time: {_WRITE_IT}"
         raise SetupError(message)
     found = round(moment.timestamp() * 1000)
     if not 0 <= found < _END_MS:
-        message = f"--at {visible(given)} lies outside of the years 1970 to 9999: {_WRITE_IT}"
+        message = f"{option} {visible(given)} lies outside of the years 1970 to 9999: {_WRITE_IT}"
         raise SetupError(message)
     return found
 
@@ -246,7 +264,17 @@ def _as_json(one: Mute) -> dict[str, Any]:
         "made_by": one.made_by,
         "from_time": _utc(one.since),
         "until_time": _utc(one.until),
+        "repeat_ms": one.repeat_ms,
     }
+
+
+def _spans(one: Mute, now: int) -> tuple[str, str, str]:
+    """Beginning and end of a mute's present or next time, and how long it still holds."""
+    until = one.holds_until(now)
+    begin = one.since if until is None else until - (one.until - one.since)
+    again = f", every {next(word for word, ms in REPEATS_MS.items() if ms == one.repeat_ms)}" if one.repeat_ms else ""
+    left = "over" if one.over_at <= now else "-" if until is None else _for(until - now)
+    return _utc(begin), f"{_utc(begin + one.until - one.since)}{again}", left
 
 
 def _whole(one: Mute) -> str:

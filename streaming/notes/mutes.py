@@ -1,4 +1,4 @@
-"""Mutes: for a while nothing is sent about a group, a rule or a team's groups. Pure.
+"""Mutes: for a while, once or again every day or week, nothing is sent about some alerts. Pure.
 
 A mute hides no transition, only its delivery: what still fires when the mute ends is delivered then.
 """
@@ -15,8 +15,12 @@ from streaming.times import DAY_MS
 GROUP: Final = "group"
 RULE: Final = "rule"
 OWNER: Final = "owner"
+SEVERITY: Final = "severity"
 
-KINDS: Final = (GROUP, RULE, OWNER)
+KINDS: Final = (GROUP, RULE, OWNER, SEVERITY)
+
+REPEATS_MS: Final = {"day": DAY_MS, "week": 7 * DAY_MS}
+"""How often a mute may begin again. Days and weeks of UTC: where clocks are set, it begins an hour earlier or later."""
 
 LONGEST_MS: Final = 366 * DAY_MS
 """A mute for longer is a rule that should be removed; rows of mutes are kept for 400 days."""
@@ -29,12 +33,13 @@ class Mute:
     Attributes:
         mute_id: Its id.
         cluster: Whose alerts.
-        kind: GROUP, RULE or OWNER.
-        name: Name of the group, rule or team; of groups also a regular expression between slashes.
+        kind: GROUP, RULE, OWNER or SEVERITY.
+        name: Name of the group, rule, team or severity; of groups also a regular expression between slashes.
         reason: Why, as written.
         made_by: User and host.
-        since: When it began, ms.
-        until: When it ends, ms.
+        since: When it begins for the first time, ms.
+        until: When it ends for the first time, ms.
+        repeat_ms: It begins again this often, for a year; None for once.
     """
 
     mute_id: str
@@ -45,6 +50,21 @@ class Mute:
     made_by: str
     since: int
     until: int
+    repeat_ms: int | None = None
+
+    @property
+    def over_at(self) -> int:
+        """When it ends for the last time, ms."""
+        return self.until if self.repeat_ms is None else self.since + LONGEST_MS
+
+    def holds_until(self, now: int) -> int | None:
+        """When the mute ends that holds at a moment, ms; None when none does."""
+        if not self.since <= now < self.over_at:
+            return None
+        passed = now - self.since
+        begun = passed if self.repeat_ms is None else passed % self.repeat_ms
+        length = self.until - self.since
+        return now - begun + length if begun < length else None
 
     @property
     def compiles(self) -> bool:
@@ -55,10 +75,10 @@ class Mute:
             return False
         return True
 
-    def covers(self, rule: str, group: str | None, owner: str | None) -> bool:
+    def covers(self, rule: str, severity: str, group: str | None, owner: str | None) -> bool:
         """Whether it mutes an alert of a rule about a group (None: the cluster) that a team owns (None: nobody)."""
-        if self.kind == RULE:
-            return self.name == rule
+        if self.kind in {RULE, SEVERITY}:
+            return self.name == (rule if self.kind == RULE else severity)
         if self.kind == OWNER:
             return owner is not None and self.name == owner
         # (A pattern in the table may be anybody's: one that does not compile matches nothing.)
@@ -68,10 +88,16 @@ class Mute:
             return False
 
 
-def muting(mutes: Iterable[Mute], now: int, rule: str, group: str | None, owner: str | None) -> Mute | None:
-    """The mute that holds back an alert now (ms), the last to end where several do; None when there is none."""
-    holding = (mute for mute in mutes if mute.since <= now < mute.until and mute.covers(rule, group, owner))
-    return max(holding, key=lambda mute: mute.until, default=None)
+def muting(
+    mutes: Iterable[Mute], now: int, rule: str, severity: str, group: str | None, owner: str | None
+) -> tuple[Mute, int] | None:
+    """The mute that holds back an alert now (ms), and when it ends, ms; the last to end where several do."""
+    holding = [
+        (mute, until)
+        for mute in mutes
+        if (until := mute.holds_until(now)) is not None and mute.covers(rule, severity, group, owner)
+    ]
+    return max(holding, key=lambda one: one[1], default=None)
 
 
 def whole(mute: Mute) -> str:

@@ -69,7 +69,7 @@ class Living:
         self.settings = Settings(
             cluster="c",
             lake=self.writer.root,
-            alerts=AlertSettings(**{"first_start": "deliver", "start_grace_ms": 0, **alerts}),
+            alerts=AlertSettings(**{"start_grace_ms": 0, **alerts}),
             owners=tuple(owners),
             job=JobSettings(),
             serve=ServeSettings(public_url=public_url),

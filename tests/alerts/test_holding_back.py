@@ -1,4 +1,4 @@
-"""Mutes, quiet hours, maintenance, repetition and reports, through the whole alerter: who was sent what, and when.
+"""Mutes, routes and repetition, through the whole alerter: who was sent what, and when.
 
 A round is ten seconds; minutes count from round 0.
 """
@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from streaming.alerts import accept
 from streaming.alerts.delivery.outcome import RECORDS
 from streaming.config import AlertSettings, Owner
-from streaming.notes import Mark, Mute, Wrote, lift, write_mark, write_mute
-from tests.alerts.build import DRIFT, START, time_of
+from streaming.notes import Mute, Wrote, lift, write_mute
+from tests.alerts.build import DRIFT
 from tests.alerts.living import Living, drifted
 
 pytestmark = pytest.mark.turn(3)
@@ -41,7 +40,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
 def _mute(living: Living, kind: str, name: str, minutes: float) -> Mute:
     now = round(living.wall_ms)
     mute = Mute(f"{kind} {name}", "c", kind, name, "a deploy", "ann@host", now, now + round(minutes * MINUTE))
-    write_mute(living.writer.root, mute)
+    write_mute(living.writer.root, mute, now)
     return mute
 
 
@@ -194,20 +193,6 @@ def test_where_routes_stay_nothing_more_is_written_at_a_restart(make: Make) -> N
 
 
 @pytest.mark.nightly
-def test_what_was_accepted_at_a_first_start_is_not_sent_by_a_corrected_route(make: Make) -> None:
-    living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}], first_start="summary")
-    living.round(0, drift=drifted("a"))
-    for number in range(1, 6):
-        living.round(number)
-    accept(living.writer.root, "c")
-    living.round(6, drift=drifted("b"))
-    _route(living, "pager", "log")
-    living.start()
-    living.round(7)
-    assert [title for title in _titles(living, "pager") if "firing" in title] == ["[firing] drift: b (critical)"]
-
-
-@pytest.mark.nightly
 def test_a_mute_holds_back_what_a_corrected_route_sends(make: Make) -> None:
     living = make(DRIFT, targets=("pager", "log"), routes=[{"targets": ["log"]}])
     living.round(0, drift=drifted("a"))
@@ -243,48 +228,19 @@ def test_an_alert_that_still_fires_is_repeated_and_counted_also_after_a_restart(
     ]  # fmt: skip
 
 
-def test_quiet_hours_hold_back_messages_and_their_ends_for_people_but_not_for_programs(make: Make) -> None:
-    # Round 0 is at 2027-01-15 08:00:00 UTC.
-    assert START == 1_800_000_000_000
-    quiet = [{"from": "08:00", "to": "08:10", "passes": []}]
-    living = make(DRIFT, targets=("chat", "hook"), reads={"hook": RECORDS}, quiet_hours=quiet)
+def test_a_mute_that_repeats_holds_back_what_begins_in_any_of_its_times(make: Make) -> None:
+    living = make(DRIFT)
+    now, day = round(living.wall_ms), 24 * 60 * MINUTE
+    write_mute(
+        living.writer.root,
+        Mute("m", "c", "severity", "critical", "night", "ann@host", now - day, now - day + 5 * MINUTE, day),
+        now,
+    )
     living.round(0, drift=drifted("a", "b"))
     living.round(10, drift=drifted("b", verdict="identical"))
-    assert (living.inboxes["chat"].told, living.inboxes["hook"].told) == ([], [])
-    living.round(61)
-    for inbox in living.inboxes.values():
-        assert inbox.told == [(10.2, "[firing] drift: a (critical)")]
-
-
-def test_maintenance_holds_back_what_it_matches(make: Make) -> None:
-    span = {"from": "2027-01-15T08:00:00+00:00", "to": "2027-01-15T08:05:00+00:00", "reason": "brokers are patched"}
-    living = make(DRIFT, maintenance=[span | {"groups": ["a"]}])
-    living.round(0, drift=drifted("a", "b"))
+    assert living.inboxes["ops"].told == []
     living.round(31)
-    assert living.inboxes["ops"].told == [(0.0, "[firing] drift: b (critical)"), (5.2, "[firing] drift: a (critical)")]
-    assert ("held", "maintenance: brokers are patched") in living.deliveries("ops", "outcome", "reason")
-
-
-def test_a_report_of_a_day_counts_what_fired_for_a_team_and_comes_once(make: Make) -> None:
-    living = make(
-        DRIFT,
-        owners=(Owner(team="payments", groups=("a", "b")),),
-        reports=[{"team": "payments", "targets": ["ops"], "at": "08:10"}],
-        routes=[{"targets": []}],
-    )
-    living.round(0, drift=drifted("a", "b", "c"))
-    living.round(6, drift=drifted("b", verdict="identical"))
-    write_mark(living.writer.root, Mark("k", "c", "deploy of a", "a", "ann@host", time_of(3)), round(living.wall_ms))
-    for number in (61, 62):
-        living.round(number)
-    living.start()
-    living.round(63)
-    (said,) = living.inboxes["ops"].told
-    assert said == (10.2, "[report] day of payments on c: 2 alerts, 1 still firing")
-    body = living.inboxes["ops"].last.body
-    assert "drift (critical): 2, the longest 60 s: a, b" in body
-    assert "drift: a, for 10 min" in body
-    assert "deploy of a" in body
+    assert living.inboxes["ops"].told == [(5.2, "[firing] drift: a (critical)")]
 
 
 def test_a_failing_target_is_sent_what_was_held_back_when_it_takes_messages_again(make: Make) -> None:

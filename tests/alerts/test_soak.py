@@ -96,7 +96,6 @@ class World:
             cluster="c",
             lake=self.writer.root,
             alerts=AlertSettings(
-                first_start="deliver",
                 targets={"hook": receiver.url},
                 start_grace_ms=0,
                 longest_retry_ms=1_000,

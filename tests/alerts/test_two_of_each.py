@@ -117,9 +117,7 @@ def _settings(bootstrap: str, lake: Path, rules: Path, **targets: str) -> Settin
             "kafka": KafkaSettings(bootstrap_servers=bootstrap),
             "probe": {"interval_ms": 2_000},
             "job": {"trigger_ms": 2_000},
-            "alerts": AlertSettings.model_validate(
-                {"rules": str(rules), "look_ms": 500, "first_start": "deliver", "targets": targets}
-            ),
+            "alerts": AlertSettings.model_validate({"rules": str(rules), "look_ms": 500, "targets": targets}),
             "serve": ServeSettings(),
             "maintenance": {"in_job": False},
         }

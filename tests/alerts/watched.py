@@ -18,7 +18,7 @@ class Watched:
         self.made = rules(folder, *texts)
         self.wall_ms, self.steady_s = float(START), 0.0
         self.target = Notebook()
-        self.alerts = AlertSettings(start_grace_ms=0, first_start="deliver", **alerts)
+        self.alerts = AlertSettings(start_grace_ms=0, **alerts)
         self.alerter = self.start()
 
     def start(self) -> Alerter:

@@ -29,12 +29,6 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
             "heartbeat_url": "https://hc.example.org/s3cret",
             "targets": {"ops": "json://a:1", "am": "alertmanager://b:2"},
             "routes": [{"targets": ["ops"], "labels": {"a": "/b/"}, "repeat_after": "1h30m", "continue": True}],
-            "quiet_hours": [{"from": "22:00", "to": "24:00", "days": ["fri-mon"], "time_zone": "Europe/Berlin"}],
-            "maintenance": [
-                {"from": "2026-12-01T22:00:00+01:00", "to": "2026-12-02T02:00:00+01:00", "owners": ["others"]},
-                {"from": "03:00", "to": "04:15", "days": "sun"},
-            ],
-            "reports": [{"targets": ["ops"], "team": "others", "every": "week", "day": "tue", "at": "07:30"}],
         },
     )
     for name, value in environment_of(loaded).items():

@@ -7,7 +7,7 @@ them from there, so that no chart need know of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dashboards.boards.parts.past import whole_minutes
@@ -64,22 +64,30 @@ def muted_rows(rows: Sequence[Row], view: View) -> Mapping[str, str]:
     held = [_mute(row) for row in _holding(view)]
     found = {}
     for row in rows if held else ():
-        mute = mute_of(held, view, row["cluster"], row["rule"] or "", row["group_id"])
-        if mute is not None:
-            left = age(timedelta(milliseconds=mute.until - _ms(view)))
+        holding = mute_of(held, view, row)
+        if holding is not None:
+            mute, until = holding
+            left = age(timedelta(milliseconds=until - _ms(view)))
             found[row["alert_id"]] = f"muted for {left} more: {mute.reason} ({mute.made_by})"
     return found
 
 
-def mute_of(held: Sequence[Mute], view: View, cluster: str, rule: str, group: str | None) -> Mute | None:
-    """The mute that holds back an alert; None where there is none."""
+def mute_of(held: Sequence[Mute], view: View, row: Row) -> tuple[Mute, int] | None:
+    """The mute that holds back an alert, and until when, ms; None where there is none."""
+    group = row["group_id"]
     owner = view.owner(group) or None if group is not None else None
-    return muting([one for one in held if one.cluster == cluster], _ms(view), rule, group, owner)
+    of_cluster = [one for one in held if one.cluster == row["cluster"]]
+    return muting(of_cluster, _ms(view), row["rule"] or "", row["severity"] or "", group, owner)
 
 
 def _holding(view: View) -> list[Row]:
     rows = view.ask("mutes", cluster=view.cluster, since=view.since)
-    return [row for row in rows if row["from_time"] is not None and row["from_time"] <= view.now < row["until_time"]]
+    holding: list[Row] = []
+    for row in rows:
+        until = None if row["from_time"] is None else _mute(row).holds_until(_ms(view))
+        if until is not None:
+            holding.append({**row, "until_time": datetime.fromtimestamp(until / 1000, UTC)})
+    return holding
 
 
 def _mute(row: Row) -> Mute:
@@ -92,6 +100,7 @@ def _mute(row: Row) -> Mute:
         row["made_by"] or "",
         round(row["from_time"].timestamp() * 1000),
         round(row["until_time"].timestamp() * 1000),
+        row["repeat_ms"],
     )
 
 

@@ -3,17 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.items import DELIVERED, FAILED, HELD, SKIPPED, Delivery, SentAlert
+from streaming.alerts.delivery.items import Delivery, SentAlert
 from streaming.alerts.judging.firing import FIRING
 from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
 _ADDED = "added"
+
+_ADDED_TARGETS = """
+SELECT target, min(epoch_ms(attempt_time)) FROM alert_deliveries
+WHERE cluster = getvariable('cluster') AND outcome = 'added' GROUP BY target
+"""
+
+_SETTLED = """
+SELECT target, transition_id, bool_and(outcome = 'skipped') FROM alert_deliveries
+WHERE cluster = getvariable('cluster') AND outcome IN ('delivered', 'given_up', 'skipped')
+  AND transition_id IN (SELECT unnest(?::VARCHAR[]))
+GROUP BY target, transition_id
+"""
+
+# An end that is not to be sent ends it too. What the first message opened is to be closed.
+_SENT = """
+SELECT target, alert_id,
+  arg_min(incident, attempt_time) FILTER (WHERE state = 'firing' AND outcome = 'delivered'),
+  max(epoch_ms(attempt_time)) FILTER (WHERE state = 'firing' AND outcome = 'delivered'),
+  coalesce(max(repeat) FILTER (WHERE outcome = 'delivered'), 0)
+FROM alert_deliveries
+WHERE cluster = getvariable('cluster') AND outcome IN ('delivered', 'given_up', 'skipped')
+GROUP BY target, alert_id
+HAVING bool_or(state = 'firing' AND outcome = 'delivered') AND NOT bool_or(state <> 'firing')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SentBefore:
+    """An occurrence whose firing was sent to a target, but not its end.
+
+    Attributes:
+        incident: Key of its incident.
+        at: When its firing was last sent, ms.
+        repeats: How often it was repeated.
+    """
+
+    incident: str
+    at: int
+    repeats: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +63,20 @@ class KnownDeliveries:
         added: Time since when it is a target, ms.
         done: Those of the requested transitions that were sent to it, or are not to be sent.
         skipped: Those of them that were not sent, nor given up.
-        sent: Occurrences whose firing was sent to it, but not their end; each with the key of its incident.
-        told: For the same, when their firing was last sent (ms), and how often it was repeated.
-        notices: Keys of messages that were about no transition and were sent to it.
+        sent: By occurrence, those whose firing was sent to it, but not their end.
     """
 
     added: int
     done: frozenset[str]
-    sent: Mapping[str, str]
-    told: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    notices: frozenset[str] = frozenset()
-    skipped: frozenset[str] = frozenset()
+    skipped: frozenset[str]
+    sent: Mapping[str, SentBefore]
 
     def told_of(self, decided: Iterable[TransitionRow]) -> dict[str, SentAlert]:
         """Those of these transitions that were sent and still fire, by occurrence."""
         return {
-            d.alert_id: SentAlert(d, *self.told[d.alert_id])
+            d.alert_id: SentAlert(d, found.at, found.repeats)
             for d in decided
-            if d.state == FIRING and d.alert_id in self.told and d.alert_id in self.sent
+            if d.state == FIRING and (found := self.sent.get(d.alert_id)) is not None
         }
 
     def left(self, decided: Iterable[TransitionRow], firing: Iterable[str]) -> list[TransitionRow]:
@@ -87,86 +122,24 @@ class Deliveries:
         """Read what is known about targets and transitions (ids); unknown targets are added now (ms)."""
         self._table.update_incremental()
         with in_memory() as connection:
-            connection.register(
-                "alert_deliveries", all_rows(table_named("alert_deliveries"), self._table, self._location)
-            )
-
-            def rows(sql: str, *given: object) -> list[tuple[str, ...]]:
-                return connection.execute(sql, [self._cluster, *given]).fetchall()
-
-            added = dict(
-                connection.execute(
-                    "SELECT target, min(epoch_ms(attempt_time)) FROM alert_deliveries "
-                    "WHERE cluster = ? AND outcome = ? GROUP BY target",
-                    [self._cluster, _ADDED],
-                ).fetchall()
-            )
-            done = rows(
-                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?, ?) "
-                "AND transition_id IN (SELECT unnest(?::VARCHAR[]))",
-                FAILED,
-                _ADDED,
-                HELD,
-                list(transitions),
-            )
-            skipped = rows(
-                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?, ?) "
-                "AND transition_id IN (SELECT unnest(?::VARCHAR[])) "
-                "GROUP BY target, transition_id HAVING bool_and(outcome = ?)",
-                FAILED,
-                _ADDED,
-                HELD,
-                list(transitions),
-                SKIPPED,
-            )
-            # (An end that is not to be sent ends it too. Rows of earlier releases have no key: each alert had its own.
-            # What the first message opened is to be closed: earlier releases wrote another key with a repetition.)
-            sent = rows(
-                "WITH settled AS (SELECT * FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?, ?)) "
-                "SELECT target, alert_id, arg_min(coalesce(incident, alert_id), attempt_time) "
-                "FILTER (WHERE state = 'firing' AND outcome = ?) FROM settled GROUP BY target, alert_id "
-                "HAVING bool_or(state = 'firing' AND outcome = ?) AND NOT bool_or(state <> 'firing')",
-                FAILED,
-                _ADDED,
-                HELD,
-                DELIVERED,
-                DELIVERED,
-            )
-            told = connection.execute(
-                "SELECT target, alert_id, max(epoch_ms(attempt_time)), coalesce(max(repeat), 0) FROM alert_deliveries "
-                "WHERE cluster = ? AND outcome = ? AND state = 'firing' GROUP BY target, alert_id",
-                [self._cluster, DELIVERED],
-            ).fetchall()
-            notices = rows(
-                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND state = 'notice' "
-                "AND outcome NOT IN (?, ?)",
-                FAILED,
-                HELD,
-            )
+            rows = all_rows(table_named("alert_deliveries"), self._table, self._location)
+            connection.register("alert_deliveries", rows)
+            connection.execute("SET VARIABLE cluster = ?", [self._cluster])
+            added = dict(connection.execute(_ADDED_TARGETS).fetchall())
+            settled = connection.execute(_SETTLED, [list(transitions)]).fetchall()
+            sent = connection.execute(_SENT).fetchall()
         new = [target for target in targets if target not in added]
         if new:
             self._append([{"cluster": self._cluster, "target": t, "outcome": _ADDED, "attempt_time": now} for t in new])
         return {
             target: KnownDeliveries(
                 added.get(target, now),
-                frozenset(transition for name, transition in done if name == target),
-                {alert: incident for name, alert, incident in sent if name == target},
-                {alert: (at, repeats) for name, alert, at, repeats in told if name == target},
-                frozenset(key for name, key in notices if name == target),
-                frozenset(transition for name, transition in skipped if name == target),
+                frozenset(transition for name, transition, _ in settled if name == target),
+                frozenset(transition for name, transition, skipped in settled if name == target and skipped),
+                {alert: SentBefore(*found) for name, alert, *found in sent if name == target},
             )
             for target in targets
         }
-
-    def has_targets(self) -> bool:
-        """Whether any target was ever known on this cluster."""
-        self._table.update_incremental()
-        with in_memory() as connection:
-            rows = all_rows(table_named("alert_deliveries"), self._table, self._location)
-            connection.register("alert_deliveries", rows)
-            sql = "SELECT count(*) FROM alert_deliveries WHERE cluster = ? AND outcome = ?"
-            counted = connection.execute(sql, [self._cluster, _ADDED]).fetchone()
-        return counted is not None and counted[0] > 0
 
     def write(self, deliveries: Sequence[Delivery]) -> None:
         """Write the outcomes of attempts."""

@@ -18,7 +18,7 @@ from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message, 
 from streaming.alerts.delivery.outcome import INCIDENTS, RECORDS
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.judging.firing import FIRING
-from streaming.alerts.rules.rules import SEVERITIES
+from streaming.config import SEVERITIES
 
 
 class OpenAlerts:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.routing.routes import HoldReason
 
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"
@@ -81,49 +79,40 @@ class SentAlert:
 
 
 class Item:
-    """A transition that waits, or a repetition, or a message of its own (a report, a summary)."""
+    """A transition that waits, or a repetition."""
 
-    __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "late", "message", "refusal", "repeat")
+    __slots__ = ("asked", "attempts", "born", "decided", "due", "hold", "late", "refusal", "repeat")
 
     def __init__(
         self,
         decided: TransitionRow,
         born: int,
         repeat: int | None = None,
-        message: Message | None = None,
         *,
         late: bool = False,
     ) -> None:
         """Begin to wait.
 
         Args:
-            decided: The transition; for a message of its own one that names it (`notice`).
+            decided: The transition.
             born: Since when it could be sent, ms.
             repeat: Number of the repetition.
-            message: The message, where none is made from the transition.
             late: It comes to this target later than it was decided, as one that was found late does.
         """
         self.decided = decided
         self.born = born
         self.repeat = repeat
-        self.message = message
         self.late = late or decided.late
         self.attempts = 0
         self.due = 0.0
         self.asked = False
-        self.hold: HoldReason | None = None
+        self.hold: str | None = None
         self.refusal: str | None = None
 
 
-def notice(cluster: str, kind: str, key: str, now: int) -> TransitionRow:
-    """A stand-in for the transition in the rows of a message that is about none.
-
-    Args:
-        cluster: The cluster.
-        kind: Its word in the column `rule`: first_start, report.
-        key: Its id; a message with the same one is not sent twice.
-        now: Now, ms.
-    """
+def resending(target: str, now: int) -> TransitionRow:
+    """A stand-in for the transition in the rows of a failure to send what still fires again (`now` in ms)."""
+    key = f"{RESENT}/{target}"
     return TransitionRow(
-        key, key, cluster, kind, "info", None, None, None, (), "notice", None, now, now, None, False, None, "", now
+        key, key, "", RESENT, "info", None, None, None, (), "notice", None, now, now, None, False, None, "", now
     )

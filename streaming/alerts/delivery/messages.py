@@ -11,7 +11,7 @@ from apprise import NotifyType
 from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.judging.firing import FIRING, GONE
-from streaming.alerts.rules.rules import SEVERITIES
+from streaming.config import SEVERITIES
 from streaming.terminal import visible
 
 OPENS = "opens"

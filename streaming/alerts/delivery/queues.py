@@ -17,19 +17,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.digests import OpenAlerts, chosen, message_for
-from streaming.alerts.delivery.gate import Gate
 from streaming.alerts.delivery.items import (
     DELIVERED,
     FAILED,
     GIVEN_UP,
     HELD,
-    RESENT,
     SKIPPED,
     Delivery,
     Item,
     RetryPolicy,
     SentAlert,
-    notice,
+    resending,
 )
 from streaming.alerts.delivery.messages import Message, message_of
 from streaming.alerts.delivery.outcome import AttemptOutcome
@@ -37,11 +35,12 @@ from streaming.alerts.delivery.resending import Resender, Resending, Sender
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.judging.firing import FIRING
+from streaming.alerts.routes import Gate
 from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)
 
-# Mutes and hours change rarely; asking for each of some thousand items before each message would take minutes in all.
+# Mutes change rarely; asking for each of some thousand items before each message would take minutes in all.
 _ASK_AGAIN_MS = 1_000
 
 
@@ -97,7 +96,7 @@ class DeliveryQueue:
         self._resending = Resending(name, sender) if isinstance(sender, Resender) else None
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
 
-    def remember(self, sent: Mapping[str, str], told: Mapping[str, SentAlert] | None = None) -> None:
+    def remember(self, sent: Mapping[str, str], told: Mapping[str, SentAlert]) -> None:
         """Take the occurrences (`alert_id`) whose firing was sent to this target before.
 
         Args:
@@ -107,7 +106,7 @@ class DeliveryQueue:
         with self._changed:
             for alert_id, incident in sent.items():
                 self._open.begin(alert_id, incident)
-            self._told.update(told or {})
+            self._told.update(told)
             if self._resending is not None:
                 self._resending.now()
             self._changed.notify()
@@ -144,12 +143,6 @@ class DeliveryQueue:
         if self._resending is not None:
             self._resending.judged()
 
-    def post(self, kind: str, key: str, message: Message) -> None:
-        """Add a message that is about no transition; one with the same key must not be added twice."""
-        with self._changed:
-            self._items.append(Item(notice("", kind, key, self._now()), self._now(), message=message))
-            self._changed.notify()
-
     @property
     def idle(self) -> bool:
         """Whether nothing is left that could be sent now."""
@@ -183,7 +176,7 @@ class DeliveryQueue:
                 self._resend()
                 continue
             decided = [item.decided for item in items]
-            message = items[0].message or message_for(decided, self._open, self._wording, items[0].repeat)
+            message = message_for(decided, self._open, self._wording, items[0].repeat)
             outcome = self._sender.send(message)
             done = outcome.reason is None or outcome.unsent
             with self._changed:
@@ -215,8 +208,9 @@ class DeliveryQueue:
         if failed is not None:
             # (The rule `undelivered` goes by the number of the attempt.)
             now = self._now()
-            about = notice("", RESENT, f"{RESENT}/{self.name}", now)
-            made = Delivery(about, self.name, failed.attempt, FAILED, failed.reason, failed.duration_ms, now)
+            made = Delivery(
+                resending(self.name, now), self.name, failed.attempt, FAILED, failed.reason, failed.duration_ms, now
+            )
             self._report(made)
 
     def _log(self, decided: Sequence[TransitionRow], outcome: AttemptOutcome, pause: float) -> None:
@@ -246,8 +240,6 @@ class DeliveryQueue:
     def _keep_open(self, items: Sequence[Item], message: Message) -> None:
         for item in items:
             transition = item.decided
-            if item.message is not None:
-                continue
             if transition.state == FIRING:
                 if not item.repeat:  # (The end must close the incident that the first message has opened.)
                     self._open.begin(transition.alert_id, message.incident or transition.alert_id)
@@ -283,12 +275,9 @@ class DeliveryQueue:
             return None
 
     def _chosen(self, due: Sequence[Item]) -> list[Item]:
-        """Those of the items that make the next message: alerts first, then repetitions, then notices."""
-        alerts = [item for item in due if item.message is None]
-        if not alerts:
-            return [due[0]]
-        first = [item for item in alerts if not item.repeat]
-        waiting = {item.decided.alert_id: item for item in first or alerts}
+        """Those of the items that make the next message: alerts first, then repetitions."""
+        first = [item for item in due if not item.repeat]
+        waiting = {item.decided.alert_id: item for item in first or due}
         decided = [item.decided for item in waiting.values()]
         found = chosen(decided, self._open, self._sender.reads, self._digest_above, repeated=not first)
         return [waiting[transition.alert_id] for transition in found]
@@ -308,13 +297,15 @@ class DeliveryQueue:
 
     def _ask(self, gate: Gate, item: Item, now: int) -> None:
         item.asked = True
-        if item.message is None and item.decided.state == FIRING:
-            item.refusal = gate.refusal(item.decided)
+        # (An end is neither refused nor held: no incident must stay open.)
+        if item.decided.state != FIRING:
+            return
+        item.refusal = gate.refusal(item.decided)
         if item.refusal is not None:
             return
-        held = gate.hold_notice(now) if item.message else gate.hold(item.decided, now)
-        if held is not None and (item.hold is None or item.hold.reason != held.reason) and not item.repeat:
-            self._report(Delivery(item.decided, self.name, None, HELD, held.reason, None, now))
+        held = gate.hold(item.decided, now)
+        if held is not None and item.hold != held and not item.repeat:
+            self._report(Delivery(item.decided, self.name, None, HELD, held, None, now))
         if held is None and item.hold is not None:
             item.born = now
         item.hold = held
@@ -380,8 +371,8 @@ class DeliveryQueue:
         if is_over and item.late:
             return SKIPPED, "it was found late and is no longer true" if decided.late else "it is no longer true"
         if is_over and item.hold is not None and not item.attempts:
-            return SKIPPED, f"it was over before it could be sent ({item.hold.reason})"
-        if item.message is None and not item.repeat:
+            return SKIPPED, f"it was over before it could be sent ({item.hold})"
+        if not item.repeat:
             if decided.closes and decided.alert_id not in self._open and decided.alert_id not in waiting:
                 return SKIPPED, "its firing was not sent"
             if item.refusal is not None and decided.alert_id not in self._open:

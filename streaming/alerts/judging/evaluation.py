@@ -80,8 +80,6 @@ class Evaluation:
         self._newest_row: pa.Table | None = None
         self._newest: FeedRound | None = None
         self._has_begun = False
-        self.first: FeedRound | None = None
-        """The first round that was judged since `begin`; None before."""
         self.kept_round: int | None = None
         """The round that the tables record as decided."""
 
@@ -94,11 +92,6 @@ class Evaluation:
     def newest(self) -> FeedRound | None:
         """The newest round that was read; None before the first."""
         return self._newest
-
-    @property
-    def active(self) -> Mapping[AlertKey, Active]:
-        """Alerts that are pending or firing."""
-        return self._state.active
 
     @property
     def is_silent(self) -> bool:
@@ -150,7 +143,7 @@ class Evaluation:
     def _begin(self, remembered: Remembered) -> None:
         self.kept_round = remembered.round
         self._state = FiringState(self._cluster, self._rules)
-        self._newest_row = self._newest = self.first = None
+        self._newest_row = self._newest = None
         self._found = []
         pending = [
             a.since_round for a in remembered.active.values() if a.state == PENDING and a.since_round is not None
@@ -220,7 +213,6 @@ class Evaluation:
     def _judge_all(self, chunk: Chunk, active: Collection[AlertKey]) -> list[Observed]:
         rounds = chunk.rows["rounds"]
         self._newest = chunk.rounds[-1]
-        self.first = self.first or chunk.rounds[0]
         self._newest_row = rounds.filter(pc.equal(rounds["round"], self._newest.number)).slice(0, 1)
         return self._conditions.rounds(chunk, active)
 

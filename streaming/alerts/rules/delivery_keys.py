@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from streaming.alerts.routing.routes import RuleRoute
+from streaming.alerts.routes import RuleRoute
 from streaming.alerts.rules.expressions import ExpressionError
 from streaming.config import span_ms
 

@@ -34,15 +34,13 @@ import duckdb
 import pyarrow as pa
 
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.routing.routes import UNSAID, RuleRoute
+from streaming.alerts.routes import UNSAID, RuleRoute
 from streaming.alerts.rules.delivery_keys import KEYS, route_of
 from streaming.alerts.rules.expressions import Expression, ExpressionError, check, connect, is_compared_once
 from streaming.alerts.rules.templates import placeholders
-from streaming.config import Thresholds, read_rules_file, rules_file
+from streaming.config import SEVERITIES, Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
 from streaming.times import DAY_MS
-
-SEVERITIES = ("info", "warning", "critical")
 
 SILENT_S, UNJUDGED_S, UNJUDGED_REASON = "silent_s", "unjudged_s", "unjudged_reason"
 MOST_FILES, MOST_FILES_TABLE = "most_files", "most_files_table"

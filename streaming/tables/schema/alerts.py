@@ -80,7 +80,7 @@ ALERT_DELIVERIES: Final = Table(
         Column(
             "outcome",
             STRING,
-            "delivered: the target accepted it; failed: will be retried; given_up: will not be retried; skipped: not sent; held: waits until a mute, quiet hours, maintenance or the first start is over; added: the target is new, and of earlier alerts gets only those that still fire",
+            "delivered: the target accepted it; failed: will be retried; given_up: will not be retried; skipped: not sent; held: waits until a mute is over; added: the target is new, and of earlier alerts gets only those that still fire",
         ),
         Column("reason", STRING, "Why it was not delivered; NULL otherwise"),
         Column("duration_ms", LONG, "Duration of the attempt, ms; NULL when none was made"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.table import BOOLEAN, CLUSTER, DATE, STRING, TIMESTAMP, Column, Retention, Table
+from streaming.tables.schema.table import BOOLEAN, CLUSTER, DATE, LONG, STRING, TIMESTAMP, Column, Retention, Table
 
 _WRITTEN: Final = (
     Column("written_time", TIMESTAMP, "When the row was written, by the writer's clock, UTC"),
@@ -17,16 +17,17 @@ MUTES: Final = Table(
     (
         Column("mute_id", STRING, "Id of the mute"),
         CLUSTER,
-        Column("kind", STRING, "What is muted: group, rule, owner"),
+        Column("kind", STRING, "What is muted: group, rule, owner, severity"),
         Column(
             "name",
             STRING,
-            "Name of the group, rule or team; for a group also a regular expression between slashes",
+            "Name of the group, rule, team or severity; for a group also a regular expression between slashes",
         ),
         Column("reason", STRING, "Why, in the words of who muted it"),
         Column("made_by", STRING, "User and host that wrote the row"),
-        Column("from_time", TIMESTAMP, "When it began, UTC"),
-        Column("until_time", TIMESTAMP, "When it ends by itself, UTC"),
+        Column("from_time", TIMESTAMP, "When it begins for the first time, UTC"),
+        Column("until_time", TIMESTAMP, "When it ends by itself, UTC; for one that repeats, for the first time"),
+        Column("repeat_ms", LONG, "It begins again after so long, for a year; NULL for once"),
         Column("ended", BOOLEAN, "Last row of the mute: it was lifted before its time"),
         *_WRITTEN,
     ),

@@ -10,8 +10,8 @@ import pytest
 
 from streaming.alerts.decisions import Decisions, TransitionRow
 from streaming.alerts.delivery import deliveries as module
-from streaming.alerts.delivery.deliveries import Deliveries
-from streaming.alerts.delivery.items import DELIVERED, FAILED, GIVEN_UP, HELD, SKIPPED, Delivery, notice
+from streaming.alerts.delivery.deliveries import Deliveries, SentBefore
+from streaming.alerts.delivery.items import DELIVERED, FAILED, GIVEN_UP, HELD, SKIPPED, Delivery
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer
 
@@ -34,7 +34,7 @@ def not_made(_: Append) -> Append:
 
 
 def delivered(name: str) -> Delivery:
-    return Delivery(notice("c", "report", name, START), "ops", 1, DELIVERED, None, 5, START)
+    return Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START)
 
 
 @pytest.mark.parametrize("failing", [made_and_reported_as_failed, not_made])
@@ -52,7 +52,7 @@ def test_after_a_commit_that_failed_each_outcome_is_there_once(
     deliveries.write([delivered("b"), delivered("c")])
     deliveries.write([delivered("d")])
     rows = LakeReader(lake).rows("SELECT transition_id, outcome FROM alert_deliveries ORDER BY transition_id")
-    assert rows == [{"transition_id": name, "outcome": DELIVERED} for name in "abcd"]
+    assert rows == [{"transition_id": f"{name} firing", "outcome": DELIVERED} for name in "abcd"]
 
 
 def firing(alert: str) -> TransitionRow:
@@ -67,18 +67,14 @@ def opened(lake: str) -> Deliveries:
     return Deliveries(lake, "c")
 
 
-def test_an_alert_that_an_earlier_release_repeated_with_others_is_in_the_incident_that_it_opened(
-    tmp_path: Path,
-) -> None:
-    """An earlier release wrote the first alert's incident for all of a digest, and the others stayed open."""
+def test_what_was_sent_is_known_with_the_incident_that_its_first_message_opened(tmp_path: Path) -> None:
     deliveries = opened(Writer(tmp_path).root)
     first = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START, name) for name in "abc"]
     again = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START + 1_000, "a", 1) for name in "abc"]
     # (Rows have no order in a table.)
     deliveries.write([*again, *first])
     known = deliveries.know(["ops"], [], START + 2_000)["ops"]
-    assert known.sent == {"a": "a", "b": "b", "c": "c"}
-    assert known.told == dict.fromkeys("abc", (START + 1_000, 1))
+    assert known.sent == {name: SentBefore(name, START + 1_000, 1) for name in "abc"}
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class _Queue:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self._wake = threading.Event()
         self.queue = DeliveryQueue("ops", way, retry, self._results, self._wake, digest_above)
-        self.queue.remember(sent or {})
+        self.queue.remember(sent or {}, {})
 
     def tell(self, *looks: Iterable[TransitionRow]) -> list[Delivery]:
         """Offer the transitions of each pass after the previous ones were delivered; returns the deliveries."""

@@ -107,7 +107,7 @@ def _settings(root: str, **alerts: Any) -> Settings:
     return Settings(
         cluster="c",
         lake=root,
-        alerts=AlertSettings(**{"first_start": "deliver", **alerts}),
+        alerts=AlertSettings(**alerts),
         job=JobSettings(heartbeat_ms=1_000_000),
     )
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.routing.routes import RuleRoute
+from streaming.alerts.routes import RuleRoute
 from streaming.alerts.rules.rules import load_rules
 from streaming.cli import app
 from streaming.config import SHIPPED_RULES

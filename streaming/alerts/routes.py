@@ -1,7 +1,7 @@
-"""Where an alert goes, and whether it waits: pure functions of the alert, the settings, the mutes, and the time.
+"""Where an alert goes, and whether it waits: pure, but for the mutes, which the alerter replaces as a whole.
 
 First the targets: those that its rule names; else those of the first route that matches it (and of later ones, if that
-route says so); else, where no route matches, all. Then, for each target, whether something holds the message back.
+route says so); else, where no route matches, all. Then a mute may hold the message back.
 """
 
 from __future__ import annotations
@@ -10,15 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from streaming.alerts.routing.hours import ends
-from streaming.config import AlertSettings, Maintenance, Matchers, Owner, QuietHours, Route, fits, owner_of
+from streaming.config import AlertSettings, Matchers, Owner, Route, fits, owner_of
 from streaming.exceptions import SetupError
 from streaming.notes import Mute, muting, whole
-
-MUTE: Final = "mute"
-QUIET: Final = "quiet hours"
-MAINTENANCE: Final = "maintenance"
-FIRST_START: Final = "first start"
 
 
 class RoutedAlert(Protocol):
@@ -64,37 +58,18 @@ UNSAID: Final = RuleRoute()
 
 
 @dataclass(frozen=True, slots=True)
-class HoldReason:
-    """Why a message waits.
-
-    Attributes:
-        kind: MUTE, QUIET, MAINTENANCE or FIRST_START.
-        reason: A clause for people: "muted by ann@host: deploy".
-        until: When it ends, ms; None where a person must act.
-    """
-
-    kind: str
-    reason: str
-    until: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Routing:
-    """The settings of who gets which alert, and when.
+    """The settings of who gets which alert.
 
     Attributes:
         targets: Names of all targets.
         routes: In order.
-        quiet_hours: When targets are left in peace.
-        maintenance: When alerts are expected.
         owners: Teams and their groups.
         rules: By name of a rule, what it says itself.
     """
 
     targets: tuple[str, ...]
     routes: Sequence[Route] = ()
-    quiet_hours: Sequence[QuietHours] = ()
-    maintenance: Sequence[Maintenance] = ()
     owners: Sequence[Owner] = ()
     rules: Mapping[str, RuleRoute] = field(default_factory=dict)
 
@@ -109,13 +84,11 @@ class Routing:
         """The routing of some settings.
 
         Raises:
-            SetupError: A route, quiet hours, a report or a rule names a target or a team that there is not.
+            SetupError: A route or a rule names a target that there is not.
         """
         known = tuple(targets)
         named = [
             *((f"alerts.routes, entry {n}", route.targets) for n, route in enumerate(alerts.routes, 1)),
-            *((f"alerts.quiet_hours, entry {n}", one.targets) for n, one in enumerate(alerts.quiet_hours, 1)),
-            *((f"alerts.reports, entry {n}", one.targets) for n, one in enumerate(alerts.reports, 1)),
             *((f"the rule {name}", rule.targets or ()) for name, rule in rules.items()),
         ]
         for place, asked in named:
@@ -124,12 +97,7 @@ class Routing:
                 there = f"the targets are {', '.join(known)}" if known else "there are no targets"
                 message = f"{place} names the target {unknown[0]}, which is not set: {there}."
                 raise SetupError(message)
-        teams = {one.team for one in owners}
-        for number, report in enumerate(alerts.reports, 1):
-            if report.team and report.team not in teams:
-                message = f"alerts.reports, entry {number} names the team {report.team}, which no entry of owners has."
-                raise SetupError(message)
-        return cls(known, alerts.routes, alerts.quiet_hours, alerts.maintenance, owners, rules)
+        return cls(known, alerts.routes, owners, rules)
 
     def owner(self, about: RoutedAlert) -> str | None:
         """The team that owns the group of an alert; None for nobody."""
@@ -152,44 +120,16 @@ class Routing:
                 break
         return found if matched else dict.fromkeys(self.targets, own.repeat_ms)
 
-    def hold(self, about: RoutedAlert, target: str, now: int, mutes: Iterable[Mute]) -> HoldReason | None:
-        """What holds back a message about an alert's beginning; where several do, the one that ends last.
+    def hold(self, about: RoutedAlert, now: int, mutes: Iterable[Mute]) -> str | None:
+        """Why a message about an alert's beginning waits now (ms), as a clause for people; None where it does not.
 
         Args:
             about: The alert.
-            target: Name of the target.
             now: Time at which it would be sent, ms.
             mutes: Mutes of the cluster, also those that are over.
         """
-        found = [*self._maintained(about, now), *self.quiet(about.severity, target, now)]
-        mute = muting(mutes, now, about.rule, about.group_id, self.owner(about))
-        if mute is not None:
-            found.append(HoldReason(MUTE, f"{whole(mute)} is muted by {mute.made_by}: {mute.reason}", mute.until))
-        return max(found, key=lambda hold: hold.until or 0, default=None)
-
-    def quiet(self, severity: str, target: str, now: int) -> list[HoldReason]:
-        """Quiet hours of a target in which a message of a severity waits."""
-        return [
-            HoldReason(QUIET, f"quiet hours of {target}", end)
-            for hours in self.quiet_hours
-            if (not hours.targets or target in hours.targets)
-            and severity not in hours.passes
-            and (end := ends(hours, now)) is not None
-        ]
-
-    def _maintained(self, about: RoutedAlert, now: int) -> list[HoldReason]:
-        found = []
-        for one in self.maintenance:
-            if about.severity in one.passes or not self._matches(one, about):
-                continue
-            if one.once is not None:
-                begin, end = one.once
-                until = end if begin <= now < end else None
-            else:
-                until = None if one.weekly is None else ends(one.weekly, now)
-            if until is not None:
-                found.append(HoldReason(MAINTENANCE, f"maintenance: {one.reason}", until))
-        return found
+        found = muting(mutes, now, about.rule, about.severity, about.group_id, self.owner(about))
+        return None if found is None else f"{whole(found[0])} is muted by {found[0].made_by}: {found[0].reason}"
 
     def _matches(self, matchers: Matchers, about: RoutedAlert) -> bool:
         owner = self.owner(about) if matchers.owners else None
@@ -202,6 +142,28 @@ class Routing:
             and _any(owner, matchers.owners)
             and all(name in labels and fits(labels[name], pattern) for name, pattern in matchers.labels.items())
         )
+
+
+class Gate:
+    """What a target gets, and when. `mutes` may be replaced at any time; the rest never changes."""
+
+    def __init__(self, routing: Routing, target: str) -> None:
+        """Prepare for a target, by its name."""
+        self._routing, self._target = routing, target
+        self.mutes: tuple[Mute, ...] = ()
+
+    def refusal(self, about: RoutedAlert) -> str | None:
+        """Why this target never gets an alert; None when it does."""
+        targets = self._routing.targets_of(about)
+        return None if self._target in targets else f"it is routed to {', '.join(targets) or 'nobody'}"
+
+    def repeat_ms(self, about: RoutedAlert) -> int | None:
+        """After how long an alert that still fires is sent again, ms; None for never."""
+        return self._routing.targets_of(about).get(self._target)
+
+    def hold(self, about: RoutedAlert, now: int) -> str | None:
+        """Why the beginning of an alert waits now (ms); None when it may be sent."""
+        return self._routing.hold(about, now, self.mutes)
 
 
 def _any(name: str | None, patterns: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.routing.routes import MAINTENANCE, MUTE, QUIET, Routing, RuleRoute
+from streaming.alerts.routes import Routing, RuleRoute
 from streaming.config import AlertSettings, Owner
 from streaming.exceptions import SetupError
 from streaming.notes import Mute
@@ -66,31 +66,6 @@ def test_what_a_rule_says_itself_comes_before_all_routes() -> None:
     assert routing.targets_of(_alert(rule="other")) == {"pay": 3 * HOUR}
 
 
-def test_quiet_hours_hold_back_all_but_what_passes_at_the_targets_that_they_name() -> None:
-    quiet = [{"targets": ["pay"], "from": "22:00", "to": "06:00"}]
-    routing = _routing(quiet_hours=quiet)
-    hold = routing.hold(_alert(severity="warning"), "pay", NOW, ())
-    assert hold is not None
-    assert (hold.kind, hold.until) == (QUIET, NOW + 7 * HOUR)
-    assert routing.hold(_alert(severity="warning"), "oncall", NOW, ()) is None
-    assert routing.hold(_alert(severity="critical"), "pay", NOW, ()) is None
-    assert routing.hold(_alert(severity="warning"), "pay", NOW + 7 * HOUR, ()) is None
-
-
-def test_maintenance_holds_back_what_it_matches_once_or_every_week() -> None:
-    once = {"from": "2026-11-25T22:30:00+00:00", "to": "2026-11-26T01:00:00+00:00", "groups": ["/^pay/"]}
-    weekly = {"from": "23:00", "to": "23:30", "days": ["wed"], "rules": ["drift"], "reason": "the weekly deploy"}
-    routing = _routing(maintenance=[once, weekly])
-    hold = routing.hold(_alert(), "oncall", NOW, ())
-    assert hold is not None
-    assert (hold.kind, hold.until) == (MAINTENANCE, NOW + 2 * HOUR)
-    assert routing.hold(_alert("indexer"), "oncall", NOW, ()) is None
-    both = routing.hold(_alert("indexer", "drift"), "oncall", NOW, ())
-    assert both is not None
-    assert (both.reason, both.until) == ("maintenance: the weekly deploy", NOW + HOUR // 2)
-    assert routing.hold(_alert("indexer", "drift"), "oncall", NOW + 24 * HOUR, ()) is None
-
-
 @pytest.mark.parametrize(
     ("kind", "name", "held"),
     [
@@ -102,25 +77,30 @@ def test_maintenance_holds_back_what_it_matches_once_or_every_week() -> None:
         ("rule", "drift", False),
         ("owner", "payments", True),
         ("owner", "search", False),
+        ("severity", "critical", True),
+        ("severity", "info", False),
     ],
 )
 def test_a_mute_holds_back_what_it_names_until_it_ends_by_itself(kind: str, name: str, held: bool) -> None:
     mute = Mute("m", "prod", kind, name, "a deploy", "ann@host", NOW - HOUR, NOW + HOUR)
-    hold = _routing().hold(_alert(), "oncall", NOW, [mute])
-    assert (hold is not None) is held
-    if hold is not None:
-        assert (hold.kind, hold.until) == (MUTE, NOW + HOUR)
-        assert hold.reason == f"{kind} {name} is muted by ann@host: a deploy"
-    assert _routing().hold(_alert(), "oncall", NOW + HOUR, [mute]) is None
-    assert _routing().hold(_alert(), "oncall", NOW - 2 * HOUR, [mute]) is None
+    why = f"{kind} {name} is muted by ann@host: a deploy" if held else None
+    assert _routing().hold(_alert(), NOW, [mute]) == why
+    assert _routing().hold(_alert(), NOW + HOUR, [mute]) is None
+    assert _routing().hold(_alert(), NOW - 2 * HOUR, [mute]) is None
+
+
+def test_a_mute_that_repeats_holds_again_for_a_year() -> None:
+    mute = Mute("m", "prod", "rule", "lag", "night", "ann@host", NOW, NOW + HOUR, 24 * HOUR)
+    held = [hours for hours in (-1, 0, 1, 23, 24, 25, 48) if _routing().hold(_alert(), NOW + hours * HOUR, [mute])]
+    assert held == [0, 24, 48]
+    assert _routing().hold(_alert(), NOW + 365 * 24 * HOUR, [mute]) is not None
+    assert _routing().hold(_alert(), NOW + 366 * 24 * HOUR, [mute]) is None
 
 
 @pytest.mark.parametrize(
     ("alerts", "said"),
     [
         ({"routes": [{"targets": ["pager"]}]}, "alerts.routes, entry 1 names the target pager, which is not set"),
-        ({"quiet_hours": [{"targets": ["x"], "from": "1:00", "to": "2:00"}]}, "alerts.quiet_hours, entry 1"),
-        ({"reports": [{"targets": ["pay"], "team": "nobody"}]}, "alerts.reports, entry 1 names the team nobody"),
     ],
 )
 def test_a_name_that_there_is_not_is_one_sentence(alerts: dict[str, Any], said: str) -> None:
@@ -134,14 +114,6 @@ def test_a_name_that_there_is_not_is_one_sentence(alerts: dict[str, Any], said: 
         {"routes": [{"targets": ["pay"], "repeat_after": "10s"}]},
         {"routes": [{"targets": ["pay"], "groups": ["/(/"]}]},
         {"routes": [{"severity": "critical", "targets": ["pay"]}]},
-        {"quiet_hours": [{"from": "25:00", "to": "7:00"}]},
-        {"quiet_hours": [{"from": "22:00", "to": "7:00", "days": ["someday"]}]},
-        {"quiet_hours": [{"from": "22:00", "to": "7:00", "time_zone": "Mars/Olympus"}]},
-        {"maintenance": [{"from": "22:00", "to": "2026-11-26T01:00:00+00:00"}]},
-        {"maintenance": [{"from": "2026-11-26T01:00:00+00:00", "to": "2026-11-26T00:00:00+00:00"}]},
-        {"maintenance": [{"from": "2026-11-26T01:00:00", "to": "2026-11-26T02:00:00"}]},
-        {"reports": [{"targets": []}]},
-        {"reports": [{"targets": ["pay"], "every": "week", "day": ["mon", "tue"]}]},
     ],
 )
 def test_a_wrong_entry_is_refused(wrong: dict[str, Any]) -> None:

@@ -1,1 +1,0 @@
-"""Who gets which alert, and when: routes, quiet hours, maintenance and mutes, as pure functions."""
