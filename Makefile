@@ -38,7 +38,7 @@ setup:
 	@$(PYTHON) conf/setup.py
 
 demo: setup
-	@$(BIN)/evenkeel demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE)) $(if $(ROCKETMQ),--rocketmq)
+	@$(BIN)/$(if $(ROCKETMQ),python -m tests.rocketmq.demo,evenkeel demo) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE))
 
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 lint: setup

@@ -91,15 +91,11 @@ def demo(
     lake: Annotated[
         Path | None, typer.Option("--lake", metavar="FOLDER", help="Folder for the tables; must be empty or new.")
     ] = None,
-    rocketmq: Annotated[
-        bool, typer.Option("--rocketmq", help="A RocketMQ cluster, with five ways to a split brain, in place of Kafka.")
-    ] = False,
 ) -> None:
-    """Start a real broker with real consumer groups, and watch them."""
-    if rocketmq:
-        from streaming.demo.rocketmq.run import rocketmq_demo  # noqa: PLC0415
+    """Start a real Kafka broker with real consumer groups, and watch them.
 
-        raise typer.Exit(rocketmq_demo(_console(), seconds, lake))
+    A RocketMQ cluster in its place plays from a checkout: make demo ROCKETMQ=1.
+    """
     from streaming.demo.run import demo as run_demo  # noqa: PLC0415
 
     raise typer.Exit(run_demo(_console(), seconds, lake))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
     from streaming.demo.broker import EmbeddedBroker
-    from streaming.demo.rocketmq import EmbeddedRocketMQ
     from tests.object_store import ObjectStore
     from tests.pair_of_brokers import Pair
+    from tests.rocketmq.servers import EmbeddedRocketMQ
 
 _skipped: list[str] = []
 _group_stack = ExitStack()
@@ -70,8 +70,8 @@ def pytest_collection_finish() -> None:
         from tests.prepared_brokers import use_what_is_prepared  # noqa: PLC0415
 
         use_what_is_prepared()
-    if "streaming.demo.rocketmq.servers" in sys.modules:
-        from streaming.demo.rocketmq.servers import Server  # noqa: PLC0415
+    if "tests.rocketmq.servers" in sys.modules:
+        from tests.rocketmq.servers import Server  # noqa: PLC0415
         from tests.short_lived import UNVERIFIED  # noqa: PLC0415
 
         # (An archive of classes would save some seven seconds of a run beyond that, and to write it takes five.)
@@ -156,7 +156,7 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: Exi
     Tests that want a sound cluster use the first name server alone, and groups and topics of their own (`unique`). A
     test that kills a server starts it again. All its tests share a group (`by_turns.py`).
     """
-    from streaming.demo.rocketmq import EmbeddedRocketMQ  # noqa: PLC0415
+    from tests.rocketmq.servers import EmbeddedRocketMQ  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("rocketmq")
     return until_its_group_ends.enter_context(EmbeddedRocketMQ(folder, name_servers=2, registers={"broker-b": [0]}))

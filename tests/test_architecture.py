@@ -157,9 +157,8 @@ ROOMS = {
     "streaming.demo": room(
         "confluent_kafka kafka rich",
         "assignors streaming.config streaming.exceptions streaming.explain streaming.jars streaming.java "
-        "streaming.lifecycle streaming.notes streaming.offsets_log streaming.process streaming.rocketmq "
-        "streaming.tables streaming.up",
-        "streaming.demo.run streaming.demo.rocketmq.run",
+        "streaming.lifecycle streaming.notes streaming.offsets_log streaming.process streaming.tables streaming.up",
+        "streaming.demo.run",
     ),
     "streaming.pipes": room("msgspec", "streaming.groups streaming.terminal"),
     "streaming.cli": room(

@@ -73,7 +73,7 @@ def _settings(bootstrap: str, tables: Path, inbox: str) -> Settings:
     if settings.rocketmq is not None:
         message = (
             "The settings name a RocketMQ cluster, which the programs would watch in place of the demo's Kafka: run "
-            "the demo in a folder without evenkeel.toml, or as evenkeel demo --rocketmq."
+            "the demo in a folder without evenkeel.toml. (make demo ROCKETMQ=1, in a checkout, shows RocketMQ.)"
         )
         raise SetupError(message)
     found = settings_of_demo(settings, bootstrap, alert_settings(inbox, LOOK_MS))

@@ -17,12 +17,13 @@ from pathlib import Path
 from statistics import median
 
 from streaming.config import Filters
-from streaming.demo.rocketmq import EmbeddedRocketMQ, RocketMQMember
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.rocketmq import Client
 from tests.benchmarks.figure import Figure, Say
+from tests.rocketmq.member import RocketMQMember
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 __all__ = ["RocketMQSize", "rocketmq"]
 

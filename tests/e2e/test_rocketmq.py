@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, RocketMQSettings, Settings
-from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.groups import Rows, encode_rows
 from streaming.job.operator import group_config
 from streaming.job.source import SourceSettings
@@ -18,7 +17,9 @@ from streaming.probe.rocketmq import RocketMQProbe
 from streaming.tables import DeltaLake, LakeReader
 from tests.e2e.conftest import run_to_the_end
 from tests.e2e.plain_job import PlainJob
+from tests.rocketmq import recipes
 from tests.rocketmq.look import holders, look_until
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [
     pytest.mark.java,
@@ -70,14 +71,14 @@ def some_rounds(settings: Settings, rocketmq: EmbeddedRocketMQ, group: str, topi
 
     with rocketmq.commands() as commands, RocketMQProbe(settings) as probe:
         commands.create_topic(topic, 4)
-        with recipes.steady(first, group, [topic], count=2):
+        with recipes.steady(first, group, topic, count=2):
             for broker in rocketmq.brokers:
                 for queue in range(4):
                     commands.send(topic, broker, queue, [b"x"] * 5)
             deals(2)
             for _ in range(3):
                 probe.round()
-        with recipes.steady(first, group, [topic], count=3):
+        with recipes.steady(first, group, topic, count=3):
             owners = deals(3)
             for _ in range(3):
                 probe.round()

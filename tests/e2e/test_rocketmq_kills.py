@@ -22,7 +22,6 @@ from streaming.config import (
     Settings,
     environment_of,
 )
-from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.groups import encode_rows
 from streaming.job.operator import group_config
 from streaming.job.source import SourceSettings
@@ -32,6 +31,8 @@ from streaming.lifecycle import SUPERVISOR
 from streaming.tables import DeltaLake, LakeReader
 from tests.e2e.lakes import contents, differences
 from tests.e2e.plain_job import PlainJob
+from tests.rocketmq import recipes
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [
     *(pytest.mark.java, pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(1_800)),
@@ -110,7 +111,7 @@ def test_the_tables_are_those_of_a_job_that_never_stopped(
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 4)
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, unique, [unique], count=2) as members, _running(probe, job):
+    with recipes.steady(first, unique, unique, count=2) as members, _running(probe, job):
         seen = 0
         for kill in range(_KILLS):
             _wait_for_rounds(str(lake), seen + _LEAST_ROUNDS)

@@ -18,8 +18,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ
 from streaming.rocketmq import Malformed, decode_frame, encode_frame
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 __all__ = [
     "Fault",

@@ -17,11 +17,12 @@ import tempfile
 from pathlib import Path
 
 from streaming.config import Filters
-from streaming.demo.rocketmq import EmbeddedRocketMQ, servers
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.rocketmq import Client, Frame, connection
+from tests.rocketmq import servers
 from tests.rocketmq.java_members import JavaMembers
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 _DATA = Path(__file__).with_name("data")
 _TIME = 1_795_582_476_897

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
-from streaming.demo.rocketmq.member import RocketMQMember
+from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.look import are_dealt_evenly, holders
+from tests.rocketmq.member import RocketMQMember
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
 
@@ -40,7 +41,7 @@ def causes(group: Followed) -> list[tuple[str, str | None, str | None]]:
 
 def test_members_that_join_leave_and_change_their_strategy(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
+    with recipes.steady(first, topic, topic, count=2) as members, Followed(first, topic) as group:
         settle(group, topic)
         with RocketMQMember(first, topic, _C3, [topic], rebalance_s=recipes.FAST_S) as joining:
             settle(group, topic, members=3)
@@ -64,7 +65,7 @@ def test_members_that_join_leave_and_change_their_strategy(rocketmq: EmbeddedRoc
 
 def test_a_member_that_was_started_again_between_two_rounds(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
+    with recipes.steady(first, topic, topic, count=2) as members, Followed(first, topic) as group:
         settle(group, topic)
         members[1].stop()
         with RocketMQMember(first, topic, _C2, [topic], rebalance_s=recipes.FAST_S):
@@ -77,7 +78,7 @@ def test_a_subscription_that_members_extend(rocketmq: EmbeddedRocketMQ, topic: s
     first, other = rocketmq.addresses[:1], f"{topic}-other"
     with rocketmq.commands() as commands:
         commands.create_topic(other, 2)
-    with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
+    with recipes.steady(first, topic, topic, count=2) as members, Followed(first, topic) as group:
         settle(group, topic)
         for member in members:
             member.subscribe([topic, other])
@@ -98,7 +99,7 @@ def test_queues_that_grow_and_shrink(rocketmq: EmbeddedRocketMQ, topic: str) -> 
     first = rocketmq.addresses[:1]
     with (
         rocketmq.commands() as commands,
-        recipes.steady(first, topic, [topic], count=2),
+        recipes.steady(first, topic, topic, count=2),
         Followed(first, topic) as group,
     ):
         settle(group, topic)
@@ -115,7 +116,7 @@ def test_queues_that_grow_and_shrink(rocketmq: EmbeddedRocketMQ, topic: str) -> 
 @pytest.mark.nightly
 def test_a_broker_that_goes_down_and_comes_back(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic], count=2), Followed(first, topic) as group:
+    with recipes.steady(first, topic, topic, count=2), Followed(first, topic) as group:
         settle(group, topic)
         rocketmq.brokers["broker-b"].kill()
         settle(group, topic, queues=4, retries=1)
@@ -134,7 +135,7 @@ def test_a_topic_that_comes_to_a_further_broker_which_one_name_server_does_not_k
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 4, ["broker-a"])
         with (
-            recipes.steady(rocketmq.addresses[:1], unique, [unique], count=2),
+            recipes.steady(rocketmq.addresses[:1], unique, unique, count=2),
             Followed(rocketmq.addresses, unique) as group,
         ):
             settle(group, unique, queues=4, retries=1)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ
-from streaming.demo.rocketmq.member import RocketMQMember
 from tests.rocketmq.followed import FollowedGroups
+from tests.rocketmq.member import RocketMQMember
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(1_800), pytest.mark.turn(0)]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.rocketmq.look import GroupParts
 from streaming.rocketmq import Request
+from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.look import are_dealt_evenly, look_until
 from tests.rocketmq.proxies import (
@@ -29,6 +29,7 @@ from tests.rocketmq.proxies import (
     swallowed,
     truncated,
 )
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.xdist_group("rocketmq")]
 
@@ -78,7 +79,7 @@ def topic(rocketmq: EmbeddedRocketMQ) -> Iterator[str]:
     first = rocketmq.addresses[:1]
     with rocketmq.commands() as commands:
         commands.create_topic(name, 4)
-    with rocketmq.commands() as commands, recipes.steady(first, name, [name], count=2):
+    with rocketmq.commands() as commands, recipes.steady(first, name, name, count=2):
         # (While two hold a queue, the one that gives it up may commit less than the other has.)
         look_until(first, name, lambda seen: are_dealt_evenly(seen, name, 2, 8))
         for broker in rocketmq.brokers:

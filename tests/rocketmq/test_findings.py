@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
-from streaming.demo.rocketmq.member import RocketMQMember
 from streaming.probe.rocketmq.look import GroupParts
+from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.look import agree, are_dealt_evenly, holders
+from tests.rocketmq.member import RocketMQMember
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
 
@@ -59,7 +60,7 @@ def unlocked(seen: GroupParts, topic: str) -> list[str]:
 
 def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic]), Followed(first, topic) as group:
+    with recipes.steady(first, topic, topic), Followed(first, topic) as group:
         group.round(group.look_until(lambda seen: is_even(seen, topic)), _LASTING)
     assert group.said == set()
     assert [row.verdict for row in group.rows.drift] == ["identical", "identical"]
@@ -92,7 +93,7 @@ def test_a_broker_whose_queues_nobody_can_read_lists_the_members_of_java_and_our
     java = [("AVG", "10.0.0.2", "2"), ("AVG", "10.0.0.3", "3")]
     with (
         JavaMembers(first, unique, [unique], java),
-        recipes.steady(first, unique, [unique], count=1),
+        recipes.steady(first, unique, unique, count=1),
         Followed(first, unique) as group,
     ):
         group.round(group.look_until(is_dealt), _LASTING)
@@ -174,7 +175,7 @@ def test_c_a_heartbeat_to_one_broker_only(rocketmq: EmbeddedRocketMQ, topic: str
 
 def test_d_a_way_that_is_lost_is_told_before_an_owner_is_wrong(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic]) as members, Followed(first, topic) as group:
+    with recipes.steady(first, topic, topic) as members, Followed(first, topic) as group:
         group.round(group.look_until(lambda seen: is_even(seen, topic)), _LASTING)
         assert group.said == set()
         members[-1].keep_away("broker-b")
@@ -238,7 +239,7 @@ def test_a_frozen_member_does_not_answer_and_is_the_cause_when_it_is_gone(
     rocketmq: EmbeddedRocketMQ, topic: str
 ) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic], count=2) as members, Followed(first, topic) as group:
+    with recipes.steady(first, topic, topic, count=2) as members, Followed(first, topic) as group:
         group.round(
             group.look_until(
                 lambda seen: (
@@ -271,7 +272,7 @@ def test_more_members_than_queues(rocketmq: EmbeddedRocketMQ, unique: str) -> No
     first = rocketmq.addresses[:1]
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 1)
-    with recipes.steady(first, unique, [unique], count=3), Followed(first, unique) as group:
+    with recipes.steady(first, unique, unique, count=3), Followed(first, unique) as group:
         look = group.look_until(
             lambda seen: (
                 agree(seen)

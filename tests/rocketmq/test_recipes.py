@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.probe.rocketmq.look import GroupParts
 from streaming.records import BROADCASTING, MISSING, OK
+from tests.rocketmq import recipes
 from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.look import agree, holders, look_until
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
 
@@ -43,7 +44,7 @@ def test_java_members_and_ours_share_a_group_as_their_strategy_says(rocketmq: Em
         "b3": [_C3],
     }
     java = [("AVG", "10.0.0.2", "2"), ("AVG", "10.0.0.3", "3")]
-    with JavaMembers(first, topic, [topic], java), recipes.steady(first, topic, [topic], count=1):
+    with JavaMembers(first, topic, [topic], java), recipes.steady(first, topic, topic, count=1):
         with rocketmq.commands() as commands:
             commands.send(topic, "broker-a", 1, [b"x"] * 3)
 
@@ -153,7 +154,7 @@ def test_a_group_that_broadcasts_keeps_its_own_offsets(rocketmq: EmbeddedRocketM
 
 def test_a_frozen_member_is_told_as_silent_and_then_left_alone(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic], count=2) as members:
+    with recipes.steady(first, topic, topic, count=2) as members:
         look_until(first, topic, lambda seen: len(holders(seen, topic)) == 8)
         members[0].freeze()
         seen = look_until(first, topic, lambda seen: [member.answer for member in seen.members] == ["timeout", OK])
@@ -164,7 +165,7 @@ def test_a_frozen_member_is_told_as_silent_and_then_left_alone(rocketmq: Embedde
 @pytest.mark.nightly
 def test_a_broker_that_is_gone_is_not_listed_and_comes_back(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, topic, [topic], count=2):
+    with recipes.steady(first, topic, topic, count=2):
         look_until(first, topic, lambda seen: len(holders(seen, topic)) == 8)
         rocketmq.brokers["broker-b"].kill()
         seen = look_until(first, topic, lambda seen: list(lists(seen)) == ["broker-a"])
@@ -175,7 +176,7 @@ def test_a_broker_that_is_gone_is_not_listed_and_comes_back(rocketmq: EmbeddedRo
 
 def test_a_topic_that_no_name_server_knows_is_missing(rocketmq: EmbeddedRocketMQ, unique: str) -> None:
     first = rocketmq.addresses[:1]
-    with recipes.steady(first, unique, ["not-there"], count=1):
+    with recipes.steady(first, unique, "not-there", count=1):
         with rocketmq.commands() as commands:
             commands.create_topic(f"{unique}-own", 1)
         seen = look_until(first, unique, lambda _: True)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from streaming.config import KafkaSettings, RocketMQSettings, Settings
-from streaming.demo.rocketmq import EmbeddedRocketMQ
 from streaming.probe.rocketmq import cluster_problems
 from streaming.probe.rocketmq.run import open_client
 from streaming.rocketmq import Credentials, Frame, Question, Request
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(200)]
 

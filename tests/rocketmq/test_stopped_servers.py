@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from streaming.demo.rocketmq import EmbeddedRocketMQ, RocketMQMember, Server, recipes
-from streaming.demo.rocketmq.commands import UNREGISTER_BROKER
+from tests.rocketmq import recipes
+from tests.rocketmq.commands import UNREGISTER_BROKER
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.look import are_dealt_evenly, holders
+from tests.rocketmq.member import RocketMQMember
+from tests.rocketmq.servers import EmbeddedRocketMQ, Server
 
 pytestmark = [pytest.mark.java, pytest.mark.soak, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(2)]
 
@@ -63,7 +65,7 @@ def test_a_broker_that_is_stopped_for_a_while(rocketmq: EmbeddedRocketMQ, unique
     first = rocketmq.addresses[:1]
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 4)
-    with recipes.steady(first, unique, [unique], count=2), Followed(first, unique, _PATIENCE_S) as group:
+    with recipes.steady(first, unique, unique, count=2), Followed(first, unique, _PATIENCE_S) as group:
         group.round(group.look_until(lambda seen: are_dealt_evenly(seen, unique, 2, 8)), _LASTING)
         with stopped(rocketmq.brokers["broker-b"].pid):
             look_thrice(group)
@@ -81,7 +83,7 @@ def test_one_of_two_name_servers_that_is_stopped_for_a_while(
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 4, ["broker-a"])  # which both know
     with (
-        recipes.steady(rocketmq.addresses[:1], unique, [unique], count=2),
+        recipes.steady(rocketmq.addresses[:1], unique, unique, count=2),
         Followed(rocketmq.addresses, unique, _PATIENCE_S) as group,
     ):
         group.round(group.look_until(lambda seen: are_dealt_evenly(seen, unique, 2, 4, 1)), _LASTING)
@@ -110,7 +112,7 @@ def test_a_broker_that_is_stopped_until_the_name_servers_give_it_up(
     with running.commands() as commands:
         commands.create_topic(unique, 4)
     with (
-        recipes.steady(running.addresses, unique, [unique], count=2),
+        recipes.steady(running.addresses, unique, unique, count=2),
         Followed(running.addresses, unique, _PATIENCE_S) as group,
     ):
         group.round(group.look_until(lambda seen: are_dealt_evenly(seen, unique, 2, 8)), _LASTING)
@@ -132,7 +134,7 @@ def test_a_java_member_that_is_stopped_until_the_brokers_give_it_up(
     with running.commands() as commands:
         commands.create_topic(unique, 4)
     with (
-        recipes.steady(running.addresses, unique, [unique], count=2),
+        recipes.steady(running.addresses, unique, unique, count=2),
         JavaMembers(running.addresses, unique, [unique], [("AVG", "10.0.0.9", "9")]) as java,
         Followed(running.addresses, unique, _PATIENCE_S) as group,
     ):
@@ -153,7 +155,7 @@ def test_a_broker_that_joins_the_cluster_and_a_name_server_that_forgets_one(
         commands.create_topic(unique, 4, ["broker-a"])
     # One member takes its routes from the second name server.
     with (
-        recipes.steady(running.addresses[:1], unique, [unique], count=2),
+        recipes.steady(running.addresses[:1], unique, unique, count=2),
         RocketMQMember(
             running.addresses[1:],
             unique,

@@ -8,7 +8,6 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Settings
-from streaming.demo.rocketmq import EmbeddedRocketMQ, recipes
 from streaming.events import (
     Event,
     RejectedEvent,
@@ -23,6 +22,8 @@ from streaming.probe import check
 from streaming.probe.exceptions import AnotherProbeError
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import Identity
+from tests.rocketmq import recipes
+from tests.rocketmq.servers import EmbeddedRocketMQ
 
 pytestmark = [pytest.mark.java, pytest.mark.kafka, pytest.mark.xdist_group("rocketmq"), pytest.mark.turn(6)]
 
@@ -67,7 +68,7 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     assert [str(problem) for problem in check(settings)] == []
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 2)
-    with recipes.steady(rocketmq.addresses[:1], unique, [unique], count=2), RocketMQProbe(settings) as probe:
+    with recipes.steady(rocketmq.addresses[:1], unique, unique, count=2), RocketMQProbe(settings) as probe:
         first, second = probe.round(), probe.round()
         requests = probe.requests
     assert isinstance(second, RoundSeen)
@@ -109,7 +110,7 @@ def test_a_group_that_was_deleted_while_no_probe_ran_is_told_as_gone(
 ) -> None:
     with rocketmq.commands() as commands:
         commands.create_topic(unique, 2)
-        with recipes.steady(rocketmq.addresses[:1], unique, [unique], count=1), RocketMQProbe(settings) as probe:
+        with recipes.steady(rocketmq.addresses[:1], unique, unique, count=1), RocketMQProbe(settings) as probe:
             probe.round()
         for name in rocketmq.brokers:
             commands.delete_group(unique, name)

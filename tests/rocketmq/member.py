@@ -24,7 +24,8 @@ from assignors.rocketmq import (
     sorted_queues,
     strategy_named,
 )
-from streaming.demo.rocketmq.commands import (
+from streaming.rocketmq import Connection, ConnectionLost, Frame, encode_frame, read_text
+from tests.rocketmq.commands import (
     GET_CONSUMER_LIST_BY_GROUP,
     GET_CONSUMER_RUNNING_INFO,
     GET_ROUTEINFO_BY_TOPIC,
@@ -33,8 +34,7 @@ from streaming.demo.rocketmq.commands import (
     UNREGISTER_CLIENT,
     UPDATE_CONSUMER_OFFSET,
 )
-from streaming.demo.rocketmq.member_bodies import MemberProfile, heartbeat, running_info
-from streaming.rocketmq import Connection, ConnectionLost, Frame, encode_frame, read_text
+from tests.rocketmq.member_bodies import MemberProfile, heartbeat, running_info
 
 PULL_MESSAGE: Final = 11
 QUERY_CONSUMER_OFFSET: Final = 14
@@ -98,7 +98,7 @@ class RocketMQMember:
         self._model, self._orderly, self._language = model, orderly, language
         self._away = set(away_from)
         self._rebalance_s, self._route_s, self._pulls = rebalance_s, route_s, pulls
-        self._random = random.Random(seed)  # noqa: S311  (no secret)
+        self._random = random.Random(seed)
         self._selector = selectors.DefaultSelector()
         self._connections: dict[str, Connection] = {}
         self._answers: dict[int, Frame] = {}

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from streaming.demo.rocketmq.member import RocketMQMember
+from tests.rocketmq.member import RocketMQMember
 
 FAST_S: Final = 1.0
 """From one rebalance to the next, where the Java client takes 20 s; from one route to the next, where it takes 30."""
@@ -24,11 +24,11 @@ FAST_S: Final = 1.0
 
 @contextmanager
 def steady(
-    name_servers: Sequence[str], group: str, topics: Sequence[str], count: int = 3, strategy: str = "AVG"
+    name_servers: Sequence[str], group: str, topic: str, count: int = 3, strategy: str = "AVG"
 ) -> Iterator[list[RocketMQMember]]:
     """A group in which nothing is wrong."""
     members = [
-        RocketMQMember(name_servers, group, _client(number), topics, strategy, rebalance_s=FAST_S, route_s=FAST_S)
+        RocketMQMember(name_servers, group, _client(number), [topic], strategy, rebalance_s=FAST_S, route_s=FAST_S)
         for number in range(count)
     ]
     with _running(members):
@@ -69,15 +69,22 @@ def a_heartbeat_to_one_broker_only(
 
 
 @contextmanager
+def unhurried(name_servers: Sequence[str], group: str, topic: str) -> Iterator[list[RocketMQMember]]:
+    """Three sound members that rebalance as slowly as Java's."""
+    members = [RocketMQMember(name_servers, group, _client(number), [topic]) for number in range(3)]
+    with _running(members):
+        yield members
+
+
+@contextmanager
 def a_way_that_is_lost(
     name_servers: Sequence[str], group: str, topic: str, broker: str
 ) -> Iterator[list[RocketMQMember]]:
-    """Recipe D: three sound members, of which the last loses its connection to a broker; `come_back` heals it.
+    """Recipe D: three unhurried members, of which the last loses its connection to a broker; `come_back` heals it.
 
-    These members rebalance as slowly as Java's, so that the lists differ long before an owner is wrong.
+    The lists differ long before an owner is wrong.
     """
-    members = [RocketMQMember(name_servers, group, _client(number), [topic]) for number in range(3)]
-    with _running(members):
+    with unhurried(name_servers, group, topic) as members:
         members[-1].keep_away(broker)
         yield members
 

@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from streaming.demo.ports import free_port
-from streaming.demo.rocketmq.commands import CommandRefused, Commands
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.process import GuardedProcess
 from streaming.rocketmq import Credentials
+from tests.rocketmq.commands import CommandRefused, Commands
 
 _HOST = "127.0.0.1"
 
@@ -132,7 +132,7 @@ class Server:
             SetupError: It has ended, or takes too long.
         """
         process = self._process
-        assert process is not None  # noqa: S101  (begun before)
+        assert process is not None
         deadline = time.monotonic() + _START_S
         while True:
             try:
