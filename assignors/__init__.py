@@ -25,9 +25,14 @@ from assignors.assignment import (
     same,
     to_pairs,
 )
-from assignors.clients.hidden_inputs import topics_without_metadata
-from assignors.clients.possible_leaders import Leaders, declared_leaders, possible_leaders
-from assignors.clients.sticky import claimed_partitions, with_hidden_inputs
+from assignors.clients.possible_leaders import (
+    Leaders,
+    declared_leaders,
+    possible_leaders,
+    topics_without_metadata,
+    with_hidden_inputs,
+)
+from assignors.clients.sticky import claimed_partitions
 from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
 from assignors.exceptions import (
     AssignorError,

@@ -1,29 +1,34 @@
-"""The iteration order of a `java.util.HashMap` with default capacity, keyed by strings.
+"""The iteration order of Java's `HashMap` and `HashSet`, by the hash codes of their keys.
 
-Bucket = (h ^ (h >>> 16)) & (n - 1) with h = String.hashCode() and n the table's size: 16, doubled when there are more
+Bucket = (h ^ (h >>> 16)) & (n - 1) with h the key's hashCode() and n the table's size: 16, doubled when there are more
 than 0.75 n keys. Buckets are walked in ascending order. Inside a bucket `put` appends, `computeIfAbsent` inserts at the
-front (OpenJDK 8 to 21), and a table that grows keeps the relative order. We do not follow buckets that turn into trees
-(nine keys and more in one bucket), which does not happen by accident.
+front (OpenJDK 8 to 21), and a table that grows keeps the relative order. A bucket of nine keys makes Java resize the
+table early or turns the bucket into a tree. This does not happen by accident, and we do not follow the order then.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, permutations
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+from assignors.exceptions import CannotTell
 
 _SMALLEST_TABLE = 16
 
+# HashMap.TREEIFY_THRESHOLD.
+_FULL_BUCKET = 8
+
+# Fewer keys are hashed and sorted faster one by one.
+_WORTH_ARRAYS = 32
+
 _Key = TypeVar("_Key")
 
-# A ninth key in a bucket makes a table below 64 grow, and turns the bucket of a larger table into a tree
-# (HashMap.TREEIFY_THRESHOLD, MIN_TREEIFY_CAPACITY): both change the order.
-_TREE = 9
-
-# Fewer texts are hashed faster one by one.
-_WORTH_ARRAYS = 32
+Codes = Sequence[int] | NDArray[np.uint32]
+"""Hash codes as unsigned 32-bit numbers."""
 
 
 def string_hash(text: str) -> int:
@@ -33,50 +38,6 @@ def string_hash(text: str) -> int:
     for index in range(0, len(units), 2):
         result = (31 * result + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return result
-
-
-def in_hash_order(keys: Iterable[str], *, newest_first: bool = False) -> list[str]:
-    """Order keys as a HashMap iterates them after insertion in the given order; repeated keys once.
-
-    Args:
-        keys: Keys in order of insertion.
-        newest_first: Whether they were inserted by `computeIfAbsent` instead of `put`.
-    """
-    inserted = list(dict.fromkeys(keys))
-    mask = table_size(len(inserted)) - 1
-    if newest_first:
-        inserted.reverse()
-    return sorted(inserted, key=lambda key: _spread(string_hash(key)) & mask)
-
-
-def table_size(keys: int) -> int:
-    """Table size of a map or set that has held this many keys at once and began with the default size."""
-    size = _SMALLEST_TABLE
-    while keys * 4 > size * 3:
-        size *= 2
-    return size
-
-
-def in_hash_order_or_none(keys: Iterable[str]) -> list[str] | None:
-    """The same as `in_hash_order`; None if the order may be another.
-
-    The order may differ when many keys share a bucket, at any size that the table has had.
-    """
-    inserted = list(dict.fromkeys(keys))
-    if len(inserted) < _TREE:
-        return in_hash_order(inserted)
-    codes = [_spread(code) for code in string_hashes(inserted)]
-    size = _SMALLEST_TABLE
-    while True:
-        # Keys that a table of this size holds before it grows, including the one that makes it grow.
-        held = codes[: size * 3 // 4 + 1]
-        if max(Counter(code & (size - 1) for code in held).values()) >= _TREE:
-            return None
-        if len(codes) * 4 <= size * 3:
-            break
-        size *= 2
-    mask = size - 1
-    return [inserted[position] for position in sorted(range(len(codes)), key=lambda position: codes[position] & mask)]
 
 
 def string_hashes(texts: Sequence[str]) -> list[int]:
@@ -100,6 +61,90 @@ def partition_hash(topic_hash: int, partition: int) -> int:
     return (31 * (31 + partition) + topic_hash) & 0xFFFFFFFF
 
 
+def table_size(keys: int) -> int:
+    """Table size of a map or set that has held this many keys at once and began with the default size."""
+    size = _SMALLEST_TABLE
+    while keys * 4 > size * 3:
+        size *= 2
+    return size
+
+
+def in_hash_map(codes: Sequence[int]) -> list[int]:
+    """Positions of keys in iteration order, after they were inserted in the given order into a default-capacity map.
+
+    Args:
+        codes: Hash codes of distinct keys, in order of insertion.
+
+    Raises:
+        CannotTell: A bucket became too full, at any size that the table has had.
+    """
+    size, smaller = table_size(len(codes)), _SMALLEST_TABLE
+    while smaller < size:
+        # The table had this size until it held one key more than three quarters of it.
+        _refuse_trees(codes[: smaller * 3 // 4 + 1], smaller)
+        smaller *= 2
+    return _in_table(codes, size)
+
+
+def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
+    """Positions of keys in the iteration order of `new HashSet<>(collection)`.
+
+    Args:
+        codes: As in `in_hash_map`.
+        listed: Size of the collection, if it contains keys more than once.
+
+    Raises:
+        CannotTell: A bucket became too full.
+    """
+    count = len(codes) if listed is None else listed
+    capacity = max(int(count / 0.75) + 1, _SMALLEST_TABLE)
+    return _in_table(codes, 1 << (capacity - 1).bit_length())
+
+
+def in_hash_order(names: Iterable[str], *, newest_first: bool = False) -> list[str]:
+    """Names as a HashMap iterates them after insertion in the given order; repeated ones once.
+
+    Args:
+        names: Names in order of insertion.
+        newest_first: Whether they were inserted by `computeIfAbsent` instead of `put`.
+
+    Raises:
+        CannotTell: A bucket became too full.
+    """
+    listed = list(dict.fromkeys(names))
+    if newest_first:
+        listed.reverse()
+    return [listed[position] for position in in_hash_map(string_hashes(listed))]
+
+
+def names_in_hash_order(names: Sequence[str]) -> list[str]:
+    """Names in the order of `new HashSet<>(names)`, in which a coordinator keeps the names of a member's record.
+
+    Raises:
+        CannotTell: A bucket became too full.
+    """
+    listed = list(dict.fromkeys(names))
+    return [listed[position] for position in in_hash_set(string_hashes(listed), len(names))]
+
+
+def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
+    """All possible orders of members in a HashMap of default capacity, over all orders of insertion.
+
+    Only members that share a bucket can have several orders. A coordinator inserts them in the order of a
+    `TimelineHashMap`, which no record shows, so a comparison with its log tries all of these; mostly there is one.
+
+    Raises:
+        CannotTell: A bucket is too full.
+    """
+    listed = list(member_ids)
+    codes = string_hashes(listed)
+    size = table_size(len(listed))
+    buckets: dict[int, list[str]] = {}
+    for position in _in_table(codes, size):
+        buckets.setdefault(_spread(codes[position]) & (size - 1), []).append(listed[position])
+    yield from map(list, map(chain.from_iterable, _every_order(list(buckets.values()))))
+
+
 def first_in_set(codes: Mapping[_Key, int], largest: int) -> _Key:
     """The element that a HashSet iterates first.
 
@@ -113,3 +158,48 @@ def first_in_set(codes: Mapping[_Key, int], largest: int) -> _Key:
 
 def _spread(code: int) -> int:
     return code ^ (code >> 16)
+
+
+def _in_table(codes: Codes, size: int) -> list[int]:
+    """Positions of keys in the iteration order of a table of this size; refuses full buckets."""
+    _refuse_trees(codes, size)
+    if len(codes) < _WORTH_ARRAYS:
+        few = codes.tolist() if isinstance(codes, np.ndarray) else codes
+        return sorted(range(len(few)), key=lambda position: _spread(few[position]) & (size - 1))
+    order: list[int] = np.argsort(_buckets(codes, size), kind="stable").tolist()
+    return order
+
+
+def _refuse_trees(codes: Codes, size: int) -> None:
+    if len(codes) > _FULL_BUCKET and np.bincount(_buckets(codes, size)).max() > _FULL_BUCKET:
+        reason = "more than eight keys fall into one bucket of a HashMap, whose order is then not reproduced"
+        raise CannotTell(reason)
+
+
+def _buckets(codes: Codes, size: int) -> NDArray[np.int64]:
+    spread = np.asarray(codes, dtype=np.uint32)
+    return ((spread ^ (spread >> 16)) & np.uint32(size - 1)).astype(np.int64)
+
+
+def _every_order(buckets: Sequence[Sequence[str]]) -> Iterator[Sequence[Sequence[str]]]:
+    """Every order of every bucket; the last bucket's changes fastest.
+
+    `itertools.product` would build all orders of each bucket before it yields the first: eight keys have 40,320, and
+    anyone can fill a group with members whose ids share buckets.
+    """
+    now = list(buckets)
+    turning = [number for number, bucket in enumerate(buckets) if len(bucket) > 1]
+    left = {number: permutations(buckets[number]) for number in turning}
+    for number in turning:
+        now[number] = next(left[number])
+    while True:
+        yield now
+        for number in reversed(turning):
+            following = next(left[number], None)
+            if following is not None:
+                now[number] = following
+                break
+            left[number] = permutations(buckets[number])
+            now[number] = next(left[number])
+        else:
+            return

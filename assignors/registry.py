@@ -1,14 +1,139 @@
-"""All strategies by name. A new strategy needs its own file and a name here."""
+"""Every strategy of Kafka's clients: for each library the eras in which its result was computed differently.
+
+A new strategy needs its own file and an entry here.
+"""
 
 from __future__ import annotations
 
 from assignors.assignment import Assignment
-from assignors.clients import RANGE, ROUND_ROBIN_ASSIGNER, ROUNDROBIN
-from assignors.clients.sticky import COOPERATIVE_STICKY, STICKY
-from assignors.exceptions import UnknownStrategy
+from assignors.clients import other_clients, roundrobin
+from assignors.clients import range as ranges
+from assignors.clients.sticky import franz_go, java, kafka_python, krafka, librdkafka
+from assignors.exceptions import CannotTell, UnknownStrategy
 from assignors.model import Group
-from assignors.strategy import JAVA, Library, PartitionRacks, Strategy, parse_library
+from assignors.strategy import JAVA, KAFKA_PYTHON, Era, Library, PartitionRacks, Recompute, Strategy, parse_library
 from assignors.work import is_limited, spend
+
+
+def _not_recomputed(reason: str) -> Recompute:
+    def refuse(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+        raise CannotTell(reason)
+
+    return refuse
+
+
+def _of_java(behaviours: tuple[java.Behaviour, ...], *, cooperative: bool) -> tuple[Era, ...]:
+    ends = [*(behaviour.since for behaviour in behaviours[1:]), None]
+    return tuple(
+        Era(JAVA, java.leader(behaviour, cooperative=cooperative), since=behaviour.since, before=before)
+        for behaviour, before in zip(behaviours, ends, strict=True)
+    )
+
+
+RANGE = Strategy(
+    name="range",
+    eras=(
+        Era(JAVA, ranges.java_before_static, since=(0, 9), before=(2, 4)),
+        Era(JAVA, ranges.java_before_racks, since=(2, 4), before=(3, 5)),
+        Era(JAVA, ranges.java, since=(3, 5)),
+        Era("librdkafka", ranges.librdkafka_before_static, since=(0, 9), before=(1, 3)),
+        Era("librdkafka", ranges.librdkafka_before_racks, since=(1, 3), before=(2, 2)),
+        Era("librdkafka", ranges.librdkafka, since=(2, 2)),
+        Era(KAFKA_PYTHON, ranges.kafka_python_before_static, since=(1, 0), before=(2, 3)),
+        Era(KAFKA_PYTHON, ranges.kafka_python, since=(2, 3)),
+        Era("aiokafka", ranges.kafka_python_before_static, since=(0, 1)),
+        Era("franz-go", ranges.franz_go, since=(1, 0)),
+        Era("sarama", other_clients.sarama_range_by_hash, since=(1, 19), before=(1, 34, 1)),
+        Era("sarama-cluster", other_clients.sarama_cluster_range, since=(2, 0)),
+        Era("kafka-go", other_clients.kafka_go_range, since=(0, 1)),
+        Era("kafka-php", other_clients.kafka_php, since=(0, 2)),
+        Era("sarama", ranges.sarama, since=(1, 34, 1)),
+        Era("kafka-node", ranges.java_before_static, since=(1, 0)),
+        Era("krafka", ranges.krafka, since=(0, 27)),
+    ),
+    otherwise="this library's range is not recomputed",
+    gives_unsubscribed=("kafka-php", "kafka_client"),
+)
+ROUNDROBIN = Strategy(
+    name="roundrobin",
+    eras=(
+        Era(JAVA, roundrobin.java_before_static, since=(0, 9), before=(2, 4)),
+        Era(JAVA, roundrobin.java, since=(2, 4)),
+        Era("librdkafka", roundrobin.librdkafka_before_static, since=(0, 9), before=(1, 3)),
+        Era("librdkafka", roundrobin.librdkafka_before_bounds, since=(1, 3), before=(1, 5)),
+        Era("librdkafka", roundrobin.librdkafka_asserting, since=(1, 5), before=(1, 5, 2)),
+        Era("librdkafka", roundrobin.librdkafka_wrapping, since=(1, 5, 2), before=(1, 5, 3)),
+        Era("librdkafka", roundrobin.librdkafka, since=(1, 5, 3)),
+        Era(KAFKA_PYTHON, roundrobin.kafka_python_before_static, since=(1, 0), before=(2, 3)),
+        Era(KAFKA_PYTHON, roundrobin.kafka_python, since=(2, 3)),
+        Era("aiokafka", roundrobin.kafka_python_before_static, since=(0, 1)),
+        Era("franz-go", roundrobin.franz_go, since=(1, 0)),
+        Era("sarama", other_clients.sarama_roundrobin_by_hash, since=(1, 19), before=(1, 28)),
+        Era("sarama-cluster", other_clients.kafka_go_roundrobin, since=(2, 0)),
+        Era("kafka-go", other_clients.kafka_go_roundrobin, since=(0, 1)),
+        Era("@platformatic/kafka", other_clients.platformatic, since=(1, 17, 1)),
+        Era("sarama", roundrobin.sarama, since=(1, 28)),
+        Era("kafka-node", roundrobin.kafka_node, since=(1, 0)),
+        Era("krafka", roundrobin.krafka, since=(0, 27)),
+    ),
+    otherwise="this library's roundrobin is not recomputed",
+    gives_unsubscribed=("@platformatic/kafka", "kafka_client", "samsa"),
+)
+STICKY = Strategy(
+    name="sticky",
+    eras=(
+        Era(
+            JAVA,
+            _not_recomputed("Java's sticky before 2.4 is another class, which is not recomputed"),
+            since=(0, 11),
+            before=(2, 4),
+        ),
+        # `sticky` never uses the generation field, so 3.4.0 is the same as 3.0.
+        *_of_java(tuple(b for b in java.BEHAVIOURS if b.since != (3, 4)), cooperative=False),
+        Era(
+            KAFKA_PYTHON,
+            _not_recomputed("kafka-python's sticky before 3.0 is not recomputed"),
+            since=(2, 0),
+            before=(3,),
+        ),
+        Era(KAFKA_PYTHON, kafka_python.sticky, since=(3,)),
+        Era("aiokafka", kafka_python.aiokafka, since=(0, 9)),
+        Era("franz-go", franz_go.leader(cooperative=False, aware=False), since=(1, 15, 2), before=(1, 21)),
+        Era("franz-go", franz_go.leader(cooperative=False, aware=True), since=(1, 21)),
+    ),
+    otherwise="this library's sticky is not recomputed",
+    gives_unsubscribed=("kafka_client",),
+)
+COOPERATIVE_STICKY = Strategy(
+    name="cooperative-sticky",
+    eras=(
+        *_of_java(java.BEHAVIOURS, cooperative=True),
+        Era(
+            "librdkafka",
+            _not_recomputed("librdkafka before 2.2 has another cooperative-sticky, which is not recomputed"),
+            since=(1, 6),
+            before=(2, 2),
+        ),
+        Era("librdkafka", librdkafka.before_2_6_1, since=(2, 2), before=(2, 6, 1)),
+        Era("librdkafka", librdkafka.from_2_6_1, since=(2, 6, 1)),
+        Era(KAFKA_PYTHON, kafka_python.cooperative, since=(3,)),
+        Era("franz-go", franz_go.leader(cooperative=True, aware=False), since=(1, 15, 2), before=(1, 21)),
+        Era("franz-go", franz_go.leader(cooperative=True, aware=True), since=(1, 21)),
+        Era("krafka", krafka.cooperative, since=(0, 27)),
+    ),
+    otherwise="this library's cooperative-sticky is not recomputed",
+    # librdkafka leaves partitions that nobody else may have with their owner.
+    gives_unsubscribed=("kafka_client", "librdkafka"),
+)
+ROUND_ROBIN_ASSIGNER = Strategy(
+    name="RoundRobinAssigner",
+    eras=(
+        Era("kafkajs", other_clients.kafkajs_each_topic, since=(1, 0), before=(1, 13)),
+        Era("kafkajs", other_clients.kafkajs, since=(1, 13)),
+    ),
+    otherwise="only kafkajs has this strategy",
+    gives_unsubscribed=("kafkajs",),
+)
 
 _OF_KAFKA = (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY)
 _STRATEGIES = {strategy.name: strategy for strategy in (*_OF_KAFKA, ROUND_ROBIN_ASSIGNER)}

@@ -9,10 +9,10 @@ assign_on_server("server-range", group, "4.0.1")  # {"a": {"AAAA...": range(0, 2
 
 from __future__ import annotations
 
-from assignors.brokers.hash_order import member_orders, names_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember, ServerTopic, Target, Uuid, uuid_of
 from assignors.brokers.registry import assign_on_server, known_server_strategies
 from assignors.exceptions import BadTarget, BadUuid
+from assignors.hash_map import member_orders, names_in_hash_order
 
 __all__ = [
     "BadTarget",

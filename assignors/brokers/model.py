@@ -93,7 +93,7 @@ class ServerMember:
         member_id: Member id.
         topics: Names of subscribed topics, in the order that the assignor sees; duplicates count once. The order
             matters only if two ids share a bucket. A coordinator has the order of a HashSet of names: apply
-            `assignors.brokers.hash_order.names_in_hash_order` to the record's.
+            `assignors.brokers.names_in_hash_order` to the record's.
         target: Previous target assignment, in record order (type 7).
         group_instance_id: `group.instance.id`; None for a dynamic member.
         rack: `client.rack`; no built-in assignor uses it (since 3.8).

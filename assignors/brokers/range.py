@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import Blocks, group_by_kind, in_blocks, places_by_topic
-from assignors.brokers.hash_order import members_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember, texts_of
 from assignors.exceptions import LeaderWouldFail
+from assignors.hash_map import in_hash_order
 from assignors.order import utf16
 from assignors.trace import Cut, OnServer, Ordered, notes
 
@@ -51,7 +51,7 @@ def _in_order(group: ServerGroup) -> list[ServerMember]:
         m.group_instance_id is not None for m in group.members
     ):
         # Equal instance ids, which a coordinator never allows, stay in the order of the map.
-        by_id = {member_id: by_id[member_id] for member_id in members_in_hash_order(by_id)}
+        by_id = {member_id: by_id[member_id] for member_id in in_hash_order(by_id)}
     return sorted(
         by_id.values(),
         key=lambda member: (
@@ -73,7 +73,7 @@ def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
         raise LeaderWouldFail(reason)
     by_id = {member.member_id: member for member in group.members}
     takers: dict[str, list[str]] = {}
-    for member_id in members_in_hash_order(by_id):
+    for member_id in in_hash_order(by_id):
         for uuid in group.subscribed(by_id[member_id]):
             takers.setdefault(uuid.text, []).append(member_id)
     had = {

@@ -14,9 +14,9 @@ from itertools import chain
 import numpy as np
 
 from assignors.assignment import Assignment, Partitions
-from assignors.brokers.hash_order import in_hash_map, in_hash_set, members_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.exceptions import LeaderWouldFail
+from assignors.hash_map import in_hash_map, in_hash_order, in_hash_set
 from assignors.trace import OnServer, ServerShares, notes
 
 _Piece = tuple[str, Sequence[int]]
@@ -42,7 +42,7 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
     """Raises LeaderWouldFail if partitions are left over, CannotTell if we cannot follow the order of a map."""
     by_id = {member.member_id: member for member in group.members}
     result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}
-    order = members_in_hash_order(by_id)
+    order = in_hash_order(by_id)
     first = by_id[order[0]]
     subscribed = group.subscribed(first)
     # (`TopicIds.size()`, which determines the table size, counts all names, including those without a topic.)

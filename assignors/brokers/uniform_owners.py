@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import places_by_topic
-from assignors.brokers.hash_order import members_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember, Uuid, texts_of
 from assignors.exceptions import LeaderWouldFail
+from assignors.hash_map import in_hash_order
 from assignors.work import spend
 
 NOBODY = -1
@@ -81,7 +81,7 @@ def kept(group: ServerGroup) -> CurrentOwners:
         CannotTell: We cannot follow the order of the member map.
     """
     by_id = {member.member_id: member for member in group.members}
-    members = [by_id[member_id] for member_id in members_in_hash_order(by_id)]
+    members = [by_id[member_id] for member_id in in_hash_order(by_id)]
     wanted = [group.subscribed(member) for member in members]
     subscribers = places_by_topic(wanted, texts_of)
     counts = np.array([group.counts[topic] for topic in subscribers], dtype=np.int64)

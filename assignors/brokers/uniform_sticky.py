@@ -14,9 +14,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from assignors.assignment import Assignment, Partitions
-from assignors.brokers.hash_order import in_hash_map, members_in_hash_order
 from assignors.brokers.model import ServerGroup, ServerMember, Uuid
 from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.hash_map import in_hash_map, in_hash_order
 from assignors.order import utf16
 from assignors.trace import OnServer, notes
 from assignors.work import spend
@@ -50,7 +50,7 @@ class _Dealing:
 
     def __init__(self, group: ServerGroup) -> None:
         by_id = {member.member_id: member for member in group.members}
-        self.member_ids = members_in_hash_order(by_id)
+        self.member_ids = in_hash_order(by_id)
         self._group = group
         self._members: list[ServerMember] = [by_id[member_id] for member_id in self.member_ids]
         self._wanted = [group.subscribed(member) for member in self._members]

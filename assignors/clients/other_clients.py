@@ -10,7 +10,7 @@ HashMap of small integers), so we do too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
 from math import floor
 
@@ -19,92 +19,19 @@ from assignors.blocks import Blocks, in_blocks, takers_by_topic
 from assignors.exceptions import CannotTell
 from assignors.model import Group, Subscription
 from assignors.order import by_member_id, java_by_member_id
-from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.strategy import PartitionRacks, Recompute
 from assignors.work import spend
 
 # Most topics whose orders are tried: four have 24. A group of one topic, the usual case, has one.
-MOST_ORDERED = 4
+_MOST_ORDERED = 4
+
+_Takers = dict[str, list[Subscription]]
+_Block = Callable[[int, int, int], range]
+"""Partitions of a taker, from its position, the number of partitions, and the number of takers."""
 
 
-def _kafka_go_range(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Blocks from i*n/m to (i+1)*n/m, rounded down: of 5 partitions the first of two members gets 2."""
-    return _each_topic(group, takers_by_topic(by_member_id(group.members), once=False), _multiplied)
-
-
-def _kafka_go_roundrobin(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-go and sarama-cluster: each topic from its first subscriber on."""
-    return _each_topic(group, takers_by_topic(by_member_id(group.members), once=False), _every)
-
-
-def _sarama_cluster_range(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Blocks between rounded bounds: of 3 partitions the first of two members gets 2, of 9 the second of four 3."""
-    return _each_topic(group, takers_by_topic(by_member_id(group.members), once=False), _rounded)
-
-
-def _sarama_range_by_hash(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Like sarama-cluster, in sarama before 1.34.1: with members in the order of a hash of topic and member id."""
-    return _each_topic(group, _by_hash(group), _rounded)
-
-
-def _sarama_roundrobin_by_hash(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Each topic from its first subscriber on, in the order of that hash (sarama before 1.28)."""
-    return _each_topic(group, _by_hash(group), _every)
-
-
-def _kafkajs(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """The leader's topics in its order, in turn to all members, subscribed or not (kafkajs >= 1.13)."""
-    return _deal_to_all(group, java_by_member_id(group.members), _topics_of_leader(group))
-
-
-def _kafkajs_each_topic(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Partition p of each of the leader's topics to member p mod m (kafkajs before 1.13)."""
-    takers = dict.fromkeys(_topics_of_leader(group), java_by_member_id(group.members))
-    return _each_topic(group, takers, _every)
-
-
-def _platformatic(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """The leader's topics in its order, in turn to all members in the order of the JoinGroup response."""
-    return _deal_to_all(group, group.members, _topics_of_leader(group))
-
-
-def _kafka_php(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Under the name `range`: the leader's topics in turn to all members, in the order of the JoinGroup response.
-
-    Raises:
-        CannotTell: The leader has several topics, and the result depends on the order in which the broker listed them.
-    """
-    topics = _topics_of_leader(group)
-    if len(topics) < 2 or len(group.members) < 2:
-        return _deal_to_all(group, group.members, topics)
-    reason = "kafka-php deals topics in the order in which the broker listed them, which is not known"
-    orders = permutations(topics) if len(topics) <= MOST_ORDERED else ()
-    raise CannotTell(reason, tuple(_deal_to_all(group, group.members, order) for order in orders))
-
-
-def _each_topic(
-    group: Group, takers: dict[str, list[Subscription]], block: Callable[[int, int, int], range]
-) -> Assignment:
-    """Give each taker of a topic its block; a member listed twice gets both of its blocks.
-
-    Args:
-        group: The group.
-        takers: Takers of each topic, in order.
-        block: Partitions of a taker, from its position, the number of partitions, and the number of takers.
-    """
-    counts = group.partitions_per_topic
-
-    def blocks(topic: str) -> Blocks:
-        of_topic = takers[topic]
-        found: dict[str, Partitions] = {}
-        for position, member in enumerate(of_topic):
-            part = block(position, counts[topic], len(of_topic))
-            if part:
-                earlier = found.get(member.member_id)
-                found[member.member_id] = part if earlier is None else (*earlier, *part)
-        return list(found.items())
-
-    alike = ((topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic))
-    return in_blocks((member.member_id for member in group.members), alike, blocks)
+def _every(position: int, count: int, takers: int) -> range:
+    return range(position, count, takers)
 
 
 def _multiplied(position: int, count: int, takers: int) -> range:
@@ -116,11 +43,33 @@ def _rounded(position: int, count: int, takers: int) -> range:
     return range(floor(position * step + 0.5), floor((position + 1) * step + 0.5))
 
 
-def _every(position: int, count: int, takers: int) -> range:
-    return range(position, count, takers)
+def _by_member_id(group: Group) -> _Takers:
+    return takers_by_topic(by_member_id(group.members), once=False)
 
 
-def _by_hash(group: Group) -> dict[str, list[Subscription]]:
+def _each_topic(block: _Block, takers_of: Callable[[Group], _Takers] = _by_member_id) -> Recompute:
+    """A leader that gives each taker of a topic its block; a member listed twice gets both of its blocks."""
+
+    def recompute(group: Group, _racks: PartitionRacks | None) -> Assignment:
+        takers, counts = takers_of(group), group.partitions_per_topic
+
+        def blocks(topic: str) -> Blocks:
+            of_topic = takers[topic]
+            found: dict[str, Partitions] = {}
+            for position, member in enumerate(of_topic):
+                part = block(position, counts[topic], len(of_topic))
+                if part:
+                    earlier = found.get(member.member_id)
+                    found[member.member_id] = part if earlier is None else (*earlier, *part)
+            return list(found.items())
+
+        alike = ((topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic))
+        return in_blocks((member.member_id for member in group.members), alike, blocks)
+
+    return recompute
+
+
+def _by_hash(group: Group) -> _Takers:
     """Subscribers of each topic, as often as they list it, in the order of the hash.
 
     Raises:
@@ -136,6 +85,11 @@ def _by_hash(group: Group) -> dict[str, list[Subscription]]:
             raise CannotTell(reason)
         ordered[topic] = sorted(members, key=lambda member: hashes[member.member_id])
     return ordered
+
+
+def every_order(topics: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    """All orders of a few topics; none of many."""
+    return permutations(topics) if len(topics) <= _MOST_ORDERED else ()
 
 
 def _fnv_1a(text: str) -> int:
@@ -178,24 +132,39 @@ def _deal_to_all(group: Group, order: Sequence[Subscription], topics: Sequence[s
     return in_blocks((member.member_id for member in group.members), alike, blocks)
 
 
-RANGE_ERAS = (
-    Era("sarama", _sarama_range_by_hash, since=(1, 19), before=(1, 34, 1)),
-    Era("sarama-cluster", _sarama_cluster_range, since=(2, 0)),
-    Era("kafka-go", _kafka_go_range, since=(0, 1)),
-    Era("kafka-php", _kafka_php, since=(0, 2)),
+# Blocks from i*n/m to (i+1)*n/m, rounded down: of 5 partitions the first of two members gets 2.
+kafka_go_range = _each_topic(_multiplied)
+# Blocks between rounded bounds: of 3 partitions the first of two members gets 2, of 9 the second of four 3.
+sarama_cluster_range = _each_topic(_rounded)
+# The same in sarama before 1.34.1, with members in the order of a hash of topic and member id.
+sarama_range_by_hash = _each_topic(_rounded, _by_hash)
+# kafka-go and sarama-cluster: each topic from its first subscriber on; sarama before 1.28 in the order of that hash.
+kafka_go_roundrobin = _each_topic(_every)
+sarama_roundrobin_by_hash = _each_topic(_every, _by_hash)
+# kafkajs before 1.13: partition p of each of the leader's topics to member p mod m.
+kafkajs_each_topic = _each_topic(
+    _every, lambda group: dict.fromkeys(_topics_of_leader(group), java_by_member_id(group.members))
 )
-ROUNDROBIN_ERAS = (
-    Era("sarama", _sarama_roundrobin_by_hash, since=(1, 19), before=(1, 28)),
-    Era("sarama-cluster", _kafka_go_roundrobin, since=(2, 0)),
-    Era("kafka-go", _kafka_go_roundrobin, since=(0, 1)),
-    Era("@platformatic/kafka", _platformatic, since=(1, 17, 1)),
-)
-ROUND_ROBIN_ASSIGNER = Strategy(
-    name="RoundRobinAssigner",
-    eras=(
-        Era("kafkajs", _kafkajs_each_topic, since=(1, 0), before=(1, 13)),
-        Era("kafkajs", _kafkajs, since=(1, 13)),
-    ),
-    otherwise="only kafkajs has this strategy",
-    gives_unsubscribed=("kafkajs",),
-)
+
+
+def kafkajs(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """The leader's topics in its order, in turn to all members, subscribed or not (kafkajs >= 1.13)."""
+    return _deal_to_all(group, java_by_member_id(group.members), _topics_of_leader(group))
+
+
+def platformatic(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """The same, with members in the order of the JoinGroup response."""
+    return _deal_to_all(group, group.members, _topics_of_leader(group))
+
+
+def kafka_php(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """The same as platformatic's, under the name `range`.
+
+    Raises:
+        CannotTell: The leader has several topics, and the result depends on the order in which the broker listed them.
+    """
+    topics = _topics_of_leader(group)
+    if len(topics) < 2 or len(group.members) < 2:
+        return _deal_to_all(group, group.members, topics)
+    reason = "kafka-php deals topics in the order in which the broker listed them, which is not known"
+    raise CannotTell(reason, tuple(_deal_to_all(group, group.members, order) for order in every_order(topics)))

@@ -6,12 +6,11 @@ order of members, in topics listed twice in one subscription, and in racks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import Blocks, group_by_kind, in_blocks, takers_by_topic
-from assignors.clients.other_clients import RANGE_ERAS
-from assignors.clients.patterns import refuse_patterns
+from assignors.clients.patterns import without_patterns
 from assignors.clients.racks import refuse_any_rack_match
 from assignors.clients.range_in_racks import java_range_in_racks, librdkafka_range_in_racks
 from assignors.model import Group, Subscription
@@ -24,81 +23,64 @@ from assignors.order import (
     librdkafka_order,
     record_order,
 )
-from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.strategy import PartitionRacks, Recompute
 from assignors.trace import Cut, notes
 
-
-def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java before 2.4, and kafka-node (lib/assignment/range.js): ignore instance ids."""
-    return _cut(group, _listed(java_by_member_id(group.members)))
+Order = Callable[[Sequence[Subscription]], list[Subscription]]
+"""The order in which a leader takes its members."""
 
 
-def _java_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java 2.4 to 3.4: a topic listed twice counts the member twice."""
-    return _cut(group, _listed(java_order(group.members)))
+def _cutting(order: Order, *, once: bool = True) -> Recompute:
+    """A leader without racks; `once` says whether a topic listed twice counts once."""
+
+    def recompute(group: Group, _racks: PartitionRacks | None) -> Assignment:
+        return _cut(group, takers_by_topic(order(group.members), once=once))
+
+    return recompute
 
 
-def _java(group: Group, racks: PartitionRacks | None) -> Assignment:
+# Java before 2.4, and kafka-node (lib/assignment/range.js): ignore instance ids.
+java_before_static = _cutting(java_by_member_id, once=False)
+# Java 2.4 to 3.4: a topic listed twice counts the member twice.
+java_before_racks = _cutting(java_order, once=False)
+# rdkafka_range_assignor.c before 1.3, which does not know instance ids, and 1.3 to 2.1.
+librdkafka_before_static = without_patterns(_cutting(by_member_id))
+librdkafka_before_racks = without_patterns(_cutting(librdkafka_order))
+# balance_strategy.go >= 1.34.1: member ids in byte order, without instance ids.
+sarama = _cutting(by_member_id)
+# consumer/assignor/range.rs of krafka: like Java without racks, but it does not sort the members.
+krafka = _cutting(record_order)
+
+
+def java(group: Group, racks: PartitionRacks | None) -> Assignment:
     """Java >= 3.5: a topic counts once; racks may matter (KIP-881)."""
-    takers = _once(java_order(group.members))
+    takers = takers_by_topic(java_order(group.members), once=True)
     return java_range_in_racks(group, takers, racks) or _cut(group, takers)
 
 
-def _franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
+def franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
     """kgo/group_balancer.go `rangeBalancer`: like Java before racks, in byte order, with its own pass for racks."""
-    takers = _listed(franz_go_order(group.members))
+    takers = takers_by_topic(franz_go_order(group.members), once=False)
     refuse_any_rack_match(group, takers, racks)
     return _cut(group, takers)
 
 
-def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_range_assignor.c before 1.3: does not know instance ids."""
-    refuse_patterns(group)
-    return _cut(group, _once(by_member_id(group.members)))
-
-
-def _librdkafka_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_range_assignor.c 1.3 to 2.1."""
-    refuse_patterns(group)
-    return _cut(group, _once(librdkafka_order(group.members)))
-
-
-def _librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
+@without_patterns
+def librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
     """rdkafka_range_assignor.c >= 2.2, with racks (KIP-881)."""
-    refuse_patterns(group)
-    takers = _once(librdkafka_order(group.members))
+    takers = takers_by_topic(librdkafka_order(group.members), once=True)
     return librdkafka_range_in_racks(group, takers, racks) or _cut(group, takers)
 
 
-def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python before 2.3 and aiokafka: ignore instance ids."""
-    return _cut(group, _listed(by_member_id(group.members)), last_block_only=True)
+    return _cut(group, takers_by_topic(by_member_id(group.members), once=False), last_block_only=True)
 
 
-def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python >= 2.3: per topic, only the last run of static and of dynamic subscribers counts."""
-    takers = {topic: kafka_python_order(members) for topic, members in _listed(group.members).items()}
-    return _cut(group, takers, last_block_only=True)
-
-
-def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """balance_strategy.go >= 1.34.1: member ids in byte order, without instance ids."""
-    return _cut(group, _once(by_member_id(group.members)))
-
-
-def _krafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """consumer/assignor/range.rs of krafka: like Java without racks, but it does not sort the members."""
-    return _cut(group, _once(record_order(group.members)))
-
-
-def _listed(members: Sequence[Subscription]) -> dict[str, list[Subscription]]:
-    """Subscribers of each topic in the given order, as often as they list it."""
-    return takers_by_topic(members, once=False)
-
-
-def _once(members: Sequence[Subscription]) -> dict[str, list[Subscription]]:
-    """Subscribers of each topic in the given order, once each."""
-    return takers_by_topic(members, once=True)
+    listed = takers_by_topic(group.members, once=False)
+    return _cut(group, {topic: kafka_python_order(of) for topic, of in listed.items()}, last_block_only=True)
 
 
 def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only: bool = False) -> Assignment:
@@ -132,26 +114,3 @@ def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only
             ids = [member.member_id for member in takers[alike[0]]]
             kept.append(Cut(alike, counts[alike[0]], ids, blocks(alike[0])))
     return in_blocks((member.member_id for member in group.members), topics, blocks)
-
-
-RANGE = Strategy(
-    name="range",
-    eras=(
-        Era("java", _java_before_static, since=(0, 9), before=(2, 4)),
-        Era("java", _java_before_racks, since=(2, 4), before=(3, 5)),
-        Era("java", _java, since=(3, 5)),
-        Era("librdkafka", _librdkafka_before_static, since=(0, 9), before=(1, 3)),
-        Era("librdkafka", _librdkafka_before_racks, since=(1, 3), before=(2, 2)),
-        Era("librdkafka", _librdkafka, since=(2, 2)),
-        Era("kafka-python", _kafka_python_before_static, since=(1, 0), before=(2, 3)),
-        Era("kafka-python", _kafka_python, since=(2, 3)),
-        Era("aiokafka", _kafka_python_before_static, since=(0, 1)),
-        Era("franz-go", _franz_go, since=(1, 0)),
-        *RANGE_ERAS,
-        Era("sarama", _sarama, since=(1, 34, 1)),
-        Era("kafka-node", _java_before_static, since=(1, 0)),
-        Era("krafka", _krafka, since=(0, 27)),
-    ),
-    otherwise="this library's range is not recomputed",
-    gives_unsubscribed=("kafka-php", "kafka_client"),
-)

@@ -7,13 +7,13 @@ one: a member gets every k-th partition of a topic from a first one on, a `range
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from itertools import permutations
+from collections.abc import Callable, Iterable, Sequence
 
 from assignors.assignment import Assignment
 from assignors.blocks import Blocks, in_blocks, takers_by_topic
-from assignors.clients.other_clients import MOST_ORDERED, ROUNDROBIN_ERAS
-from assignors.clients.patterns import refuse_patterns
+from assignors.clients.other_clients import every_order
+from assignors.clients.patterns import without_patterns
+from assignors.clients.range import Order
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription, topics_listed
 from assignors.order import (
@@ -26,49 +26,62 @@ from assignors.order import (
     record_order,
     sorted_utf16,
 )
-from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.strategy import PartitionRacks, Recompute
 from assignors.trace import Turns, notes
 from assignors.work import spend
 
 
-def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java before 2.4: ignores instance ids."""
-    return _deal(group, java_by_member_id(group.members), sorted_utf16(_topics(group)))
+def _dealing(order: Order, sort: Callable[[Iterable[str]], list[str]] = sorted) -> Recompute:
+    """A leader that takes members and topics in an order of its own."""
+
+    def recompute(group: Group, _racks: PartitionRacks | None) -> Assignment:
+        return _deal(group, order(group.members), sort(_topics(group)))
+
+    return recompute
 
 
-def _java(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java >= 2.4, including the newest; it never uses racks."""
-    return _deal(group, java_order(group.members), sorted_utf16(_topics(group)))
+# Java before 2.4 ignores instance ids. It never uses racks.
+java_before_static = _dealing(java_by_member_id, sorted_utf16)
+java = _dealing(java_order, sorted_utf16)
+# kgo/group_balancer.go `roundRobinBalancer`: like Java, in byte order.
+franz_go = _dealing(franz_go_order)
+# rdkafka_roundrobin_assignor.c >= 1.5.3.
+librdkafka = without_patterns(_dealing(librdkafka_order))
+# kafka-python before 2.3 and aiokafka: ignore instance ids.
+kafka_python_before_static = _dealing(by_member_id)
+# consumer/assignor/roundrobin.rs of krafka: like Java, but it does not sort the members.
+krafka = _dealing(record_order)
 
 
-def _franz_go(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kgo/group_balancer.go `roundRobinBalancer`: like Java, in byte order."""
-    return _deal(group, franz_go_order(group.members), sorted(_topics(group)))
+def _with_equal_subscriptions(recompute: Recompute) -> Recompute:
+    """rdkafka_roundrobin_assignor.c before 1.5."""
+
+    def checked(group: Group, racks: PartitionRacks | None) -> Assignment:
+        if _differ(group):
+            reason = "librdkafka before 1.5 runs past the end of its member list when subscriptions differ"
+            raise CannotTell(reason)
+        return recompute(group, racks)
+
+    return checked
 
 
-def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_roundrobin_assignor.c before 1.3: does not know instance ids."""
-    refuse_patterns(group)
-    _refuse_different_subscriptions(group)
-    return _deal(group, by_member_id(group.members), sorted(_topics(group)))
+# Before 1.3 it does not know instance ids.
+librdkafka_before_static = _with_equal_subscriptions(without_patterns(_dealing(by_member_id)))
+librdkafka_before_bounds = _with_equal_subscriptions(librdkafka)
 
 
-def _librdkafka_before_bounds(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_roundrobin_assignor.c 1.3 and 1.4."""
-    _refuse_different_subscriptions(group)
-    return _librdkafka(group, racks)
-
-
-def _librdkafka_asserting(group: Group, racks: PartitionRacks | None) -> Assignment:
+@without_patterns
+def librdkafka_asserting(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """rdkafka_roundrobin_assignor.c 1.5.0: as 1.5.2, but where that goes round an assertion fails.
 
     Raises:
         CannotTell: It goes round. librdkafka aborts, or goes on to later members if it was built without assertions.
     """
-    return _wrapping(group, racks, asserts=True)
+    return _wrapping(group, asserts=True)
 
 
-def _librdkafka_wrapping(group: Group, racks: PartitionRacks | None) -> Assignment:
+@without_patterns
+def librdkafka_wrapping(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """rdkafka_roundrobin_assignor.c 1.5.2: the turn wraps at the topic's number of subscribers, not at the group's.
 
     Only that many of the group's first members get partitions of the topic (#3159).
@@ -76,14 +89,12 @@ def _librdkafka_wrapping(group: Group, racks: PartitionRacks | None) -> Assignme
     Raises:
         LeaderWouldFail: None of them subscribes to it: librdkafka then searches without end.
     """
-    return _wrapping(group, racks, asserts=False)
+    return _wrapping(group, asserts=False)
 
 
-def _wrapping(group: Group, racks: PartitionRacks | None, *, asserts: bool) -> Assignment:
-    # (With equal subscriptions both numbers are the same.)
-    if len({frozenset(member.topics) for member in group.members}) < 2:
-        return _librdkafka(group, racks)
-    refuse_patterns(group)
+def _wrapping(group: Group, *, asserts: bool) -> Assignment:
+    if not _differ(group):  # both numbers are the same
+        return librdkafka(group, None)
     order = librdkafka_order(group.members)
     takers = takers_by_topic(order, once=True)
     wanted = [frozenset(member.topics) for member in order]
@@ -108,18 +119,7 @@ def _wrapping(group: Group, racks: PartitionRacks | None, *, asserts: bool) -> A
     return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
 
 
-def _librdkafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_roundrobin_assignor.c >= 1.5.3."""
-    refuse_patterns(group)
-    return _deal(group, librdkafka_order(group.members), sorted(_topics(group)))
-
-
-def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python before 2.3 and aiokafka: ignore instance ids."""
-    return _deal(group, by_member_id(group.members), sorted(_topics(group)))
-
-
-def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python >= 2.3: only the last run of static and of dynamic members counts, and none may be skipped.
 
     Raises:
@@ -142,9 +142,10 @@ def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     return _deal(group, order, topics)
 
 
-def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """balance_strategy.go >= 1.28: partitions in the order of the strings "topic-partition", p10 before p2."""
-    if sum(group.partitions_per_topic[topic] for topic in _topics(group)) > _SARAMA_MOST:
+    counts = {topic: group.partitions_per_topic[topic] for topic in _topics(group)}
+    if sum(counts.values()) > _SARAMA_MOST:
         reason = "too many partitions to sort as sarama does"
         raise CannotTell(reason)
     order = by_member_id(group.members)
@@ -152,12 +153,9 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     takers = takers_by_topic(order, once=True)
     positions = {id(of_topic): [position_of[member.member_id] for member in of_topic] for of_topic in takers.values()}
     dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
-    spend(2 * sum(group.partitions_per_topic[topic] for topic in _topics(group)))
-    in_order = sorted(
-        (f"{topic}-{partition}", topic, partition)
-        for topic in _topics(group)
-        for partition in range(group.partitions_per_topic[topic])
-    )
+    spend(2 * sum(counts.values()))
+    everything = ((topic, number) for topic, count in counts.items() for number in range(count))
+    in_order = sorted((f"{topic}-{number}", topic, number) for topic, number in everything)
     turn = 0
     log = []
     for _, topic, partition in in_order:
@@ -171,12 +169,7 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
 
 
-def _krafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """consumer/assignor/roundrobin.rs of krafka: like Java, but it does not sort the members."""
-    return _deal(group, record_order(group.members), sorted(_topics(group)))
-
-
-def _kafka_node(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def kafka_node(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """lib/assignment/roundrobin.js of kafka-node: like Java before 2.4, with topics in the order of the metadata.
 
     Raises:
@@ -186,8 +179,7 @@ def _kafka_node(group: Group, _racks: PartitionRacks | None) -> Assignment:
     if len(topics) < 2:
         return _deal(group, order, topics)
     reason = "kafka-node deals topics in the order in which the broker listed them, which is not known"
-    orders = permutations(topics) if len(topics) <= MOST_ORDERED else ()
-    raise CannotTell(reason, tuple(_deal(group, order, listed) for listed in orders))
+    raise CannotTell(reason, tuple(_deal(group, order, listed) for listed in every_order(topics)))
 
 
 # Sorting strings costs about a microsecond per partition: a larger group is not worth the seconds for one candidate.
@@ -201,10 +193,9 @@ def _topics(group: Group) -> Iterable[str]:
     return {topic for topics in kinds for topic in topics if counts.get(topic)}
 
 
-def _refuse_different_subscriptions(group: Group) -> None:
-    if len({frozenset(member.topics) for member in group.members}) > 1:
-        reason = "librdkafka before 1.5 runs past the end of its member list when subscriptions differ"
-        raise CannotTell(reason)
+def _differ(group: Group) -> bool:
+    """Whether members subscribe to different topics."""
+    return len({frozenset(member.topics) for member in group.members}) > 1
 
 
 def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) -> Assignment:
@@ -239,27 +230,3 @@ def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) ->
         )
     alike = ((topic, (id(takers[topic]), counts[topic], first % len(takers[topic]))) for topic, first in firsts.items())
     return in_blocks((member.member_id for member in group.members), alike, blocks)
-
-
-ROUNDROBIN = Strategy(
-    name="roundrobin",
-    eras=(
-        Era("java", _java_before_static, since=(0, 9), before=(2, 4)),
-        Era("java", _java, since=(2, 4)),
-        Era("librdkafka", _librdkafka_before_static, since=(0, 9), before=(1, 3)),
-        Era("librdkafka", _librdkafka_before_bounds, since=(1, 3), before=(1, 5)),
-        Era("librdkafka", _librdkafka_asserting, since=(1, 5), before=(1, 5, 2)),
-        Era("librdkafka", _librdkafka_wrapping, since=(1, 5, 2), before=(1, 5, 3)),
-        Era("librdkafka", _librdkafka, since=(1, 5, 3)),
-        Era("kafka-python", _kafka_python_before_static, since=(1, 0), before=(2, 3)),
-        Era("kafka-python", _kafka_python, since=(2, 3)),
-        Era("aiokafka", _kafka_python_before_static, since=(0, 1)),
-        Era("franz-go", _franz_go, since=(1, 0)),
-        *ROUNDROBIN_ERAS,
-        Era("sarama", _sarama, since=(1, 28)),
-        Era("kafka-node", _kafka_node, since=(1, 0)),
-        Era("krafka", _krafka, since=(0, 27)),
-    ),
-    otherwise="this library's roundrobin is not recomputed",
-    gives_unsubscribed=("@platformatic/kafka", "kafka_client", "samsa"),
-)

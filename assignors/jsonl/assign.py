@@ -7,7 +7,7 @@ from typing import Any
 
 from assignors.assignment import Assignment, to_pairs
 from assignors.brokers import assign_on_server
-from assignors.clients import as_listed
+from assignors.clients.assign_order import as_listed
 from assignors.exceptions import AssignorError, CallWouldFail, CannotTell
 from assignors.jsonl.lines import (
     ROCKETMQ_PREFIX,

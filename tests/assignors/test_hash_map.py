@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from random import Random
 
-from assignors.hash_map import in_hash_order, in_hash_order_or_none, string_hash, string_hashes
+import pytest
+
+from assignors import CannotTell
+from assignors.clients.sticky.generations import _in_hash_order
+from assignors.hash_map import (
+    in_hash_map,
+    in_hash_order,
+    in_hash_set,
+    member_orders,
+    names_in_hash_order,
+    string_hash,
+    string_hashes,
+)
 
 
 def test_strings_hash_as_in_java() -> None:
@@ -21,28 +33,54 @@ def test_many_hashes_at_once_are_the_hashes_one_by_one() -> None:
         assert string_hashes(texts) == [string_hash(text) for text in texts]
 
 
-def test_the_checked_order_is_the_order() -> None:
-    random = Random(1)
-    for size in (0, 1, 8, 9, 12, 13, 50, 1000):
-        keys = [f"member-{random.random()}" for _ in range(size)]
-        assert in_hash_order_or_none(keys) == in_hash_order(keys)
+def test_a_map_is_walked_by_buckets_and_a_set_has_the_size_of_what_it_is_made_of() -> None:
+    assert in_hash_map([17, 1, 16, 0]) == [2, 3, 0, 1]
+    # Thirteen keys make the table 32 wide; a set created from twelve is as wide.
+    assert in_hash_map([16, *range(12)])[-1] == 0
+    assert in_hash_set([16, *range(11)])[-1] == 0
+    assert names_in_hash_order(["b", "a"]) == ["a", "b"]
+
+
+def test_many_keys_are_in_the_order_of_their_buckets() -> None:
+    codes = Random(1).sample(range(1 << 32), 1000)
+    assert in_hash_map(codes) == sorted(range(1000), key=lambda at: (codes[at] ^ codes[at] >> 16) % 2048)
+
+
+ALIKE = [a + b + c + d for a in ("Aa", "BB") for b in ("Aa", "BB") for c in ("Aa", "BB") for d in ("Aa", "BB")]
 
 
 def test_nine_keys_in_one_bucket_are_not_followed() -> None:
-    collide = [a + b + c + d for a in ("Aa", "BB") for b in ("Aa", "BB") for c in ("Aa", "BB") for d in ("Aa", "BB")]
-    assert len({string_hash(key) for key in collide}) == 1
-
-    assert in_hash_order_or_none(collide[:8]) == collide[:8]
-    assert in_hash_order_or_none(collide[:9]) is None
-    assert in_hash_order_or_none([*(f"k{n}" for n in range(100)), *collide[:9]]) is None
+    assert len({string_hash(key) for key in ALIKE}) == 1
+    assert in_hash_order(ALIKE[:8]) == ALIKE[:8]
+    for names in (ALIKE[:9], [*(f"k{n}" for n in range(100)), *ALIKE[:9]]):
+        with pytest.raises(CannotTell, match="bucket"):
+            in_hash_order(names)
 
 
 def test_nine_keys_share_a_bucket_of_the_smallest_table_only_as_long_as_there_is_that_table() -> None:
-    # A text of one character has its code as hash: multiples of 16 share a bucket of 16, and are in two of 32.
-    # The thirteenth key is the last one of the table of 16: it comes in, and the table grows.
-    alike, others = [chr(16 * number) for number in range(16, 25)], [chr(256 + number) for number in range(1, 6)]
-    assert in_hash_order_or_none([*alike[:8], *others[:4], alike[8]]) is None
-    of_32 = [*alike[::2], others[0], others[1], others[2], others[3], others[4], *alike[1::2]]
-    assert in_hash_order_or_none([*alike[:8], *others, alike[8]]) == of_32
-    assert in_hash_order_or_none([*alike, *others[:3]]) is None
-    assert in_hash_order_or_none([*alike[:8], *others[:4]]) == [*alike[:8], *others[:4]]
+    # Multiples of 16 share a bucket of 16, and are in two of 32. The thirteenth key is the last one of the table of 16:
+    # it comes in, and the table grows.
+    alike, others = [16 * number for number in range(16, 25)], [256 + number for number in range(1, 6)]
+    for crowded in ([*alike[:8], *others[:4], alike[8]], [*alike, *others[:3]], [*alike, *range(1000, 1200)]):
+        with pytest.raises(CannotTell, match="bucket"):
+            in_hash_map(crowded)
+
+    def walked(codes: list[int]) -> list[int]:
+        return [codes[at] for at in in_hash_map(codes)]
+
+    assert walked([*alike[:8], *others, alike[8]]) == [*alike[::2], *others, *alike[1::2]]
+    assert walked([*alike[:8], *others[:4]]) == [*alike[:8], *others[:4]]
+
+
+def test_only_members_that_share_a_bucket_can_stand_in_several_orders() -> None:
+    # "a" hashes to 97, "q" to 113: one bucket of sixteen.
+    assert sorted(member_orders(["q", "b", "a"])) == [["a", "q", "b"], ["q", "a", "b"]]
+    assert list(member_orders(["c", "b", "a"])) == [["a", "b", "c"]]
+
+
+def test_partitions_are_in_the_order_of_a_hash_map_of_them_however_few_they_are() -> None:
+    # `TopicPartition.hashCode` is 31 * (31 + number) + 116 for the topic t: 1077, 1108 and 1139 for the numbers 0 to 2,
+    # whose places in a table of 16 are 5, 4 and 3.
+    assert _in_hash_order([("t", 0), ("t", 1)]) == [("t", 1), ("t", 0)]
+    assert _in_hash_order([("t", 1), ("t", 0), ("t", 2)]) == [("t", 2), ("t", 1), ("t", 0)]
+    assert _in_hash_order([("t", 1)]) == [("t", 1)]

@@ -21,7 +21,7 @@ from assignors.clients.sticky.user_data import read_sticky
 from assignors.exceptions import CannotTell
 from assignors.model import Group, Subscription, TopicPartitions
 from assignors.order import franz_go_order
-from assignors.strategy import Era, PartitionRacks
+from assignors.strategy import PartitionRacks, Recompute
 from assignors.work import spend
 
 _TOPIC_ORDER = "franz-go gives free partitions topic by topic, in a random order"
@@ -35,24 +35,15 @@ _MOST_ORDERED = 4
 _MOST_ATTEMPTS = 10_000
 
 
-def _sticky_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    return _Balancer(group, cooperative=False).result()
+def leader(*, cooperative: bool, aware: bool) -> Recompute:
+    """A leader of one strategy; `aware` from 1.21 on, which has racks, of the partitions' leaders."""
 
+    def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
+        if aware:
+            refuse_any_rack_match(group, takers_by_topic(group.members, once=True), racks)
+        return _Balancer(group, cooperative=cooperative).result()
 
-def _sticky(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """From 1.21 on with racks, of the partitions' leaders."""
-    refuse_any_rack_match(group, takers_by_topic(group.members, once=True), racks)
-    return _sticky_before_racks(group, racks)
-
-
-def _cooperative_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    return _Balancer(group, cooperative=True).result()
-
-
-def _cooperative(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """From 1.21 on with racks, of the partitions' leaders."""
-    refuse_any_rack_match(group, takers_by_topic(group.members, once=True), racks)
-    return _cooperative_before_racks(group, racks)
+    return recompute
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +253,3 @@ def _moves(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
             del levels[level][:count]
             if not levels[level]:
                 del levels[level]
-
-
-STICKY_ERAS = (
-    Era("franz-go", _sticky_before_racks, since=(1, 15, 2), before=(1, 21)),
-    Era("franz-go", _sticky, since=(1, 21)),
-)
-COOPERATIVE_ERAS = (
-    Era("franz-go", _cooperative_before_racks, since=(1, 15, 2), before=(1, 21)),
-    Era("franz-go", _cooperative, since=(1, 21)),
-)

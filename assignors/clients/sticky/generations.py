@@ -17,8 +17,7 @@ from assignors.clients.sticky.constrained import Dealt
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
 from assignors.clients.sticky.user_data import MemberData
-from assignors.exceptions import CannotTell
-from assignors.hash_map import in_hash_order, partition_hash, string_hash, table_size
+from assignors.hash_map import in_hash_map, in_hash_order, partition_hash, string_hash
 from assignors.trace import Began, Believed, notes
 from assignors.work import spend
 
@@ -125,30 +124,6 @@ def _in_hash_order(partitions: list[PartitionId]) -> list[PartitionId]:
     Raises:
         CannotTell: So many share a bucket that the map keeps them as a tree.
     """
-    if len(partitions) <= 1:
-        return partitions
-    hashes: dict[str, int] = {}
-    codes = []
-    for topic, number in partitions:
-        of_topic = hashes.get(topic)
-        if of_topic is None:
-            of_topic = hashes[topic] = string_hash(topic)
-        codes.append(partition_hash(of_topic, number))
-    spread = np.array(codes, dtype=np.int64)
-    spread ^= spread >> 16
-    buckets = spread & (table_size(len(partitions)) - 1)
-    if len(partitions) > 8 and _crowded(spread):
-        reason = "partitions collide so often that the order of the leader's map is not reproduced"
-        raise CannotTell(reason)
-    return [partitions[at] for at in np.argsort(buckets, kind="stable").tolist()]
-
-
-def _crowded(spread: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
-    size = 16
-    while True:
-        held = spread[: size * 3 // 4 + 1]
-        if np.bincount(held & (size - 1)).max() > 8:
-            return True
-        if len(spread) * 4 <= size * 3:
-            return False
-        size *= 2
+    hashes = {topic: string_hash(topic) for topic in {topic for topic, _ in partitions}}
+    codes = [partition_hash(hashes[topic], number) for topic, number in partitions]
+    return [partitions[at] for at in in_hash_map(codes)]

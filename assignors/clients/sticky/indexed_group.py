@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from assignors.assignment import Assignment, Partitions, pack
-from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.hash_map import in_hash_order_or_none
+from assignors.exceptions import LeaderWouldFail
+from assignors.hash_map import in_hash_order
 from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
 from assignors.work import spend
@@ -115,10 +115,7 @@ class IndexedGroup:
             reason = "Java divides by the number of members: a group has at least one"
             raise LeaderWouldFail(reason)
         by_id = {member.member_id: member for member in group.members}
-        order = in_hash_order_or_none(by_id)
-        if order is None:
-            reason = "member ids collide so often that the order of the leader's map is not reproduced"
-            raise CannotTell(reason)
+        order = in_hash_order(by_id)
         listed = dict(zip(by_id, topics_listed(group.members), strict=True))
         wanted = _wanted(group, listed.values())
         members = [by_id[member_id] for member_id in order]

@@ -1,14 +1,13 @@
 """Java's `StickyAssignor` and `CooperativeStickyAssignor`, era by era.
 
-An era begins where `AbstractStickyAssignor` or a subclass began to compute something else; each function here names its
-first release. Shared code is in the other modules of this package. `hold_back` is what `cooperative-sticky` adds:
-partitions that another member still holds are not assigned yet (`CooperativeStickyAssignor.adjustAssignment`).
+An era begins where `AbstractStickyAssignor` or a subclass began to compute something else. Shared code is in the other
+modules of this package. `hold_back` is what `cooperative-sticky` adds: partitions that another member still holds are
+not assigned yet (`CooperativeStickyAssignor.adjustAssignment`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from assignors.clients.sticky.general import general
 from assignors.clients.sticky.generations import general_by_generations
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.prior_owners import (
-    Claims,
     believe_highest_generation,
     believe_per_partition,
     first_unlike,
@@ -26,28 +24,61 @@ from assignors.clients.sticky.prior_owners import (
 )
 from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.user_data import MemberData, read_generation, read_sticky
-from assignors.exceptions import CannotTell
 from assignors.model import Group, Subscription
-from assignors.strategy import JAVA, Era, PartitionRacks, Release
+from assignors.strategy import PartitionRacks, Recompute, Release
 from assignors.trace import HeldBack, notes
 from assignors.work import spend
 
 
 @dataclass(frozen=True, slots=True)
-class _Behaviour:
-    """The behaviour of one era.
+class Behaviour:
+    """What Java computes from one release on; each flag says since when it holds.
 
     Attributes:
         since: First release.
-        deal: The algorithm.
-        generation_field: Whether the generation in the subscription is used (KIP-792), before the one in user data.
-        generation_data: Whether `cooperative-sticky` reads a generation from user data (KAFKA-12984).
+        generation_field: The generation in the subscription is used (KIP-792), before the one in user data. `sticky`
+            never uses it.
+        generation_data: `cooperative-sticky` reads a generation from user data (KAFKA-12984).
+        constrained: Equal subscriptions have an algorithm of their own (KAFKA-9987).
+        quotas: Equal subscriptions: quotas (KAFKA-12464); different ones: owners as for equal ones (KAFKA-12675).
+        per_partition: Owners are found partition by partition (KAFKA-14639).
+        aware: Racks count (KIP-881).
+        fixed: The claim that lost is forgotten; a balanced assignment is recognised as such (KAFKA-15106).
+        sorts_owned: Owned partitions are sorted before they are cut (KAFKA-16277), racks respect quotas (KAFKA-15170).
     """
 
     since: Release
-    deal: Callable[[IndexedGroup, Said, PartitionRacks | None], Dealt]
+    constrained: bool = False
+    generation_data: bool = False
+    quotas: bool = False
     generation_field: bool = False
-    generation_data: bool = True
+    per_partition: bool = False
+    aware: bool = False
+    fixed: bool = False
+    sorts_owned: bool = False
+
+
+_FROM_2_4_0 = Behaviour((2, 4))
+_FROM_2_5_1 = replace(_FROM_2_4_0, since=(2, 5, 1), constrained=True)
+_FROM_2_8_1 = replace(_FROM_2_5_1, since=(2, 8, 1), generation_data=True)
+_FROM_3_0_0 = replace(_FROM_2_8_1, since=(3, 0), quotas=True)
+_FROM_3_4_0 = replace(_FROM_3_0_0, since=(3, 4), generation_field=True)
+_FROM_3_4_1 = replace(_FROM_3_4_0, since=(3, 4, 1), per_partition=True)
+_FROM_3_5_0 = replace(_FROM_3_4_1, since=(3, 5), aware=True)
+_FROM_3_5_2 = replace(_FROM_3_5_0, since=(3, 5, 2), fixed=True)
+_FROM_3_7_1 = replace(_FROM_3_5_2, since=(3, 7, 1), sorts_owned=True)
+
+BEHAVIOURS = (
+    _FROM_2_4_0,
+    _FROM_2_5_1,
+    _FROM_2_8_1,
+    _FROM_3_0_0,
+    _FROM_3_4_0,
+    _FROM_3_4_1,
+    _FROM_3_5_0,
+    _FROM_3_5_2,
+    _FROM_3_7_1,
+)
 
 
 class Said:
@@ -58,7 +89,7 @@ class Said:
 
     __slots__ = ("_behaviour", "_cooperative", "_members", "_positions")
 
-    def __init__(self, indexed: IndexedGroup, behaviour: _Behaviour, *, cooperative: bool) -> None:
+    def __init__(self, indexed: IndexedGroup, behaviour: Behaviour, *, cooperative: bool) -> None:
         self._members = indexed.members
         self._behaviour = behaviour
         self._cooperative = cooperative
@@ -73,10 +104,6 @@ class Said:
             result.append(said)
         return result
 
-    def generations(self) -> list[int | None]:
-        """Generation field of each subscription."""
-        return [member.generation for member in self._members]
-
     def _of(self, member: Subscription, position: int) -> tuple[MemberData, int]:
         if not self._cooperative:
             return read_sticky(member.user_data, position)
@@ -88,129 +115,46 @@ class Said:
         return MemberData(member.owned, generation), position
 
 
-def _from_2_4_0(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    return general_by_generations(indexed, said.read(), spreads_identical=True)
-
-
-def _from_2_5_1(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    return _first_constrained(indexed, said, detect_multi=False)
-
-
-def _from_2_8_1(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    return _first_constrained(indexed, said, detect_multi=True)
-
-
-def _first_constrained(indexed: IndexedGroup, said: Said, *, detect_multi: bool) -> Dealt:
+def _dealt(indexed: IndexedGroup, behaviour: Behaviour, partition_racks: PartitionRacks | None, said: Said) -> Dealt:
     unlike = first_unlike(indexed)
-    data = said.read(unlike)
+    if not behaviour.quotas:
+        if not behaviour.constrained:
+            return general_by_generations(indexed, said.read(), spreads_identical=True)
+        data = said.read(unlike)
+        if unlike is not None:
+            return general_by_generations(indexed, said.read(), spreads_identical=False)
+        # Partitions that two claim are taken from both since the release that reads generations.
+        claims = believe_highest_generation(indexed, data, detect_multi=behaviour.generation_data)
+        return constrained_v1(indexed, claims)
+    data = said.read()
+    if behaviour.per_partition:
+        fields = [member.generation for member in indexed.members]
+        claims = believe_per_partition(indexed, data, fields, forget_claimant=not behaviour.fixed)
+    else:
+        claims = believe_highest_generation(indexed, data, remembered=indexed.remembered)
+    racks = rack_info(indexed, partition_racks) if behaviour.aware else None
     if unlike is None:
-        return constrained_v1(indexed, believe_highest_generation(indexed, data, detect_multi=detect_multi))
-    return general_by_generations(indexed, said.read(), spreads_identical=False)
-
-
-def _from_3_0_0(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    data = said.read()
-    claims = believe_highest_generation(indexed, data, remembered=indexed.remembered)
-    return _deal(indexed, claims, data, None, fixed=False, sorts_owned=False)
-
-
-def _from_3_4_1(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    data = said.read()
-    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=True)
-    return _deal(indexed, claims, data, None, fixed=False, sorts_owned=False)
-
-
-def _from_3_5_0(indexed: IndexedGroup, said: Said, racks: PartitionRacks | None) -> Dealt:
-    data = said.read()
-    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=True)
-    return _deal(indexed, claims, data, racks, fixed=False, sorts_owned=False, aware=True)
-
-
-def _from_3_5_2(indexed: IndexedGroup, said: Said, racks: PartitionRacks | None) -> Dealt:
-    data = said.read()
-    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=False)
-    return _deal(indexed, claims, data, racks, fixed=True, sorts_owned=False, aware=True)
-
-
-def _from_3_7_1(indexed: IndexedGroup, said: Said, racks: PartitionRacks | None) -> Dealt:
-    data = said.read()
-    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=False)
-    return _deal(indexed, claims, data, racks, fixed=True, sorts_owned=True, aware=True)
-
-
-def _deal(
-    indexed: IndexedGroup,
-    claims: Claims,
-    data: list[MemberData],
-    partition_racks: PartitionRacks | None,
-    *,
-    fixed: bool,
-    sorts_owned: bool,
-    aware: bool = False,
-) -> Dealt:
-    """Deal as Java from 3.0 on.
-
-    Args:
-        indexed: The group.
-        claims: Previous owners.
-        data: The members' claims.
-        partition_racks: Racks of the replicas.
-        fixed: From 3.5.2 on: a balanced assignment is recognised as such (KAFKA-15106).
-        sorts_owned: From 3.7.1 on (KAFKA-16277, KAFKA-15170).
-        aware: From 3.5.0 on: racks count (KIP-881).
-    """
-    racks = rack_info(indexed, partition_racks) if aware else None
-    if first_unlike(indexed) is None:
-        return constrained(indexed, claims, racks, sorts_owned=sorts_owned, counts_racks=sorts_owned)
-    return general(indexed, claims, previous_owners(indexed, data, indexed.remembered), racks, gap=1 if fixed else 0)
-
-
-_BEHAVIOURS = (
-    _Behaviour((2, 4), _from_2_4_0, generation_data=False),
-    _Behaviour((2, 5, 1), _from_2_5_1, generation_data=False),
-    _Behaviour((2, 8, 1), _from_2_8_1),
-    _Behaviour((3, 0), _from_3_0_0),
-    _Behaviour((3, 4), _from_3_0_0, generation_field=True),
-    _Behaviour((3, 4, 1), _from_3_4_1, generation_field=True),
-    _Behaviour((3, 5), _from_3_5_0, generation_field=True),
-    _Behaviour((3, 5, 2), _from_3_5_2, generation_field=True),
-    _Behaviour((3, 7, 1), _from_3_7_1, generation_field=True),
-)
+        sorts = behaviour.sorts_owned
+        return constrained(indexed, claims, racks, sorts_owned=sorts, counts_racks=sorts)
+    previous = previous_owners(indexed, data, indexed.remembered)
+    return general(indexed, claims, previous, racks, gap=1 if behaviour.fixed else 0)
 
 
 def _lists(
-    indexed: IndexedGroup, behaviour: _Behaviour, racks: PartitionRacks | None, *, cooperative: bool
+    indexed: IndexedGroup, behaviour: Behaviour, racks: PartitionRacks | None, *, cooperative: bool
 ) -> list[Ids]:
-    dealt = behaviour.deal(indexed, Said(indexed, behaviour, cooperative=cooperative), racks)
+    dealt = _dealt(indexed, behaviour, racks, Said(indexed, behaviour, cooperative=cooperative))
     return hold_back(indexed, dealt) if cooperative else dealt.lists
 
 
-def _eras(behaviours: tuple[_Behaviour, ...], *, cooperative: bool) -> tuple[Era, ...]:
-    def recompute(behaviour: _Behaviour) -> Callable[[Group, PartitionRacks | None], Assignment]:
-        def of_era(group: Group, racks: PartitionRacks | None) -> Assignment:
-            indexed = IndexedGroup.of_java(group)
-            return indexed.assignment(_lists(indexed, behaviour, racks, cooperative=cooperative))
+def leader(behaviour: Behaviour, *, cooperative: bool) -> Recompute:
+    """A leader of this behaviour."""
 
-        return of_era
+    def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
+        indexed = IndexedGroup.of_java(group)
+        return indexed.assignment(_lists(indexed, behaviour, racks, cooperative=cooperative))
 
-    ends = [*(behaviour.since for behaviour in behaviours[1:]), None]
-    return tuple(
-        Era(JAVA, recompute(behaviour), since=behaviour.since, before=before)
-        for behaviour, before in zip(behaviours, ends, strict=True)
-    )
-
-
-def _before_2_4(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-    reason = "Java's sticky before 2.4 is another class, which is not recomputed"
-    raise CannotTell(reason)
-
-
-STICKY_ERAS = (
-    Era(JAVA, _before_2_4, since=(0, 11), before=(2, 4)),
-    # (`sticky` never uses the generation field, so 3.4.0 is the same as 3.0.)
-    *_eras(tuple(b for b in _BEHAVIOURS if b.since != (3, 4)), cooperative=False),
-)
-COOPERATIVE_ERAS = _eras(_BEHAVIOURS, cooperative=True)
+    return recompute
 
 
 def lists_of_java(
@@ -222,7 +166,7 @@ def lists_of_java(
         CannotTell: As `assign`.
         LeaderWouldFail: As `assign`.
     """
-    behaviour = next(b for b in reversed(_BEHAVIOURS) if release is None or release >= b.since)
+    behaviour = next(b for b in reversed(BEHAVIOURS) if release is None or release >= b.since)
     indexed = IndexedGroup.of_java(group)
     indexed.listing = True
     return indexed.pairs(_lists(indexed, behaviour, racks, cooperative=cooperative))

@@ -17,7 +17,7 @@ from assignors.clients.sticky.potential import Potential, largest_first
 from assignors.clients.sticky.user_data import NOTHING, MemberData, read_kafka_python, read_sticky
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group
-from assignors.strategy import Era, PartitionRacks
+from assignors.strategy import PartitionRacks
 from assignors.trace import Began, Believed, HeldBack, notes
 from assignors.work import spend
 
@@ -82,17 +82,13 @@ class _Balance(Balancing):
         return pairwise_differences([*(self.sizes[member] for member in self.moving), *(0 for _ in self.ghosts)])
 
 
-def _before_3_0(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-    reason = "kafka-python's sticky before 3.0 is not recomputed"
-    raise CannotTell(reason)
-
-
-def _sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """kafka-python from 3.0 on."""
     indexed = IndexedGroup.of_others(group, group.members)
     return indexed.assignment_of_sets(_dealt(group, indexed, [read_kafka_python(m.user_data) for m in group.members]))
 
 
-def _aiokafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def aiokafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """A copy of kafka-python's class in aiokafka, whose user data are Java's of version 1."""
     indexed = IndexedGroup.of_others(group, group.members)
     read = [read_sticky(member.user_data)[0] for member in group.members]
@@ -100,7 +96,7 @@ def _aiokafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
     return indexed.assignment_of_sets(_dealt(group, indexed, data))
 
 
-def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Leave out partitions that another member had; if two members had one, the later member counts."""
     indexed = IndexedGroup.of_others(group, group.members)
     data = [MemberData(m.owned, m.generation) for m in group.members]
@@ -173,11 +169,3 @@ def _owners(data: Sequence[MemberData]) -> tuple[dict[PartitionId, int], dict[Pa
 def _identical(potential: Potential) -> bool:
     """Whether all members list the same existing topics in the same order, and all topics have the same members."""
     return len(set(map(tuple, potential.topics))) <= 1 and len(set(map(tuple, potential.consumers))) <= 1
-
-
-STICKY_ERAS = (
-    Era("kafka-python", _before_3_0, since=(2, 0), before=(3,)),
-    Era("kafka-python", _sticky, since=(3,)),
-    Era("aiokafka", _aiokafka, since=(0, 9)),
-)
-COOPERATIVE_ERAS = (Era("kafka-python", _cooperative, since=(3,)),)

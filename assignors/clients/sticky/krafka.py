@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from assignors.assignment import Assignment, PartitionId, from_pairs
 from assignors.model import Group, Subscription
-from assignors.strategy import Era, PartitionRacks
+from assignors.strategy import PartitionRacks
 from assignors.work import spend
 
 
-def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
+def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """Krafka from 0.27 on."""
     members = group.members
     wanted = [frozenset(member.topics) for member in members]
     topics = sorted(frozenset().union(*wanted))
@@ -74,6 +75,3 @@ def _one_moves(
                 lists[target].add(moved)
                 return True
     return False
-
-
-COOPERATIVE_ERAS = (Era("krafka", _cooperative, since=(0, 27)),)

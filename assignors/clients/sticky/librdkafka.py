@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from assignors.assignment import Assignment, PartitionId, Partitions
-from assignors.clients.patterns import refuse_patterns
+from assignors.clients.patterns import without_patterns
 from assignors.clients.sticky.balance import NEVER_ENDS, Balancing, Task
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
@@ -20,7 +20,7 @@ from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.user_data import MemberData
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
-from assignors.strategy import Era, PartitionRacks
+from assignors.strategy import PartitionRacks
 from assignors.trace import Began, Believed, GivenBack, HeldBack, notes
 from assignors.work import spend
 
@@ -35,17 +35,14 @@ _TOPIC_ORDER = "the result depends on the order in which the broker listed the t
 _MOST_ORDERED = 4
 
 
-def _before_2_2(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-    reason = "librdkafka before 2.2 has another cooperative-sticky, which is not recomputed"
-    raise CannotTell(reason)
-
-
-def _from_2_2(group: Group, racks: PartitionRacks | None) -> Assignment:
+@without_patterns
+def before_2_6_1(group: Group, racks: PartitionRacks | None) -> Assignment:
     """2.2.0 to 2.6.0: the check for balance counts partitions with the variable that counts members."""
     return _assign(group, racks, _SkippingBalance)
 
 
-def _from_2_6_1(group: Group, racks: PartitionRacks | None) -> Assignment:
+@without_patterns
+def from_2_6_1(group: Group, racks: PartitionRacks | None) -> Assignment:
     """From 2.6.1 on."""
     return _assign(group, racks, _Balance)
 
@@ -143,7 +140,6 @@ class _SkippingBalance(_Balance):
 
 
 def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancing]) -> Assignment:
-    refuse_patterns(group)
     # Subscriptions without topics are not parsed, and their members are ignored; a topic counts once.
     members = [replace(m, topics=tuple(dict.fromkeys(m.topics))) for m in group.members if m.topics]
     result: Assignment = {member.member_id: {} for member in group.members}
@@ -256,10 +252,3 @@ def _by_topic(partitions: Iterable[PartitionId]) -> dict[str, Partitions]:
     for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)
     return {topic: tuple(numbers) for topic, numbers in topics.items()}
-
-
-LIBRDKAFKA_ERAS = (
-    Era("librdkafka", _before_2_2, since=(1, 6), before=(2, 2)),
-    Era("librdkafka", _from_2_2, since=(2, 2), before=(2, 6, 1)),
-    Era("librdkafka", _from_2_6_1, since=(2, 6, 1)),
-)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from assignors.model import TopicPartitions
+from assignors.model import Subscription, TopicPartitions
 
 _INT32 = struct.Struct(">i")
 _INT16 = struct.Struct(">h")
@@ -145,3 +145,9 @@ def write_sticky(partitions: TopicPartitions, generation: int | None) -> bytes:
 def write_kafka_python(partitions: TopicPartitions, generation: int) -> bytes:
     """Write the user data of `sticky` like kafka-python from 3.0 on: with the version, 1, in front."""
     return _INT16.pack(1) + write_sticky(partitions, generation)
+
+
+def claimed_partitions(member: Subscription) -> TopicPartitions:
+    """Partitions that a member of a sticky group claims to own, in its subscription or in its user data."""
+    data = member.user_data
+    return (*member.owned, *read_sticky(data)[0].partitions, *read_kafka_python(data).partitions)

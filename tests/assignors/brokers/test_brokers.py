@@ -29,11 +29,8 @@ from assignors.brokers import (
     ServerTopic,
     Target,
     assign_on_server,
-    member_orders,
-    names_in_hash_order,
     uuid_of,
 )
-from assignors.brokers.hash_order import in_hash_map, in_hash_set, members_in_hash_order
 from assignors.jsonl import assign_line
 from tests.assignors.random_server_groups import random_server_group
 from tests.examples import examples
@@ -200,19 +197,6 @@ def test_a_uuid_is_hashed_and_compared_as_javas() -> None:
     assert not told.text.endswith("=")
 
 
-def test_a_map_is_walked_by_buckets_and_a_crowded_bucket_is_not_followed() -> None:
-    assert in_hash_map([17, 1, 16, 0]) == [2, 3, 0, 1]
-    # Thirteen keys make the table 32 wide; a set created from twelve is as wide.
-    assert in_hash_map([16, *range(12)])[-1] == 0
-    assert in_hash_set([16, *range(11)])[-1] == 0
-    assert names_in_hash_order(["b", "a"]) == ["a", "b"]
-    with pytest.raises(CannotTell, match="bucket"):
-        in_hash_map([16 * number for number in range(9)])
-    with pytest.raises(CannotTell, match="bucket"):
-        # Too full while the table was 16 wide, but not with 512.
-        in_hash_map([16 * number for number in range(9)] + list(range(1000, 1200)))
-
-
 @pytest.mark.parametrize(("ninth", "told"), [(48, False), (49, True)])
 def test_partitions_that_crowd_a_bucket_until_the_set_grows_cannot_be_told(ninth: int, *, told: bool) -> None:
     # Fifty topics of one partition. The set of these grows from 64 to 128 places when it has its 49th: up to there nine
@@ -238,14 +222,6 @@ def test_partitions_that_crowd_a_bucket_until_the_set_grows_cannot_be_told(ninth
     else:
         with pytest.raises(CannotTell, match="more than eight keys"):
             assign_on_server("server-uniform", ServerGroup(members, topics), "3.9.1")
-
-
-def test_only_members_that_share_a_bucket_can_stand_in_several_orders() -> None:
-    # "a" hashes to 97, "q" to 113: one bucket of sixteen.
-    assert sorted(member_orders(["q", "b", "a"])) == [["a", "q", "b"], ["q", "a", "b"]]
-    assert list(member_orders(["c", "b", "a"])) == [["a", "b", "c"]]
-    for order in member_orders(["q", "b", "a"]):
-        assert members_in_hash_order(order) == order
 
 
 @settings(max_examples=examples(150), deadline=None)

@@ -15,6 +15,8 @@ from assignors import (
     declared_leaders,
     possible_leaders,
     strategy_named,
+    topics_without_metadata,
+    with_hidden_inputs,
 )
 
 
@@ -221,3 +223,20 @@ def test_a_candidate_is_written_as_library_and_first_release_of_its_era() -> Non
     assert str(Library("java", (3, 5))) == "java:3.5"
     assert str(strategy_named("range").era(Library("java", (3, 7, 1)))) == "java >= 3.5"
     assert str(strategy_named("range").era(Library("java", (3, 4)))) == "java >= 2.4, < 3.5"
+
+
+def test_a_kafka_python_leader_may_not_know_a_topic_be_it_its_own() -> None:
+    assert topics_without_metadata(Library("kafka-python", (2, 3)), ("a", "b", "c")) == {"a", "b", "c"}
+
+
+def test_every_other_leader_waits_for_them() -> None:
+    for name in ("java", "librdkafka", "aiokafka", "sarama", "franz-go"):
+        assert topics_without_metadata(Library(name), ("a", "b")) == frozenset()
+
+
+def test_a_java_leader_may_remember_a_generation_as_high_as_a_record_can_hold() -> None:
+    group = Group((Subscription("a", ("t",)),), {"t": 1})
+    ((seen, reason),) = with_hidden_inputs("sticky", group, Library("java", (3, 0)))
+    assert seen.remembered_generation == 2_147_483_647  # the largest int32
+    assert reason is not None
+    assert list(with_hidden_inputs("sticky", group, Library("java", (2, 8)))) == []
