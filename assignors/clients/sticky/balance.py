@@ -5,7 +5,7 @@ sizes, owners per topic and one witness of imbalance are kept instead: as long a
 topic has so many more than another that could take it, the answer is no; another witness is searched only when this one
 no longer holds. Nothing changes between moves, so nothing is checked again.
 
-The state must be sound: every partition exists and has one owner. (`balance_step_by_step.py` handles the rest.)
+The state must be sound: every partition exists and has one owner. `balance_step_by_step.py` handles the rest.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Task:
     """The input of `balance`.
 
     Attributes:
-        current: Partitions that each member keeps, as ordered sets.
+        current: Partitions that each member keeps, in order.
         previous: Owners of partitions in an earlier generation.
         partitions: All partitions, in the order in which they are reassigned.
         unassigned: Partitions that nobody keeps, in the same order.
         revocation: Whether a member had to give up a partition that still exists.
     """
 
-    current: list[dict[int, None]]
+    current: Sequence[Sequence[int]]
     previous: dict[int, int]
     partitions: Sequence[int]
     unassigned: Sequence[int]
@@ -70,7 +70,7 @@ class Task:
             partitions: As the attribute.
             racks: Racks, if they matter.
         """
-        current: list[dict[int, None]] = []
+        current: list[list[int]] = []
         taken: set[int] = set()
         revocation = False
         for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
@@ -80,10 +80,10 @@ class Task:
                 stays = [partition for partition in stays if racks.fits(member, partition)]
             revocation |= len(stays) < len(ids)
             taken.update(stays)
-            current.append(dict.fromkeys(stays))
+            current.append(stays)
         unassigned = [partition for partition in partitions if partition not in taken]
         if (log := notes()) is not None:
-            log.append(Kept([list(ids) for ids in current], racks is not None))
+            log.append(Kept(current, racks is not None))
         return cls(current, previous, partitions, unassigned, revocation)
 
 
@@ -107,10 +107,11 @@ class Balancing:
         self.potential = potential
         self.task = task
         self.racks = racks
-        self.current = task.current
+        self.current = [dict.fromkeys(ids) for ids in task.current]
         self.sizes = [len(ids) for ids in task.current]
         self.topic_of: list[int] = [row for row, count in enumerate(indexed.counts) for _ in range(count)]
-        self.owner = [-1] * indexed.total
+        self.topic_of += [row for row, _ in indexed.phantoms]
+        self.owner = [-1] * len(self.topic_of)
         for member, ids in enumerate(task.current):
             for partition in ids:
                 self.owner[partition] = member
@@ -133,14 +134,14 @@ class Balancing:
         self.moving = [member for member, fixed in enumerate(self.fixed) if not fixed]
         self.owners: list[dict[int, int]] = [{} for _ in self.indexed.topics]
         for row, owner in zip(topic_of, self.owner, strict=True):
-            if shared[row]:
+            if shared[row] and owner >= 0:
                 of_topic = self.owners[row]
                 of_topic[owner] = of_topic.get(owner, 0) + 1
         self.witness: tuple[int, int, int] | None = None
         self.search_from = 0
         self.shared_topics = [row for row, is_shared in enumerate(shared) if is_shared]
         before = [self.sizes[member] for member in self.moving]
-        kept = [dict(ids) for ids in self.current]
+        kept = [ids.copy() for ids in self.current]
         self.everything = partitions
         if not self.task.revocation:
             self._reassign(unassigned)

@@ -2,18 +2,16 @@
 
 Members may claim partitions that their topic no longer has. Java (from 3.0 on) keeps them, and they hide from it that
 others are kept too; and 3.4.1 to 3.5.1 let two members own one partition. A partition can then end up with two members,
-in Java's result as well as here.
+or twice in a member's list, in Java's result as well as here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
-
-from assignors.clients.sticky.balance import pairwise_differences
-from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
-from assignors.clients.sticky.movements import Movements
+from assignors.clients.sticky.balance import Balancing, Task
+from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
@@ -23,119 +21,43 @@ from assignors.work import spend
 _THROWS = "Java throws: a partition's owner takes no part in the reassignment"
 
 # Limit for the partitions visited, some seconds of work: Java visits all of them for every one.
-_MOST_LOOKS = 5_000_000
+_MOST_VISITS = 5_000_000
 
 
-def balance_unsound(
-    indexed: IndexedGroup,
-    potential: Potential,
-    claims: Claims,
-    kept: Sequence[Ids],
-    previous: dict[int, int],
-    racks: RackInfo | None,
-    *,
-    revocation: bool,
-) -> list[Ids]:
-    """Assign the partitions that Java takes as unassigned, then move some until it sees no improvement.
-
-    Args:
-        indexed: The group.
-        potential: The members that could have each topic.
-        claims: Previous owners, subscribed or not.
-        kept: What each member keeps.
-        previous: Owners of partitions in an earlier generation.
-        racks: Racks, if they matter.
-        revocation: Whether a member had to give up a partition of a topic that exists.
+class BalancingStepByStep(Balancing):
+    """The same algorithm, in which a partition may be in several lists.
 
     Raises:
         LeaderWouldFail: Java throws NullPointerException here.
         CannotTell: The group is too large for this algorithm.
     """
-    spend(4 * indexed.total)
-    owner = {partition: member for member, ids in enumerate(claims.owned) for partition in ids.tolist()}
-    steps = _Steps(indexed, potential, [ids.tolist() for ids in kept], owner, previous)
-    return [np.array(ids, dtype=np.int64) for ids in steps.run(racks, revocation=revocation)]
 
+    current: list[Any]  # lists: a member may have a partition twice
 
-class _Steps:
     def __init__(
-        self,
-        indexed: IndexedGroup,
-        potential: Potential,
-        current: list[list[int]],
-        owner: dict[int, int],
-        previous: dict[int, int],
+        self, indexed: IndexedGroup, potential: Potential, task: Task, racks: RackInfo | None, claims: Claims
     ) -> None:
-        self.indexed = indexed
-        self.potential = potential
-        self.current = current
-        self.owner = owner
-        self.previous = previous
-        self.row_of = [row for row, count in enumerate(indexed.counts) for _ in range(count)]
-        self.row_of += [row for row, _ in indexed.phantoms]
-        self.moving = dict.fromkeys(range(len(current)))  # without the fixed members later on
-        self.movements = Movements(indexed, self.row_of)
-        self.looks = 0
-
-    def run(self, racks: RackInfo | None, *, revocation: bool) -> list[list[int]]:
-        partitions = self.potential.in_order(self.indexed)
-        unassigned = self._unassigned(partitions)
-        initializing = not any(self.current)
-        left = unassigned
-        if racks is not None:
-            left = [p for p in left if not self._assign(p, racks)]
-        for partition in left:
-            self._assign(partition, None)
-        shared = self.potential.shared
-        partitions = [p for p in partitions if shared[self.row_of[p]]]
-        unassigned = [p for p in unassigned if shared[self.row_of[p]]]
-        self.moving = dict.fromkeys(m for m in self.moving if not self._is_fixed(m))
-        before = {m: list(self.current[m]) for m in self.moving}
-        if not revocation:
-            self._reassign(unassigned)
-        moved = self._reassign(partitions)
-        if not initializing and moved:
-            now = pairwise_differences(len(self.current[m]) for m in self.moving)
-            if now >= pairwise_differences(map(len, before.values())):
-                for member, ids in before.items():
-                    self.current[member] = ids
-        return self.current
-
-    def _unassigned(self, partitions: list[int]) -> list[int]:
-        """All partitions minus the kept ones, in a parallel walk: from the first missed kept one on none is matched."""
-        position_of = {row: at for at, row in enumerate(dict.fromkeys(self.row_of[p] for p in partitions))}
-        kept = sorted(
-            (position_of[self.row_of[p]], self.indexed.topic_and_number(p)[1], p) for ids in self.current for p in ids
-        )
-        met = set()
-        for (*_, partition), (*_, before) in zip(kept, [(0, 0, -1), *kept], strict=False):
-            if partition >= self.indexed.total or partition == before:
-                break
-            met.add(partition)
-        return [partition for partition in partitions if partition not in met]
-
-    def _order(self) -> list[int]:
-        return sorted(self.moving, key=lambda m: (len(self.current[m]), self.indexed.ranks[m]))
-
-    def _assign(self, partition: int, racks: RackInfo | None) -> bool:
-        takers = self.potential.taker_sets[self.row_of[partition]]
-        self._look(len(self.moving))
-        for member in self._order():
-            if member in takers and (racks is None or racks.fits(member, partition)):
-                self.current[member].append(partition)
+        super().__init__(indexed, potential, task, racks)
+        self.current = [list(ids) for ids in task.current]
+        # Java takes the later of two claimants for the owner, even if that one keeps nothing.
+        for member, ids in enumerate(claims.owned):
+            for partition in ids.tolist():
                 self.owner[partition] = member
-                return True
-        return False
+        self.visits = 0
 
-    def _is_fixed(self, member: int) -> bool:
-        mine = self.current[member]
-        spend(1 + len(mine))
-        return len(mine) >= self.potential.most[member] and not any(self.potential.shared[self.row_of[p]] for p in mine)
+    def _give(self, partition: int, member: int, why: str) -> None:
+        del why
+        self.current[member].append(partition)
+        self.owner[partition] = member
+        self.sizes[member] += 1
+
+    def _in_order(self) -> list[int]:
+        return sorted(self.moving, key=lambda member: (self.sizes[member], self.ranks[member]))
 
     def _size(self, member: int) -> int:
-        if member not in self.moving:
+        if self.fixed[member]:
             raise LeaderWouldFail(_THROWS)
-        return len(self.current[member])
+        return self.sizes[member]
 
     def _reassign(self, partitions: Sequence[int]) -> bool:
         performed = False
@@ -152,57 +74,77 @@ class _Steps:
         return performed
 
     def _target(self, partition: int) -> int | None:
-        owner = self.owner[partition]
-        earlier = self.previous.get(partition)
+        owner, earlier = self.owner[partition], self.task.previous.get(partition)
         if earlier is not None and self._size(owner) > self._size(earlier) + 1:
             return earlier
-        row = self.row_of[partition]
+        row = self.topic_of[partition]
         spend(len(self.potential.consumers[row]))
         if any(self._size(owner) > self._size(other) + 1 for other in self.potential.consumers[row]):
             takers = self.potential.taker_sets[row]
-            return next(member for member in self._order() if member in takers)
+            return next(member for member in self._in_order() if member in takers)
         return None
 
-    def _move(self, partition: int, target: int) -> None:
-        moved = self.movements.actual(partition, self.owner[partition], target)
+    def _transfer(self, moved: int, target: int) -> tuple[int, int]:
         source = self.owner[moved]
         self._size(source)
         self.movements.record(moved, source, target)
         spend(len(self.current[source]) // 8)
         if moved in self.current[source]:
             self.current[source].remove(moved)
-        self.current[target].append(moved)
-        self.owner[moved] = target
+            self.sizes[source] -= 1
+        self._give(moved, target, "balance")
+        return source, target
 
     def _is_balanced(self) -> bool:
-        spend(len(self.moving))
-        order = self._order()
+        spend(len(self.sizes))
+        order = self._in_order()
         if not order:
             raise LeaderWouldFail(_THROWS)
-        if len(self.current[order[0]]) >= len(self.current[order[-1]]) - 1:
+        if self.sizes[order[0]] >= self.sizes[order[-1]] - 1:
             return True
         owner = {partition: member for member in self.moving for partition in self.current[member]}
-        self._look(len(owner))
+        self._visit(len(owner))
         for member in order:
-            size = len(self.current[member])
+            size = self.sizes[member]
             if size == self.potential.most[member]:
                 continue
             mine = set(self.current[member])
             for row in self.potential.topics[member]:
-                self._look(self.indexed.counts[row])
+                self._visit(self.indexed.counts[row])
                 for partition in range(self.indexed.base[row], self.indexed.base[row + 1]):
                     if partition in mine:
                         continue
                     other = owner.get(partition)
                     if other is None:
                         raise LeaderWouldFail(_THROWS)
-                    if size + self.potential.gap < len(self.current[other]):
+                    if size + self.potential.gap < self.sizes[other]:
                         return False
         return True
 
-    def _look(self, partitions: int) -> None:
+    def _visit(self, partitions: int) -> None:
         spend(partitions)
-        self.looks += partitions
-        if self.looks > _MOST_LOOKS:
+        self.visits += partitions
+        if self.visits > _MOST_VISITS:
             reason = "members claim partitions that do not exist or that another owns too, and the group is large"
             raise CannotTell(reason)
+
+
+def taken_as_unassigned(indexed: IndexedGroup, kept: Sequence[Sequence[int]], partitions: Sequence[int]) -> list[int]:
+    """All partitions minus the kept ones, in a parallel walk: from the first missed kept one on none is matched.
+
+    Args:
+        indexed: The group.
+        kept: What each member keeps.
+        partitions: All partitions, in the order in which they are reassigned.
+    """
+    spend(4 * indexed.total)
+    rows = dict.fromkeys(indexed.topic_and_number(partition)[0] for partition in partitions)
+    position_of = {row: at for at, row in enumerate(rows)}
+    places = ((indexed.topic_and_number(partition), partition) for ids in kept for partition in ids)
+    in_order = sorted((position_of[row], number, partition) for (row, number), partition in places)
+    met: set[int] = set()
+    for *_, partition in in_order:
+        if partition >= indexed.total or partition in met:
+            break
+        met.add(partition)
+    return [partition for partition in partitions if partition not in met]

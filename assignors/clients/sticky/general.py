@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assignors.clients.sticky.balance import Balancing, Task
-from assignors.clients.sticky.balance_step_by_step import balance_unsound
+from assignors.clients.sticky.balance_step_by_step import BalancingStepByStep, taken_as_unassigned
 from assignors.clients.sticky.constrained import Dealt
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.potential import Potential
@@ -42,19 +42,24 @@ def general(
         log.append(Kept(kept, racks is not None))
         if not sound:
             log.append(Untold("members claim partitions that do not exist, or that two of them own"))
-    if not sound:
-        return Dealt(balance_unsound(indexed, potential, claims, kept, previous, racks, revocation=revocation), None)
     partitions = potential.in_order(indexed)
-    if everything.size:
+    lists = [ids.tolist() for ids in kept]
+    if not sound:
+        unassigned = taken_as_unassigned(indexed, lists, partitions)
+    elif everything.size:
         taken = np.zeros(indexed.total, dtype=bool)
         taken[everything] = True
         listed = np.array(partitions, dtype=np.int64)
         unassigned = listed[~taken[listed]].tolist()
     else:
         unassigned = partitions
-    task = Task([dict.fromkeys(ids.tolist()) for ids in kept], previous, partitions, unassigned, revocation)
-    result = Balancing(indexed, potential, task, racks).result()
-    return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in result], None)
+    task = Task(lists, previous, partitions, unassigned, revocation)
+    balancing = (
+        Balancing(indexed, potential, task, racks)
+        if sound
+        else BalancingStepByStep(indexed, potential, task, racks, claims)
+    )
+    return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in balancing.result()], None)
 
 
 def _keep(
