@@ -51,7 +51,6 @@ from assignors.measures.invariants import (
     DOUBLY_ASSIGNED,
     NOT_SUBSCRIBED,
     Violation,
-    unassigned,
     violations,
 )
 from assignors.measures.measure import (
@@ -136,7 +135,6 @@ __all__ = [
     "strategy_named",
     "to_pairs",
     "topics_without_metadata",
-    "unassigned",
     "violations",
     "what_if",
     "with_hidden_inputs",

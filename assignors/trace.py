@@ -101,7 +101,7 @@ class Believed:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Quotas of a constrained assignment."""
+    """Quotas: partitions of all topics, and number of members."""
 
     partitions: int
     members: int
@@ -185,14 +185,6 @@ class OnServer:
     why: str
     places: Sequence[tuple[str, int, str]]
     source: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ServerShares:
-    """Quotas of the broker's uniform, with the members in the order of the coordinator's map."""
-
-    partitions: int
-    members: Sequence[str]
 
 
 _notes: ContextVar[list[object] | None] = ContextVar("notes", default=None)

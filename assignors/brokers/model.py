@@ -200,13 +200,5 @@ def _check_partitions(members: tuple[ServerMember, ...]) -> int:
         highest = max(chain.from_iterable(lists), default=0)
         if -_INT32 <= lowest <= highest < _INT32:
             return size
-    for member in members:
-        for topic_id, partitions in member.target:
-            for partition in partitions:
-                if type(partition) is not int or not -_INT32 <= partition < _INT32:
-                    message = (
-                        f"The target of member {member.member_id!r} has a partition {partition!r} of {topic_id}: "
-                        "give int32 numbers."
-                    )
-                    raise BadTarget(message)
-    return size
+    message = "A partition of a previous target is not an int32 number, which no record can contain."
+    raise BadTarget(message)

@@ -17,7 +17,7 @@ from assignors.assignment import Assignment, Partitions
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_map, in_hash_order, in_hash_set
-from assignors.trace import OnServer, ServerShares, notes
+from assignors.trace import OnServer, Shares, notes
 
 _Piece = tuple[str, Sequence[int]]
 
@@ -61,7 +61,7 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
     unfilled: list[_Unfilled] = []
     log = notes()
     if log is not None:
-        log.append(ServerShares(quota * len(order) + extras, order))
+        log.append(Shares(quota * len(order) + extras, len(order)))
     for position, member_id in enumerate(order):
         lack, extra = quota, extras > 0
         lack += extra

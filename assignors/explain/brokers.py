@@ -80,9 +80,7 @@ def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> l
             for note in notes
         )
         return dealt_steps(list(cuts), facts)
-    shares: list[Step] = [
-        Shares(note.partitions, len(note.members)) for note in notes if isinstance(note, trace.ServerShares)
-    ]
+    shares = [Shares(note.partitions, note.members) for note in notes if isinstance(note, trace.Shares)]
     taken = [note for note in notes if isinstance(note, trace.OnServer)]
     # One step for all topics, although some releases decide topic by topic what members keep: it reads more easily.
     kept: dict[str, dict[PartitionId, None]] = {member: {} for member in facts.topics}

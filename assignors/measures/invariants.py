@@ -72,34 +72,6 @@ def violations(
     return tuple(found)
 
 
-def unassigned(
-    assignment: Assignment,
-    subscribed: Mapping[str, Iterable[str]],
-    partitions_per_topic: Mapping[str, int],
-) -> dict[str, tuple[int, ...]]:
-    """Unowned partitions of subscribed topics, sorted, by topic; topics without any are left out.
-
-    This alone is not a violation: a cooperative group holds partitions back for one generation, and a leader cannot
-    assign partitions that are missing in its metadata.
-
-    Args:
-        assignment: The actual assignment.
-        subscribed: Topics by member id.
-        partitions_per_topic: Partition counts; a missing topic is skipped.
-    """
-    result = {}
-    taken: dict[str, set[int]] = {}
-    for topics in assignment.values():
-        for topic, partitions in topics.items():
-            taken.setdefault(topic, set()).update(partitions)
-    for topic in dict.fromkeys(topic for topics in subscribed.values() for topic in topics):
-        missing = set(range(partitions_per_topic.get(topic, 0)))
-        missing -= taken.get(topic, set())
-        if missing:
-            result[topic] = tuple(sorted(missing))
-    return result
-
-
 def _doubly(taken: Collection[int], topic: str, member_id: str, partitions: Partitions) -> Iterable[Violation]:
     """Partitions of one member's list that an earlier member, or the same list, has already."""
     of_list: set[int] = set()

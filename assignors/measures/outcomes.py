@@ -56,12 +56,6 @@ class Outcome:
     load: Balance | None
     generations: int = 1
 
-    @property
-    def stickiness_cost(self) -> int | None:
-        """Moves beyond the fewest; below 0 if the result is less even than possible and needs fewer moves."""
-        least = self.bounds.partitions_moved_optimal
-        return None if least is None else self.partitions_moved - least
-
 
 def bounds_of(group: Group, current: Assignment) -> Bounds:
     """Compute the best values that any strategy could reach."""

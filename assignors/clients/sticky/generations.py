@@ -7,7 +7,6 @@ it for equal subscriptions too, with a different order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,23 +15,11 @@ from assignors.clients.sticky.balance import Balancing, Task
 from assignors.clients.sticky.constrained import Dealt
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
+from assignors.clients.sticky.prior_owners import claims_by_generation, two_newest
 from assignors.clients.sticky.user_data import MemberData
 from assignors.hash_map import in_hash_map, in_hash_order, partition_hash, string_hash
 from assignors.trace import Began, Believed, notes
 from assignors.work import spend
-
-
-@dataclass(slots=True)
-class _Owners:
-    """Newest and second newest owner of each claimed partition, in the order of Java's maps.
-
-    Attributes:
-        newest: Member by (topic, number), existing or not.
-        before: Member by (topic, number), for those with two claims of different generations.
-    """
-
-    newest: dict[PartitionId, int]
-    before: dict[PartitionId, int]
 
 
 def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
@@ -50,38 +37,19 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
     """
     potential = Potential(indexed, gap=0, counts_topics=False)
     by_size = spreads_identical and _identical(potential)
-    # (Otherwise the order of Java's maps affects only the order of the members' lists, not their contents.)
-    owners = _owners(data, in_order=by_size or indexed.listing)
-    existing, previous = indexed.existing(owners.newest, owners.before)
+    claims = claims_by_generation(data, overwriting=None)
+    # Otherwise the order of Java's maps affects only the order of the members' lists, not their contents.
+    in_order = by_size or indexed.listing
+    newest, before = two_newest(claims, _in_hash_order(list(claims)) if in_order else claims)
+    if in_order:
+        before = {partition: before[partition] for partition in _in_hash_order(list(before))}
+    existing, previous = indexed.existing(newest, before)
     if (log := notes()) is not None:
         log += [Began(indexed), Believed(existing, data, "partition")]
-    partitions = _spread(indexed, existing, previous) if by_size and owners.newest else potential.in_order(indexed)
+    partitions = _spread(indexed, existing, previous) if by_size and newest else potential.in_order(indexed)
     task = Task.keeping(indexed, potential, existing, previous, partitions)
     result = Balancing(indexed, potential, task, None).result()
     return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
-
-
-def _owners(data: Sequence[MemberData], *, in_order: bool) -> _Owners:
-    by_generation: dict[PartitionId, dict[int, int]] = {}
-    for member, said in enumerate(data):
-        for topic, numbers in said.partitions:
-            spend(6 * len(numbers))
-            for number in numbers:
-                claims = by_generation.setdefault((topic, number), {})
-                if said.generation is None:
-                    claims[-1] = member
-                else:
-                    claims.setdefault(said.generation, member)
-    newest, before = {}, {}
-    for partition in _in_hash_order(list(by_generation)) if in_order else by_generation:
-        claims = by_generation[partition]
-        generations = sorted(claims, reverse=True)
-        newest[partition] = claims[generations[0]]
-        if len(generations) > 1:
-            before[partition] = claims[generations[1]]
-    if in_order:
-        before = {partition: before[partition] for partition in _in_hash_order(list(before))}
-    return _Owners(newest, before)
 
 
 def _identical(potential: Potential) -> bool:

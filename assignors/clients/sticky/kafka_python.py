@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from assignors.assignment import Assignment, PartitionId
+from assignors.assignment import Assignment, from_pairs
 from assignors.clients.sticky.balance import Balancing, Task, pairwise_differences
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first
+from assignors.clients.sticky.prior_owners import claims_by_generation, two_newest, without_others
 from assignors.clients.sticky.user_data import NOTHING, MemberData, read_kafka_python, read_sticky
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group
 from assignors.strategy import PartitionRacks
-from assignors.trace import Began, Believed, HeldBack, notes
-from assignors.work import spend
+from assignors.trace import Began, Believed, notes
 
 _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
@@ -100,32 +100,16 @@ def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Leave out partitions that another member had; if two members had one, the later member counts."""
     indexed = IndexedGroup.of_others(group, group.members)
     data = [MemberData(m.owned, m.generation) for m in group.members]
-    owners = {
-        (topic, number): member
-        for member, said in enumerate(data)
-        for topic, numbers in said.partitions
-        for number in numbers
-    }
-    lists = []
-    held_back: list[tuple[int, int]] = []
-    for member, ids in enumerate(_dealt(group, indexed, data)):
-        given: dict[int, None] = {}
-        for partition in ids:
-            row, number = indexed.topic_and_number(partition)
-            if owners.get((indexed.topics[row], number), member) == member:
-                given[partition] = None
-            else:
-                held_back.append((partition, member))
-        lists.append(given)
-    if held_back and (log := notes()) is not None:
-        log.append(HeldBack(*zip(*held_back, strict=True)))
-    return indexed.assignment_of_sets(lists)
+    given, _ = without_others(indexed, _dealt(group, indexed, data), [said.partitions for said in data])
+    return from_pairs({m.member_id: sorted(mine) for m, mine in zip(group.members, given, strict=True)})
 
 
 def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> list[dict[int, None]]:
     if not group.members:
         return []
-    newest, before = _owners(data)
+    # Two claims of one generation: the first counts, but in generation 0, which is falsy, the last.
+    claims = claims_by_generation(data, overwriting=0)
+    newest, before = two_newest(claims, claims)
     if group.other_topics_known and any(topic not in indexed.index for topic, _ in newest):
         raise CannotTell(_OTHER_TOPICS)
     existing, previous = indexed.existing(newest, before)
@@ -144,26 +128,6 @@ def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> l
     task = _SeededTask.keeping(indexed, potential, existing, previous, partitions)
     task.seeded = seeded
     return _Balance(indexed, potential, task, None).result()
-
-
-def _owners(data: Sequence[MemberData]) -> tuple[dict[PartitionId, int], dict[PartitionId, int]]:
-    by_generation: dict[PartitionId, dict[int, int]] = {}
-    for member, said in enumerate(data):
-        generation = -1 if said.generation is None else said.generation
-        for topic, numbers in said.partitions:
-            spend(6 * len(numbers))
-            for number in numbers:
-                claims = by_generation.setdefault((topic, number), {})
-                # Two claims of one generation: the first counts, but in generation 0, which is falsy, the last.
-                if not generation or generation not in claims:
-                    claims[generation] = member
-    newest, before = {}, {}
-    for partition, claims in by_generation.items():
-        generations = sorted(claims, reverse=True)
-        newest[partition] = claims[generations[0]]
-        if len(generations) > 1:
-            before[partition] = claims[generations[1]]
-    return newest, before
 
 
 def _identical(potential: Potential) -> bool:

@@ -10,18 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import permutations
 
-from assignors.assignment import Assignment, PartitionId, Partitions
+from assignors.assignment import Assignment, PartitionId, from_pairs
 from assignors.clients.patterns import without_patterns
 from assignors.clients.sticky.balance import NEVER_ENDS, Balancing, Task
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
+from assignors.clients.sticky.prior_owners import without_others
 from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.user_data import MemberData
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks
-from assignors.trace import Began, Believed, GivenBack, HeldBack, notes
+from assignors.trace import Began, Believed, GivenBack, notes
 from assignors.work import spend
 
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
@@ -222,33 +223,9 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
 
     Follows `rd_kafka_cooperative_protocol_adjust_assignment`. If two members own a partition, the last one counts.
     """
-    owners = {
-        (topic, number): position
-        for position, member in enumerate(members)
-        for topic, numbers in member.owned
-        for number in numbers
-    }
-    given: list[list[PartitionId]] = [[] for _ in members]
-    held_back: list[tuple[int, int]] = []
-    for member, ids in enumerate(lists):
-        for partition in ids:
-            row, number = indexed.topic_and_number(partition)
-            owner = owners.pop((indexed.topics[row], number), None)
-            if owner is None or owner == member:
-                given[member].append((indexed.topics[row], number))
-            else:
-                held_back.append((partition, member))
+    given, owners = without_others(indexed, lists, [member.owned for member in members])
     if (log := notes()) is not None:
-        if held_back:
-            log.append(HeldBack(*zip(*held_back, strict=True)))
         log.append(GivenBack([(members[owner].member_id, *partition) for partition, owner in owners.items()]))
     for partition_of_nobody, owner in owners.items():
         given[owner].append(partition_of_nobody)
-    return {member.member_id: _by_topic(partitions) for member, partitions in zip(members, given, strict=True)}
-
-
-def _by_topic(partitions: Iterable[PartitionId]) -> dict[str, Partitions]:
-    topics: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        topics.setdefault(topic, []).append(number)
-    return {topic: tuple(numbers) for topic, numbers in topics.items()}
+    return from_pairs({member.member_id: sorted(mine) for member, mine in zip(members, given, strict=True)})

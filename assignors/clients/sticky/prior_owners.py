@@ -6,14 +6,17 @@ generations (KAFKA-14639). A partition that two members of one generation claim 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from assignors.assignment import PartitionId
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.user_data import MemberData
-from assignors.trace import Began, Believed, notes
+from assignors.model import TopicPartitions
+from assignors.trace import Began, Believed, HeldBack, notes
+from assignors.work import spend
 
 DEFAULT_GENERATION = -1
 
@@ -34,16 +37,12 @@ class Claims:
     multi: set[int] = field(default_factory=set)
 
 
-def subscribe_alike(indexed: IndexedGroup) -> bool:
-    """Whether Java considers all subscriptions equal (`allSubscriptionsEqual`).
-
-    They are compared with the first nonempty one: empty ones before it do not matter, empty ones after it do.
-    """
-    return first_unlike(indexed) is None
-
-
 def first_unlike(indexed: IndexedGroup) -> int | None:
-    """Index of the first member whose subscription differs from those before it; None if there is none."""
+    """Index of the first member whose subscription differs from those before it; None if there is none.
+
+    Java compares all with the first nonempty one (`allSubscriptionsEqual`): empty ones before it do not matter, empty
+    ones after it do.
+    """
     reference: frozenset[str] = frozenset()
     last: tuple[str, ...] | None = None
     for position, topics in enumerate(indexed.listed):
@@ -176,3 +175,71 @@ def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> Non
         everything[stop - length : stop][kept[stop - length : stop]]
         for stop, length in zip(stops, lengths, strict=True)
     ]
+
+
+def claims_by_generation(data: Sequence[MemberData], *, overwriting: int | None) -> dict[PartitionId, dict[int, int]]:
+    """Claimants of each partition by generation, existing or not, in the order of the claims.
+
+    Args:
+        data: Each member's claims; no generation counts as -1.
+        overwriting: The generation in which a later claim replaces an earlier one of the same generation; None for
+            claims without a generation.
+    """
+    found: dict[PartitionId, dict[int, int]] = {}
+    for member, said in enumerate(data):
+        generation = DEFAULT_GENERATION if said.generation is None else said.generation
+        for topic, numbers in said.partitions:
+            spend(6 * len(numbers))
+            for number in numbers:
+                claims = found.setdefault((topic, number), {})
+                if said.generation == overwriting or generation not in claims:
+                    claims[generation] = member
+    return found
+
+
+def two_newest(
+    claims: Mapping[PartitionId, Mapping[int, int]], order: Iterable[PartitionId]
+) -> tuple[dict[PartitionId, int], dict[PartitionId, int]]:
+    """Owner of each partition in the newest generation, and in the one before where there are two, in this order."""
+    newest, before = {}, {}
+    for partition in order:
+        generations = sorted(claims[partition], reverse=True)
+        newest[partition] = claims[partition][generations[0]]
+        if len(generations) > 1:
+            before[partition] = claims[partition][generations[1]]
+    return newest, before
+
+
+def without_others(
+    indexed: IndexedGroup, lists: Iterable[Iterable[int]], claims: Sequence[TopicPartitions]
+) -> tuple[list[list[PartitionId]], dict[PartitionId, int]]:
+    """Hold back partitions that another member claims; of two claimants the last one counts.
+
+    Args:
+        indexed: The group.
+        lists: Partitions of each member.
+        claims: What each member claims.
+
+    Returns:
+        What each member gets now, and the claimants of the partitions that nobody was given.
+    """
+    owners = {
+        (topic, number): member
+        for member, claimed in enumerate(claims)
+        for topic, numbers in claimed
+        for number in numbers
+    }
+    given: list[list[PartitionId]] = []
+    held_back: list[tuple[int, int]] = []
+    for member, ids in enumerate(lists):
+        given.append([])
+        for partition in ids:
+            row, number = indexed.topic_and_number(partition)
+            place = indexed.topics[row], number
+            if owners.pop(place, member) == member:
+                given[-1].append(place)
+            else:
+                held_back.append((partition, member))
+    if held_back and (log := notes()) is not None:
+        log.append(HeldBack(*zip(*held_back, strict=True)))
+    return given, owners

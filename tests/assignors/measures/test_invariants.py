@@ -6,7 +6,6 @@ from assignors import (
     NOT_SUBSCRIBED,
     Assignment,
     Violation,
-    unassigned,
     violations,
 )
 
@@ -58,11 +57,3 @@ def test_one_partition_can_have_several_violations() -> None:
         (BEYOND_COUNT, "a"),
         (DOUBLY_ASSIGNED, "a"),
     ]
-
-
-def test_subscribed_partitions_without_an_owner_are_unassigned() -> None:
-    assert unassigned({"a": {"t": (1,)}}, SUBSCRIBED, COUNTS) == {"t": (0, 2), "u": (0,)}
-
-
-def test_partitions_that_nobody_asked_for_or_that_are_not_known_are_not_unassigned() -> None:
-    assert unassigned({"a": {"t": range(3)}}, {"a": ("t", "unknown")}, {**COUNTS, "v": 9}) == {}
