@@ -60,7 +60,7 @@ ROOMS = {
     ),
     "streaming.process": room(
         "obstore",
-        "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
+        "streaming.exceptions streaming.lifecycle streaming.places streaming.stores",
     ),
     "streaming.records": room("msgspec"),
     "streaming.rocketmq": room("msgspec"),

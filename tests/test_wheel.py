@@ -196,7 +196,7 @@ def test_run_writes_its_first_rows_alone_on_its_lake_and_nothing_of_the_working_
         assert second.returncode == 2
         assert second.stderr == (
             f"Another job runs for the cluster 'default' with the lake {lake} (process {job.pid}): stop that one, or "
-            "choose another lake.\n"
+            "wait for its end.\n"
         )
         job.send_signal(signal.SIGINT)
         assert job.wait(180) == 0

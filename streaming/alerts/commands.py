@@ -14,12 +14,10 @@ from streaming.alerts.preview import preview
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.run import Alerter
-from streaming.alerts.standby import AlerterTurn
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
-from streaming.process import ALERTER, only_one
-from streaming.stores import on_object_store
+from streaming.process import ALERTER, lease_of
 
 _LOG = room_log(__name__)
 
@@ -110,15 +108,14 @@ def main(settings: Settings) -> int:
 def _run(settings: Settings) -> int:
     rules = load_rules(settings.alerts.rules)
     targets = open_targets(settings)
-    # (On an object store the lease keeps others away.)
-    shared = None if on_object_store(settings.lake) else AlerterTurn(settings.lake, settings.cluster, time.monotonic)
-    stop, alerter = threading.Event(), Alerter(settings, rules, targets, turn=shared)
+    lease = lease_of(ALERTER, settings.lake, settings.cluster)
+    stop, alerter = threading.Event(), Alerter(settings, rules, targets, turn=lease)
 
     def end(_: int) -> None:
         stop.set()
         alerter.wake.set()
 
-    with only_one(ALERTER, settings.lake, settings.cluster), on_stop_signals(end), alerter:
+    with on_stop_signals(end), alerter:
         named = ", ".join(targets) or "none, alerts are only written to the table"
         for sentence in _unwatched(rules):
             _LOG.warning("%s", sentence)

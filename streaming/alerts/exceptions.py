@@ -19,15 +19,6 @@ class AnotherAlerterError(EvenkeelError):
     """Another alerter has decided on this cluster's alerts: our knowledge of them may be old."""
 
 
-class LostTurnError(EvenkeelError):
-    """Another alerter has taken over: nothing more may be decided or sent."""
-
-    def __init__(self, cluster: str) -> None:
-        super().__init__(
-            f"Another alerter has taken over the cluster {cluster}: this one did not answer it in time, and ends."
-        )
-
-
 class LostTrackError(Exception):
     """Commits or files that should come next do not exist: start again from a snapshot."""
 

@@ -13,7 +13,7 @@ from streaming.alerts.decisions import Decisions, TransitionRow, decided_of
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery
 from streaming.alerts.delivery.resending import Sender
-from streaming.alerts.exceptions import AnotherAlerterError, LostTurnError
+from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.heartbeat import Heartbeat
 from streaming.alerts.judging.conditions import ByClock, Conditions
 from streaming.alerts.judging.evaluation import Evaluation
@@ -24,12 +24,15 @@ from streaming.alerts.judging.new_rows import EventFeed
 from streaming.alerts.judging.upkeep import Upkeep
 from streaming.alerts.outgoing import Outgoing
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.standby import AlerterTurn
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.config import Settings
 from streaming.lifecycle import room_log
+from streaming.process import Lease, LeaseLostError
 
 _LOG = room_log(__name__)
+
+_LATELY_S = 600.0
+"""For so long after it took over, an alerter looks for decisions that its predecessor still made."""
 
 # The position of the evaluation is written with every transition, and otherwise this often: a restart repeats no more
 # rounds than these. Every round would be 8,640 commits a day for nothing.
@@ -56,7 +59,7 @@ class Alerter:
         targets: Mapping[str, Sender],
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
-        turn: AlerterTurn | None = None,
+        turn: Lease | None = None,
     ) -> None:
         """Prepare; the tables are opened by the first `look`.
 
@@ -68,7 +71,7 @@ class Alerter:
             steady: Seconds that no change of the clock affects.
             turn: Whose turn it is, where another machine may run an alerter of the cluster; None for always ours.
         """
-        self._turn, self._is_ours = turn, turn is None
+        self._turn, self._is_ours, self._began_at = turn, turn is None, steady()
         self._settings, self._alerts = settings, settings.alerts
         self._clock, self._steady = clock, steady
         self._decisions: Decisions | None = None
@@ -131,7 +134,7 @@ class Alerter:
         """Look once; returns the decisions. Temporary failures are logged, and retried at the next look.
 
         Raises:
-            LostTurnError: Another alerter has taken over.
+            LeaseLostError: Another alerter has taken over.
         """
         if not self._works():
             return []
@@ -160,10 +163,13 @@ class Alerter:
         if self._turn is None:
             return True
         try:
-            # (While the table cannot be read, the one that worked goes on: it must be able to say so. So does one that
+            # (While the lake does not answer, the one that worked goes on: it must be able to say so. So does one that
             # has never seen another.)
-            self._is_ours = self._beside.attempt(self._turn.look, self._is_ours or not self._turn.stands_by)
-        except LostTurnError:
+            works = self._beside.attempt(self._turn.poll, self._is_ours or not self._turn.holder)
+            if works and not self._is_ours:
+                self._began_at = self._steady()
+            self._is_ours = works
+        except LeaseLostError:
             self._behind, self._is_ours = True, False
             raise
         return self._is_ours
@@ -189,7 +195,7 @@ class Alerter:
             self.wake.clear()
             try:
                 self.look()
-            except LostTurnError as error:
+            except LeaseLostError as error:
                 _LOG.error("%s", error)
                 return False
             if self._trouble.lasts_s * 1000 > self._alerts.trouble_exit_ms:
@@ -210,7 +216,9 @@ class Alerter:
         if self._decisions is None or self._deliveries is None:
             self._decisions, self._deliveries = self._open()
         # A commit can report failure after it was made.
-        is_in_doubt = self._unwritten_since is not None or (self._turn is not None and self._turn.took_over_lately)
+        is_in_doubt = self._unwritten_since is not None or (
+            self._turn is not None and self._steady() - self._began_at < _LATELY_S
+        )
         self._behind = self._behind or (is_in_doubt and self._decisions.have_moved())
         if self._behind:
             self._evaluation.begin(self._decisions.remember(), self._ms())

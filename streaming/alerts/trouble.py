@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
 from streaming.lifecycle import room_log
+from streaming.process import LeaseStoreError
 from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError, LakeUnwritableError
 from streaming.terminal import printable
@@ -26,6 +27,7 @@ PASSING: Final = (
     LakeUnwritableError,
     LostTrackError,
     AnotherAlerterError,
+    LeaseStoreError,
 )
 """Failures that may be over at the next look."""
 

@@ -15,8 +15,7 @@ def checkpoint_of(settings: Settings, named: str | None = None) -> str:
         named: The place of this start (`--checkpoint`); None for the settings' own.
 
     Raises:
-        SetupError: The lake is on an object store, and no place is set; or the checkpoint is on S3 and the lake is not,
-            so that no lease keeps a second job away from it.
+        SetupError: The lake is on an object store, and no place is set.
     """
     place = named or settings.job.checkpoint
     if place is None and on_object_store(settings.lake):
@@ -24,13 +23,6 @@ def checkpoint_of(settings: Settings, named: str | None = None) -> str:
             f"The lake {settings.lake} is on an object store, and the job's state has no place: name a folder on a "
             "disk that outlives the job in job.checkpoint (EVENKEEL_JOB__CHECKPOINT), or with --checkpoint; or a "
             "prefix on S3 (docs/object-stores.md)."
-        )
-        raise SetupError(message)
-    if place is not None and on_s3(place) and not on_object_store(settings.lake):
-        message = (
-            f"The checkpoint {place} is on S3, and the lake {settings.lake} is not: only a lake on an object store has "
-            "the lease that keeps a second job away from such a checkpoint. Move the lake there, too, or name a folder "
-            "in job.checkpoint."
         )
         raise SetupError(message)
     return place or f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"

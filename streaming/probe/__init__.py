@@ -8,11 +8,8 @@ from streaming.probe.kafka.run import Probe
 from streaming.probe.kafka.source import Source, source_of
 from streaming.probe.preflight import Inspected, check, inspect
 from streaming.probe.run import WATCHING, main
-from streaming.probe.standby import STANDING_BY, TOOK_OVER
 
 __all__ = [
-    "STANDING_BY",
-    "TOOK_OVER",
     "WATCHING",
     "Inspected",
     "NoOffsetsLogError",

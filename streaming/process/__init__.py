@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from streaming.process.guarded import SAFE_PATH, GuardedProcess
-from streaming.process.lease import LeaseLostError
-from streaming.process.lease_store import try_store
-from streaming.process.lock import ALERTER, JOB, MAINTAINER, UP, holder_of, only_one
+from streaming.process.lease import (
+    ALERTER,
+    JOB,
+    MAINTAINER,
+    UP,
+    Lease,
+    LeaseLostError,
+    LeaseStoreError,
+    holder_of,
+    lease_of,
+    only_one,
+    try_store,
+)
 from streaming.process.logs import LogFollower, logs_of
 from streaming.process.programs import Program, Programs
 
@@ -16,11 +26,14 @@ __all__ = [
     "SAFE_PATH",
     "UP",
     "GuardedProcess",
+    "Lease",
     "LeaseLostError",
+    "LeaseStoreError",
     "LogFollower",
     "Program",
     "Programs",
     "holder_of",
+    "lease_of",
     "logs_of",
     "only_one",
     "try_store",

@@ -1,10 +1,13 @@
-"""A lease: one object in a store that says who may work, for machines that share nothing but that store.
+"""Who works on a lake: one job and one alerter per cluster, one maintainer, whatever machines they run on.
 
-The holder rewrites its object every third of `TTL_S`. A candidate takes over when it has itself watched the object
-unchanged for a whole `TTL_S`, so no two clocks are ever compared. A holder that could not renew for two thirds of
-`TTL_S` must stop: a third is left before anybody can take over. Every write is conditional (create if absent, replace
-if it is the version that was read), so of two candidates one wins. A clean end writes the object once more, as
-`released`: to delete it only if it is still ours is more than stores offer.
+A lease is a series of numbered objects in the lake, `_locks/<cluster>/<kind>/<number>.json`. Each is created only if it
+is absent, which folders and object stores offer alike: it is how Delta's own commits are made. The newest one tells who
+works. Its process writes the next one every third of `TTL_S`. A candidate stands by, and writes the next one when it
+has itself watched the newest for a whole `TTL_S`, so no two clocks are ever compared; of two candidates one wins. A
+holder that could not write for two thirds of `TTL_S` must stop: a third is left before anybody can take over. A clean
+end writes one object more, as `released`.
+
+On one machine nobody waits: who gets the lock of a holder that has died takes its lease at once (`lock.py`).
 
 What a lease cannot do: a holder whose machine stands still between its last `check` and a commit may commit after it
 was succeeded. Then Delta's conflict checks and transaction ids keep the tables right, as for two processes without one.
@@ -13,49 +16,51 @@ was succeeded. Then Delta's conflict checks and transaction ids keep the tables 
 from __future__ import annotations
 
 import json
+import os
+import socket
+import sys
+import threading
+import time
 import uuid
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
 
-from streaming.exceptions import EvenkeelError
-from streaming.terminal import visible
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, from_url
+
+from streaming.exceptions import EvenkeelError, SetupError
+from streaming.lifecycle import STANDING_BY, TOOK_OVER, room_log
+from streaming.process.lock import MachineLock
+from streaming.stores import cause_of, on_object_store
+
+_LOG = room_log(__name__)
+
+JOB, ALERTER, UP, MAINTAINER = "job", "alerter", "evenkeel up", "maintainer"
 
 TTL_S: Final = 90.0
-"""Seconds that a candidate watches. A holder survives an outage of the store of 30 to 60 s, by when it renewed last;
-where a machine dies, another one waits for 90 s. (On the same machine nobody waits: `lock.py`.)"""
+"""Seconds that a candidate watches. A holder survives an outage of the store of 30 to 60 s, by when it wrote last."""
 
-# Characters of a foreign object's fields that are shown; anybody with access to the bucket can write it.
-_SHOWN = 80
+_LOOKS = 18
+"""How often a candidate looks, and a holder tries again after a failure, within `TTL_S`: every 5 s."""
+
+_IGNORES_CONDITIONS = (
+    "The store of {lake} ignores the conditions of writes (If-None-Match), so two writers would lose each other's "
+    "commits: use a store that has conditional writes."
+)
 
 
 class LeaseLostError(EvenkeelError):
     """Another process has the lease, or may have it soon: nothing more may be written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The object as it was read: its content, and its version in the store, which only the store understands."""
-
-    content: bytes
-    version: Hashable
-
-
-class LeaseStore(Protocol):
-    """Where one lease is. Methods raise `LeaseStoreError` when the store does not do what it is asked."""
-
-    def read(self) -> Stored | None:
-        """The object; None when there is none."""
-
-    def create(self, content: bytes) -> Hashable | None:
-        """Write the object if there is none, and return its version; None if there is one."""
-
-    def replace(self, content: bytes, version: Hashable) -> Hashable | None:
-        """Write the object if it still has this version, and return the new one; None if it has not."""
-
-
 class LeaseStoreError(EvenkeelError):
-    """The store could not be asked, or refuses; the text names store and cause."""
+    """The lake could not be asked, or refuses; the text names it and the cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,118 +71,153 @@ class Holder:
         host: Name of its machine.
         pid: Its process there.
         since: When it began, in its own words: shown, never compared.
-        token: Unique for each holding.
+        token: Unique for each process and lease.
+        released: It has ended.
     """
 
     host: str
     pid: int
     since: str
     token: str
+    released: bool = False
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}, since {self.since}"
 
 
-UNKNOWN: Final = Holder("an unknown host", 0, "an unknown time", "")
-"""Stands for the holder of an object that is no lease."""
+_UNKNOWN: Final = Holder("an unknown host", 0, "an unknown time", "")
+"""Stands for the holder of an object that cannot be read, or was deleted meanwhile."""
 
 
-def new_token() -> str:
-    """A token that nobody else has."""
-    return uuid.uuid4().hex
+class LeaseObjects:
+    """The numbered objects of one lease. Methods raise `LeaseStoreError`."""
+
+    def __init__(self, lake: str, path: str) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            lake: Folder or URI on an object store.
+            path: Their folder, below the lake.
+        """
+        self.lake, self._path = lake, path
+
+    @cached_property
+    def _store(self) -> Any:
+        # (No retries of its own: the lease knows better what a lost answer means. The options of its HTTP client stay
+        # the environment's, because obstore 0.12.1 drops AWS_ALLOW_HTTP when it is given any. So a request ends after
+        # 30 s: one that begins before a lease is lost ends before it is anybody's.)
+        if on_object_store(self.lake):
+            return from_url(self.lake, retry_config={"max_retries": 0})
+        return LocalStore(Path(self.lake).absolute())
+
+    def newest(self) -> tuple[int, Holder | None]:
+        """Number and content of the newest object; 0 and None when there is none."""
+        number = max(self.numbers(), default=0)
+        if number == 0:
+            return 0, None
+        with self._named():
+            try:
+                content = bytes(obstore.get(self._store, self._name(number)).bytes())
+                return number, Holder(**json.loads(content))
+            except (FileNotFoundError, ValueError, TypeError):
+                return number, _UNKNOWN
+
+    def numbers(self) -> list[int]:
+        """Numbers of all objects."""
+        with self._named():
+            listed = obstore.list(self._store, prefix=self._path).collect()
+        stems = [Path(one["path"]).stem for one in listed]
+        return [int(stem) for stem in stems if stem.isdigit()]
+
+    def create(self, number: int, holder: Holder) -> bool:
+        """Write an object unless it is there; whether it was written."""
+        with self._named():
+            try:
+                obstore.put(self._store, self._name(number), json.dumps(asdict(holder)).encode(), mode="create")
+            except AlreadyExistsError:
+                return False
+            return True
+
+    def delete(self, number: int) -> None:
+        """Delete an object; no error if there is none."""
+        with self._named(), suppress(FileNotFoundError):
+            obstore.delete(self._store, self._name(number))
+
+    def _name(self, number: int) -> str:
+        return f"{self._path}/{number:020}.json"
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError, ValueError) as error:
+            message = f"The lease {self.lake}/{self._path} cannot be read or written: {cause_of(error)}."
+            raise LeaseStoreError(message) from None
 
 
 class Lease:
-    """One process's side of one lease: `attempt` until it is held, then `renew` and `check`, at last `release`.
+    """One process's side of one lease. Call `poll` every few seconds, at last `release`. For one thread, but `check`.
 
-    Not thread-safe, but for `check`.
+    Attributes:
+        holder: Who works, in words, if that is another process; "" before the first answer.
+        is_local: Whether that one runs on this machine.
     """
 
     def __init__(
         self,
-        store: LeaseStore,
-        holder: Holder,
+        lock: MachineLock,
+        objects: LeaseObjects | None,
         clock: Callable[[], float],
-        is_gone: Callable[[str], bool] = lambda _: False,
         ttl_s: float = TTL_S,
-        watched: tuple[Hashable, float] | None = None,
     ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
-            store: Where the lease is.
-            holder: Who we are.
+            lock: The lock of this machine.
+            objects: Where the lease is; None for a file system without leases, where only the lock counts.
             clock: Seconds that only grow, also while the machine sleeps.
-            is_gone: Whether the holder with a token is known to have ended.
             ttl_s: Seconds that a candidate watches.
-            watched: What an earlier try of this process watched (`watched`).
         """
-        self._store, self._holder, self._clock, self._is_gone = store, holder, clock, is_gone
-        self.ttl_s = ttl_s
-        self._beat = 0
-        self._version: Hashable | None = None
+        self._lock, self._objects, self._clock, self.ttl_s = lock, objects, clock, ttl_s
+        since = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
+        self._self = Holder(socket.gethostname(), os.getpid(), since, uuid.uuid4().hex)
+        self._number: int | None = None
         self._renewed = 0.0
-        self.watched = watched
-        """The version that was seen, and since when; None before the first."""
+        self._watched, self._watched_since = -1, 0.0
+        self._stands_by = False
+        self.holder, self.is_local = "", False
 
-    def attempt(self) -> Holder | None:
-        """Try to take the lease.
+    def poll(self) -> bool:
+        """Do as `attempt`, and log when this process begins to stand by, and when it takes over."""
+        works = self.attempt()
+        if self._stands_by == works:
+            what = f"the {self._lock.what} for {self._lock.place}"
+            if works:
+                _LOG.info("%s: this is %s now.", TOOK_OVER, what)
+            else:
+                _LOG.info("%s: %s is %s.", STANDING_BY, what, self.holder)
+            self._stands_by = not works
+        return works
 
-        Returns:
-            None when it is ours now, else who has it.
-
-        Raises:
-            LeaseStoreError: The store could not be asked.
-        """
-        found = self._store.read()
-        began = self._clock()
-        if found is None:
-            self._took(self._store.create(self._content()), began)
-        else:
-            other, is_released = _parsed(found.content)
-            if self.watched is None or self.watched[0] != found.version:
-                self.watched = (found.version, began)
-            is_stale = began - self.watched[1] >= self.ttl_s
-            # (Our own token: a write whose answer was lost. Written again, because somebody may watch it already.)
-            is_ours = other.token == self._holder.token
-            if not (is_ours or is_released or is_stale or self._is_gone(other.token)):
-                return other
-            self._took(self._store.replace(self._content(), found.version), began)
-        if self._version is not None:
-            return None
-        faster = self._store.read()
-        return UNKNOWN if faster is None else _parsed(faster.content)[0]
-
-    def _took(self, version: Hashable | None, began: float) -> None:
-        self._version, self._renewed = version, began
-
-    def renew(self) -> None:
-        """Write the lease again.
+    def attempt(self) -> bool:
+        """Whether it is this process that works: takes the lease once it is free, and renews it when that is due.
 
         Raises:
-            LeaseLostError: Another process has it.
-            LeaseStoreError: The store could not be asked: try again while `left_s` is above 0.
+            LeaseLostError: It was this process, and another has taken over.
+            LeaseStoreError: The lake could not be asked.
+            SetupError: The lake's store cannot have leases, or its folder of locks cannot be written.
         """
-        assert self._version is not None  # noqa: S101 - `attempt` said that it is held
-        began = self._clock()
-        version = self._store.replace(self._content(), self._version)
-        if version is None:
-            found = self._store.read()
-            other = UNKNOWN if found is None else _parsed(found.content)[0]
-            if found is None or other.token != self._holder.token:
-                self._renewed = began - self.ttl_s
-                message = f"The lease was taken over ({other}): only one may work, so this process stops."
-                raise LeaseLostError(message)
-            # Our own write, whose answer was lost. When it was made is not known, so it does not count.
-            self._version = found.version
-            message = "The store answered a write of the lease late."
-            raise LeaseStoreError(message)
-        self._version, self._renewed = version, began
-
-    @property
-    def left_s(self) -> float:
-        """Seconds for which the lease may be relied on, without another renewal."""
-        return self._renewed + self.ttl_s * 2 / 3 - self._clock()
+        self.is_local = not self._lock.acquire()
+        if self.is_local:
+            self.holder = self._lock.holder() or "a process of this machine"
+            return False
+        if self._objects is None:
+            return True
+        if self._number is None:
+            self._take(self._objects)
+        elif self._clock() - self._renewed >= self.ttl_s / 3:
+            self._renew(self._objects, self._number)
+        return self._number is not None
 
     def check(self) -> None:
         """Refuse to go on when the lease may not be relied on any more.
@@ -185,52 +225,197 @@ class Lease:
         Raises:
             LeaseLostError: It could not be renewed for two thirds of its time, or another process has it.
         """
-        if self.left_s <= 0:
+        if self._objects is not None and self._clock() - self._renewed >= self.ttl_s * 2 / 3:
             message = (
                 f"The lease could not be renewed for {self.ttl_s * 2 / 3:.0f} s, so another machine may take over "
-                "soon: this process stops, and can begin again once the store answers."
+                "soon: this process stops, and can begin again once the lake answers."
             )
             raise LeaseLostError(message)
 
-    def refuses_others(self, honours_conditions: Callable[[bytes], bool]) -> bool:
-        """Whether the store keeps others from writing a lease that is held; ask it once, when it was taken."""
-        return honours_conditions(self._content())
-
     def release(self) -> None:
-        """Say that the holder has ended, so that the next one need not wait.
+        """Say that this process has ended, so that the next one need not wait."""
+        if self._objects is not None and self._number is not None:
+            try:
+                self._objects.create(self._number + 1, replace(self._self, released=True))
+                self._objects.delete(self._number)
+            except LeaseStoreError as error:
+                _LOG.warning("the next one waits for %.0f s: %s", self.ttl_s, error)
+            self._number = None
+        self._lock.release()
 
-        Raises:
-            LeaseStoreError: The store could not be asked: the next one waits.
-        """
-        if self._version is not None:
-            self._store.replace(self._content(released=True), self._version)
-            self._version = None
+    def _take(self, objects: LeaseObjects) -> None:
+        began = self._clock()
+        newest, other = objects.newest()
+        if self._watched != newest:
+            self._watched, self._watched_since = newest, began
+        is_free = (
+            other is None
+            or other.released
+            # Our own, whose answer was lost; or its process died on this machine, as its lock proves.
+            or other.token == self._self.token
+            or (bool(other.token) and self._lock.left == _proof(other))
+            or began - self._watched_since >= self.ttl_s
+        )
+        if is_free and objects.create(newest + 1, self._self):
+            # One that stood still since it looked may have written a number that was in use and gone.
+            mine, older = newest + 1, objects.numbers()
+            if max(older, default=0) > mine:
+                objects.delete(mine)
+            elif objects.create(mine, self._self):
+                raise SetupError(_IGNORES_CONDITIONS.format(lake=objects.lake))
+            else:
+                for number in older:
+                    if number != mine:
+                        objects.delete(number)
+                self._number, self._renewed = mine, began
+                self._lock.write(_proof(self._self))
+        self.holder = str(other or _UNKNOWN)
 
-    def _content(self, *, released: bool = False) -> bytes:
-        # (The version of an object is often a digest of its content, so each content must be another.)
-        self._beat += 1
-        said: dict[str, Any] = {
-            "token": self._holder.token,
-            "host": self._holder.host,
-            "pid": self._holder.pid,
-            "since": self._holder.since,
-            "beat": self._beat,
-            "released": released,
-        }
-        return json.dumps(said).encode()
+    def _renew(self, objects: LeaseObjects, number: int) -> None:
+        began = self._clock()
+        if objects.create(number + 1, self._self):
+            self._number, self._renewed = number + 1, began
+            objects.delete(number)
+            return
+        newest, other = objects.newest()
+        if other is None or other.token != self._self.token:
+            self._number, self._renewed = None, began - self.ttl_s
+            message = f"The lease was taken over ({other or _UNKNOWN}): only one may work, so this process stops."
+            raise LeaseLostError(message)
+        # Our own write, whose answer was lost. When it was made is not known, so it does not count.
+        self._number = newest
 
 
-def holder_of_content(content: bytes) -> str | None:
-    """Who holds the lease with this content; None when it was released."""
-    holder, is_released = _parsed(content)
-    return None if is_released else str(holder)
+def lease_of(what: str, lake: str, cluster: str | None) -> Lease:
+    """The lease of one kind of program, from this process's side.
+
+    Args:
+        what: `JOB`, `ALERTER`, `MAINTAINER`, or `UP`, which only has a lock.
+        lake: Folder or URI.
+        cluster: Name of the cluster; None for a program that works on the whole lake.
+        ttl_s: Seconds that a candidate watches.
+
+    """
+    return Lease(MachineLock(what, lake, cluster), _objects(what, lake, cluster), _seconds)
 
 
-def _parsed(content: bytes) -> tuple[Holder, bool]:
-    """Holder of a lease, and whether it was released; an object that is no lease has an unknown one."""
+@contextmanager
+def only_one(
+    what: str, lake: str, cluster: str | None, *, wait: bool = True, ttl_s: float = TTL_S
+) -> Iterator[Callable[[], None]]:
+    """Work alone: refuse beside another process of this machine, stand by for one of another machine.
+
+    Args:
+        what: The kind, as in `lease_of`. A job that loses its lease ends at once with exit code 1, as by `kill -9`.
+        lake: Folder or URI.
+        cluster: Name of the cluster; None for a program that works on the whole lake.
+        wait: Stand by; else refuse in any case.
+        ttl_s: Seconds that a candidate watches.
+
+    Yields:
+        A check to call before each write: it raises `LeaseLostError` once the lease may not be relied on any more.
+
+    Raises:
+        SetupError: Another process works, the folder of the locks cannot be written, or the lake's store cannot have
+            leases.
+        LeaseStoreError: The lake could not be asked.
+    """
+    lock, stop = MachineLock(what, lake, cluster), threading.Event()
+    lease = Lease(lock, _objects(what, lake, cluster), _seconds, ttl_s)
     try:
-        said = json.loads(content)
-        host, since = visible(str(said["host"]), _SHOWN), visible(str(said["since"]), _SHOWN)
-        return Holder(host, int(said["pid"]), since, str(said["token"])), said["released"] is True
-    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return UNKNOWN, False
+        if not lease.attempt() and (lease.is_local or not wait):
+            message = f"Another {lock.what} runs for {lock.place} ({lease.holder}): stop that one, or wait for its end."
+            raise SetupError(message)
+        while not lease.poll():
+            stop.wait(ttl_s / _LOOKS)
+        keeper = threading.Thread(target=_keep, args=(lease, what, stop), name="lease", daemon=True)
+        keeper.start()
+        try:
+            yield lease.check
+        finally:
+            stop.set()
+            keeper.join()
+    finally:
+        lease.release()
+
+
+def holder_of(what: str, lake: str, cluster: str | None) -> str | None:
+    """Who works, in words; None when nobody does, as far as can be told without waiting. Nothing is taken or written.
+
+    Raises:
+        LeaseStoreError: The lake could not be asked.
+    """
+    local = MachineLock(what, lake, cluster).holder()
+    if local is not None:
+        return local
+    objects = _objects(what, lake, cluster) if on_object_store(lake) or Path(lake).is_dir() else None
+    holder = None if objects is None else objects.newest()[1]
+    # (In a folder a lock that is free proves that a process of this machine has ended.)
+    if holder is None or holder.released or (holder.host == socket.gethostname() and not on_object_store(lake)):
+        return None
+    return str(holder)
+
+
+def try_store(lake: str) -> tuple[bool, str | None]:
+    """Read, write and delete a small object of a lake's store.
+
+    Args:
+        lake: URI of a lake on an object store.
+
+    Returns:
+        Whether it can be read, and what is wrong with it; None where nothing is.
+    """
+    objects = LeaseObjects(lake, f"_locks/trial-{uuid.uuid4().hex}")
+    answers = False
+    try:
+        objects.numbers()
+        answers = True
+        objects.create(1, _UNKNOWN)
+        try:
+            is_ignored = objects.create(1, _UNKNOWN)
+        finally:
+            objects.delete(1)
+    except LeaseStoreError as error:
+        return answers, str(error)
+    return answers, _IGNORES_CONDITIONS.format(lake=lake) if is_ignored else None
+
+
+def _objects(what: str, lake: str, cluster: str | None) -> LeaseObjects | None:
+    if what == UP or ("://" in lake and not on_object_store(lake)):
+        return None
+    return LeaseObjects(lake, "/".join(filter(None, ("_locks", cluster, what))))
+
+
+def _proof(holder: Holder) -> str:
+    """What the lock's file remembers of a lease. A free lock proves an end only to the kernel that kept the lock."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    kernel = boot.read_text("ascii").strip() if boot.exists() else socket.gethostname()
+    return f"{kernel} {holder.token}"
+
+
+def _seconds() -> float:
+    # (Counts while the machine is suspended, which Python's own monotonic clock does not on Linux.)
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+def _keep(lease: Lease, what: str, stop: threading.Event) -> None:
+    """Renew a lease. A job that may not rely on it ends; for a maintainer `check` refuses."""
+    failed = False
+    while not stop.wait(lease.ttl_s / _LOOKS):
+        try:
+            try:
+                lease.poll()
+                failed = False
+            except LeaseStoreError as error:
+                if not failed:
+                    _LOG.warning("%s Trying again.", error)
+                failed = True
+            if what == JOB:
+                lease.check()
+        except LeaseLostError as error:
+            if what == JOB:
+                # Whatever the other threads do, in Python or elsewhere, must not write any more.
+                sys.stderr.write(f"{error}\n")
+                sys.stderr.flush()
+                os._exit(1)
+            return

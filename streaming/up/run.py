@@ -31,8 +31,8 @@ from streaming.config import (
     secret_variable,
 )
 from streaming.exceptions import SetupError
-from streaming.lifecycle import on_stop_signals
-from streaming.probe import STANDING_BY, TOOK_OVER, WATCHING, RoundAbandonedError, check, source_of
+from streaming.lifecycle import STANDING_BY, TOOK_OVER, on_stop_signals
+from streaming.probe import WATCHING, RoundAbandonedError, check, source_of
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
 from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError

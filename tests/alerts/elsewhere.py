@@ -8,11 +8,19 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from streaming.alerts import Alerter, load_rules, open_targets
-from streaming.alerts.standby import AlerterTurn, token_of
 from streaming.config import load_settings
 from streaming.lifecycle import on_stop_signals, set_up_log
+from streaming.process.lease import ALERTER, TTL_S, Lease, LeaseObjects
+from streaming.process.lock import MachineLock
+
+
+def lease_elsewhere(lake: str, cluster: str, machine: str, clock: Callable[[], float], ttl_s: float = TTL_S) -> Lease:
+    """The alerter's lease as on another machine, which has other locks."""
+    lock = MachineLock(ALERTER, f"{lake}-{machine}", cluster)
+    return Lease(lock, LeaseObjects(lake, f"_locks/{cluster}/{ALERTER}"), clock, ttl_s)
 
 
 def main(name: str, patience_s: float) -> int:
@@ -20,7 +28,7 @@ def main(name: str, patience_s: float) -> int:
     set_up_log({})
     settings = load_settings()
     stop = threading.Event()
-    turn = AlerterTurn(settings.lake, settings.cluster, time.monotonic, token_of(name), patience_s, patience_s / 4)
+    turn = lease_elsewhere(settings.lake, settings.cluster, name, time.monotonic, patience_s)
     alerter = Alerter(settings, load_rules(settings.alerts.rules), open_targets(settings), turn=turn)
 
     def end(_: int) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from streaming.alerts import Alerter
 from streaming.alerts.delivery.messages import Message
 from streaming.alerts.delivery.outcome import PEOPLE, AttemptOutcome
-from streaming.alerts.standby import AlerterTurn
 from streaming.config import AlertSettings, JobSettings, Owner, ServeSettings, Settings
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer, rules, time_of
+from tests.alerts.elsewhere import lease_elsewhere
 
 
 class Inbox:
@@ -59,7 +59,7 @@ class Living:
         owners: Sequence[Owner] = (),
         reads: Mapping[str, str] | None = None,
         public_url: str | None = None,
-        token: int | None = None,
+        machine: str | None = None,
         **alerts: Any,
     ) -> None:
         self.writer = Writer(folder)
@@ -75,7 +75,7 @@ class Living:
             serve=ServeSettings(public_url=public_url),
         )
         self.alerter: Alerter | None = None
-        self._token = token
+        self._machine = machine
         self.start()
 
     @property
@@ -87,7 +87,7 @@ class Living:
         """End the alerter, if one runs, and start another one, as after a restart."""
         self.stop()
         steady: Callable[[], float] = lambda: self.wall_ms / 1000  # noqa: E731
-        turn = None if self._token is None else AlerterTurn(self.writer.root, "c", steady, self._token)
+        turn = None if self._machine is None else lease_elsewhere(self.writer.root, "c", self._machine, steady)
         self.alerter = Alerter(self.settings, self.rules, self.inboxes, steady, steady, turn)
         self.alerter.__enter__()
 

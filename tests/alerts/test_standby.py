@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from streaming.alerts import Alerter
-from streaming.alerts.exceptions import LostTurnError
-from streaming.alerts.standby import ASK_EVERY_S, PATIENCE_S, AlerterTurn
-from streaming.tables import LakeReader
+from streaming.process import LeaseLostError
+from streaming.process.lease import TTL_S
 from tests.alerts.build import DRIFT, UNEVEN, Writer, rules, time_of
+from tests.alerts.elsewhere import lease_elsewhere
 from tests.alerts.living import Living, drifted
 from tests.alerts.receiver import Receiver
 
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.turn(3)
 class Other:
     """A second alerter on the lake of a `Living`, with the same targets and the same clock."""
 
-    def __init__(self, living: Living, token: int) -> None:
+    def __init__(self, living: Living, machine: str) -> None:
         self._living = living
         steady = lambda: living.wall_ms / 1000  # noqa: E731
-        turn = AlerterTurn(living.writer.root, "c", steady, token)
+        turn = lease_elsewhere(living.writer.root, "c", machine, steady)
         self.alerter = Alerter(living.settings, living.rules, living.inboxes, steady, steady, turn)
         self.alerter.__enter__()
 
@@ -49,7 +49,7 @@ class Other:
 
 @pytest.fixture
 def first(tmp_path: Path) -> Iterator[Living]:
-    living = Living(tmp_path, DRIFT, UNEVEN, token=11)
+    living = Living(tmp_path, DRIFT, UNEVEN, machine="one")
     yield living
     living.stop()
 
@@ -73,7 +73,7 @@ def test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone(first
     for number, verdicts in enumerate(_STORY):
         for living in (alone, first):
             living.round(number, drift=verdicts)
-        second = second or Other(first, 12)
+        second = second or Other(first, "two")
         second.look()
     assert second is not None
     second.stop()
@@ -85,7 +85,7 @@ def test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone(first
 
 def test_after_a_clean_end_the_second_goes_on_at_once(first: Living) -> None:
     first.round(0, drift=drifted("a"))
-    second = Other(first, 12)
+    second = Other(first, "two")
     second.look()
     first.stop()
     first.writer.write(1, {"drift": drifted("a", verdict="identical")})
@@ -95,9 +95,9 @@ def test_after_a_clean_end_the_second_goes_on_at_once(first: Living) -> None:
     assert _told(first) == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
 
 
-def test_one_that_dies_is_succeeded_after_it_was_asked_in_vain_and_what_it_owed_is_sent(first: Living) -> None:
+def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what_it_owed_is_sent(first: Living) -> None:
     first.round(0)
-    second = Other(first, 12)
+    second = Other(first, "two")
     first.inboxes["ops"].fails = ["the target answered HTTP 500"]
     first.writer.write(1, {"drift": drifted("a")})
     first.wall_ms = time_of(1) + 1_000
@@ -109,7 +109,7 @@ def test_one_that_dies_is_succeeded_after_it_was_asked_in_vain_and_what_it_owed_
     first.alerter = None  # killed between its decision and its delivery
     second.look()
     assert _told(first) == []
-    first.wall_ms += (PATIENCE_S - 5) * 1_000
+    first.wall_ms += (TTL_S - 5) * 1_000
     second.look()
     assert _told(first) == []
     first.writer.write(2, {})
@@ -119,32 +119,16 @@ def test_one_that_dies_is_succeeded_after_it_was_asked_in_vain_and_what_it_owed_
     second.stop()
 
 
-@pytest.mark.nightly
-def test_a_worker_that_is_asked_answers_and_is_left_in_peace(first: Living) -> None:
-    first.round(0)
-    second = Other(first, 12)
-    for number in range(1, 60):
-        first.round(number)
-        second.look()
-    first.round(60, drift=drifted("a"))
-    second.look()
-    second.stop()
-    assert _told(first) == ["[firing] drift: a (critical)"]
-    asked = LakeReader(first.writer.root).transaction("alerts", "alerts/c/worker/asked")
-    assert asked is not None
-    assert asked <= 600 / ASK_EVERY_S + 1
-
-
 def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living) -> None:
     first.round(0)
-    second = Other(first, 12)
+    second = Other(first, "two")
     second.look()
-    first.wall_ms += (PATIENCE_S + 1) * 1_000
+    first.wall_ms += (TTL_S + 1) * 1_000
     first.writer.write(1, {"drift": drifted("a")})
     second.look()
     assert _told(first) == ["[firing] drift: a (critical)"]
     assert first.alerter is not None
-    with pytest.raises(LostTurnError, match="Another alerter has taken over the cluster c"):
+    with pytest.raises(LeaseLostError, match="The lease was taken over"):
         first.alerter.look()
     first.stop()
     assert _told(first) == ["[firing] drift: a (critical)"]
@@ -154,9 +138,9 @@ def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living
 
 def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successor(first: Living) -> None:
     first.round(0)
-    second = Other(first, 12)
+    second = Other(first, "two")
     second.look()
-    first.wall_ms += (PATIENCE_S + 1) * 1_000
+    first.wall_ms += (TTL_S + 1) * 1_000
     second.look()
     # The predecessor wakes in the middle of its look: it decides once more.
     late = Alerter(first.settings, first.rules, {}, lambda: first.wall_ms / 1000, lambda: first.wall_ms / 1000)
@@ -228,7 +212,7 @@ def _started(writer: Writer, folder: Path, name: str, url: str) -> subprocess.Po
 
 def _stands_by(log: Path, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + 60
-    while "standing by" not in log.read_text():
+    while "Standing by" not in log.read_text():
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < until, log.read_text()
         time.sleep(0.05)

@@ -24,11 +24,3 @@ def test_a_lake_on_an_object_store_needs_a_place_for_it(lake: str) -> None:
 
 def test_the_place_of_a_start_wins_over_the_settings() -> None:
     assert checkpoint_of(Settings(job=JobSettings(checkpoint="/a")), "/b") == "/b"
-
-
-@pytest.mark.parametrize("lake", ["/data/lake", "hdfs://host/lake"])
-def test_it_is_on_s3_only_beside_a_lake_that_has_a_lease(lake: str) -> None:
-    with pytest.raises(SetupError, match=r"^The checkpoint s3://b/c is on S3, and the lake \S+ is not: .* lease"):
-        checkpoint_of(Settings(lake=lake, job=JobSettings(checkpoint="s3://b/c")))
-    with pytest.raises(SetupError, match=r"^The checkpoint S3A://b/c is on S3"):
-        checkpoint_of(Settings(lake=lake), "S3A://b/c")

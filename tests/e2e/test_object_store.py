@@ -103,7 +103,7 @@ def test_kills_outages_and_lost_credentials_give_the_tables_of_an_undisturbed_jo
         assert job.start_and_kill_at(moment).wait(_RUN_S) == -signal.SIGKILL, job.tail
 
     assert job.start(AWS_SECRET_ACCESS_KEY="ended").wait(_RUN_S) == 1
-    sentence = f"The object {lake}/_locks/{job.settings.cluster}/job.json cannot be read or written: the store refuses"
+    sentence = f"The lease {lake}/_locks/{job.settings.cluster}/job cannot be read or written: the store refuses"
     assert job.tail.splitlines()[-1].startswith(sentence)
 
     with FaultyStore(object_store.port) as proxy:

@@ -17,11 +17,9 @@ from __future__ import annotations
 
 from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run, patience_s, seen_of
 from streaming.probe.standby.tail import Tail
-from streaming.probe.standby.turn import STANDING_BY, TOOK_OVER, Identity, Turn
+from streaming.probe.standby.turn import Identity, Turn
 
 __all__ = [
-    "STANDING_BY",
-    "TOOK_OVER",
     "Identity",
     "Others",
     "RecordKind",

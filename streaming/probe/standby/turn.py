@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from streaming.events import LONGEST_SUPERVISOR
-from streaming.lifecycle import SUPERVISOR, room_log
+from streaming.lifecycle import STANDING_BY, SUPERVISOR, TOOK_OVER, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
 from streaming.probe.intervals import RoundInterval
@@ -21,12 +21,6 @@ from streaming.probe.writer import Opened
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
-
-STANDING_BY: Final = "Standing by"
-"""How the sentence in the log begins, by which the live view of `up` knows that its probe stands by, ..."""
-
-TOOK_OVER: Final = "Took over the rounds"
-"""... and that it does no longer."""
 
 _LOOK_S: Final = 1.0
 """From one look at the topic to the next while standing by, or a quarter of the interval: two small requests."""
@@ -303,4 +297,4 @@ class Turn:
         quiet = self._others.quiet_s(self._clock())
         why = f"has closed no round for {quiet:.0f} s" if self._others.are_known else "has ended"
         before, self._stood_by = visible(self._stood_by.probe), None
-        _LOG.info("%s of cluster %r: probe %s %s.", TOOK_OVER, self._cluster, before, why)
+        _LOG.info("%s the rounds of cluster %r: probe %s %s.", TOOK_OVER, self._cluster, before, why)
