@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dashboards.lake import PageLake, since
 from dashboards.page.address import segments
-from dashboards.page.assets import Asset, assets
+from dashboards.page.markup import Asset, assets
 from dashboards.query import server_queries
 from dashboards.site import RenderedPage, Site
 

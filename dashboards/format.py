@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -20,6 +20,8 @@ __all__ = [
     "DASH",
     "Clock",
     "Reason",
+    "ago",
+    "behind",
     "between",
     "bounds",
     "calm",
@@ -27,7 +29,7 @@ __all__ = [
     "counted",
     "cut",
     "key_of",
-    "mark",
+    "names",
     "number",
     "passing",
     "percent",
@@ -35,8 +37,11 @@ __all__ = [
     "ratio",
     "reasons",
     "seconds",
+    "size",
+    "time",
     "verdict",
     "visible",
+    "whole",
 ]
 
 Row = Mapping[str, Any]
@@ -61,17 +66,28 @@ _KINDS = {
 }
 
 
-def mark(moment: datetime, *, exact: bool = True) -> str:
-    """A time of day, to the second or to the minute, as the mark that `markup.said` turns into `<time>`."""
-    return f"\ue000{int(moment.timestamp() * 1000)}{'s' if exact else 'm'}\ue001"
+def time(moment: datetime | None, *, exact: bool = True) -> str:
+    """A time of day, to the second or to the minute, as a mark that `markup.said` turns into `<time>`; or a dash.
+
+    The browser knows the viewer's zone, the server does not: so one rendering serves all viewers. A mark is two private
+    characters around the time; `visible` escapes those in names, so no name can pass for one.
+    """
+    return DASH if moment is None else f"\ue000{int(moment.timestamp() * 1000)}{'s' if exact else 'm'}\ue001"
+
+
+def whole(moment: datetime | None) -> str:
+    """The full moment as text, in UTC: the browser adds the viewer's own."""
+    return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def ago(moment: datetime | None, now: datetime) -> str:
+    """For how long until now: "3 min"; 0 s for a time that is still to come."""
+    return DASH if moment is None else age(max(timedelta(0), now - moment))
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Times of one rendering, as marks that a template turns into `<time>`.
-
-    The browser knows the viewer's zone, the server does not: so one rendering serves all viewers. A mark is two private
-    characters around the time; `visible` escapes those in names, so no name can pass for one.
+    """How sentences of one rendering say for how long something has been so.
 
     Attributes:
         now: Time of the rendering.
@@ -81,25 +97,13 @@ class Clock:
     now: datetime
     past: timedelta = timedelta(hours=24)
 
-    def time(self, moment: datetime | None, *, exact: bool = True) -> str:
-        """A mark for a time of day, to the second or to the minute."""
-        return DASH if moment is None else mark(moment, exact=exact)
-
-    def whole(self, moment: datetime | None) -> str:
-        """The full moment as text, in UTC: the browser adds the viewer's own."""
-        return "" if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-    def ago(self, moment: datetime | None) -> str:
-        """How long ago: "3 min ago"."""
-        return DASH if moment is None else f"{age(self.now - moment)} ago"
-
     def since(self, moment: datetime | None) -> str:
         """Part of a sentence: " since 14:03", or for how long if it began before the rows in memory (leading space)."""
         if moment is None:
             return ""
         if self.now - moment > self.past - timedelta(minutes=10):
             return f" for over {age(self.past - timedelta(minutes=10))}"
-        return f" since {self.time(moment, exact=False)}"
+        return f" since {time(moment, exact=False)}"
 
     def at_least(self, moment: datetime | None) -> str:
         """Part of a sentence: " for at least 3 min", with a space before."""
@@ -166,6 +170,18 @@ def between(low: float | None, high: float | None, say: Callable[[Any], str]) ->
     return f"about {say(math.sqrt(low * high))} ({span})" if high <= _AGREE * low else span
 
 
+def size(count: float | None) -> str:
+    """Bytes as people read them: "1.3 MB"."""
+    if count is None:
+        return DASH
+    value = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} TB"
+
+
 def bounds(low: float | None, high: float | None) -> str:
     """A span that is known by its bounds, in s: "12 s", "40 s to 3 min", "12 s or more"."""
     shortest = None if low is None else age(timedelta(seconds=low))
@@ -175,6 +191,11 @@ def bounds(low: float | None, high: float | None) -> str:
     if shortest is None:
         return f"up to {longest}"
     return longest if shortest == longest else f"{shortest} to {longest}"
+
+
+def behind(low: float | None, high: float | None) -> str:
+    """The time that an oldest unread record has waited, as bounds in s; "0 s" where none waits."""
+    return "0 s" if (low, high) != (None, None) and not low and not high else bounds(low, high)
 
 
 def visible(name: str) -> str:
@@ -196,6 +217,13 @@ def cut(name: str, most: int = _CUT_AT) -> str:
             return shown
     head = (most - 1) // 2
     return f"{shown[:head]}…{shown[-(most - 1 - head) :]}"
+
+
+def names(given: Sequence[str] | None, most: int = 20) -> str:
+    """Names as one text, of very many the first: "a, b and 3 more"."""
+    listed = given or ()
+    more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
 def key_of(name: str) -> str:
@@ -226,9 +254,11 @@ def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[Reason]:
         clock: The viewer's clock.
         since: The group's row of since.sql, if it has one.
     """
-    known = since or {}
-    found = [_REASONS[problem] for problem in group["problems"].split() if problem in _REASONS]
-    return [Reason(health, say(group, clock, known)) for health, say in found]
+    return [
+        Reason(_HEALTH[problem], _SAID.get(problem, _finding)(problem, group, clock, since or {}))
+        for problem in group["problems"].split()
+        if problem in _HEALTH
+    ]
 
 
 def passing(group: Row, clock: Clock) -> list[Reason]:
@@ -254,6 +284,12 @@ def calm(group: Row) -> str:
 
 _EAGER = frozenset({"range", "roundrobin", "sticky"})
 
+_KINDS_SAID = {
+    "became_empty": "the group became empty",
+    "migration": "moved to another protocol",
+    "created": "first decision seen",
+}
+
 # Causes that the other columns of a decision do not show.
 _CAUSES = {
     "subscription_changed": "other topics subscribed",
@@ -275,57 +311,46 @@ _CAUSES = {
 
 def cause(decision: Row) -> str:
     """Cause of a rebalance, as far as the log shows it: who joined, left, was replaced."""
-    kind = decision["kind"]
+    kind, causes = decision["kind"], {found["cause"] for found in decision.get("causes") or ()}
     if kind == "static_replacement":
         return "a static member came back, no rebalance"
-    said = []
-    for names, word in ((decision["joined"], "joined"), (decision["left"], "left")):
-        if names:
-            said.append(f"{len(names)} {word}")
-    if decision["replaced"]:
-        said.append(f"{len(decision['replaced'])} replaced")
-    if kind == "became_empty":
-        said.append("the group became empty")
-    elif kind == "migration":
-        said.append("moved to another protocol")
-    elif kind == "created" or decision["joined"] is None:
-        said.append("first decision seen")
+    said = [f"{len(decision[names])} {names}" for names in ("joined", "left", "replaced") if decision[names]]
+    if kind in _KINDS_SAID or decision["joined"] is None:
+        said.append(_KINDS_SAID.get(kind, "first decision seen"))
     if decision["follows"] is not None:
-        # (With an eager strategy all partitions are given up at once, so pending ones can only stem from a migration.)
-        if decision.get("strategy") in _EAGER:
-            said.append("hands over what the migration before it left")
-        else:
-            said.append("second half of a cooperative rebalance")
-    listed = decision.get("causes") or ()
-    said += [text for word, text in _CAUSES.items() if any(found["cause"] == word for found in listed)]
-    if not said:
-        said.append("same members: subscription or metadata changed, or a member asked for it")
+        # With an eager strategy all partitions are given up at once, so pending ones can only stem from a migration.
+        eager = decision.get("strategy") in _EAGER
+        said.append(
+            "hands over what the migration before it left" if eager else "second half of a cooperative rebalance"
+        )
+    said += [text for word, text in _CAUSES.items() if word in causes]
+    said = said or ["same members: subscription or metadata changed, or a member asked for it"]
     if decision["generations_skipped"]:
         said.append(f"{decision['generations_skipped']} generations before it left no record")
     return ", ".join(said)
 
 
-def _drifted(group: Row, clock: Clock, since: Row) -> str:
+def verdict(name: str, basis: str | None) -> str:
+    """A verdict as a word, with its basis: "drifted (promise)"."""
+    return name.replace("_", " ") + (f" ({basis})" if basis else "")
+
+
+def _drifted(_problem: str, group: Row, clock: Clock, since: Row) -> str:
     of = number(group["partitions"] or group["assigned_partitions"])
     kinds = Counter(item["kind"] for item in group["drifted_partitions"] or ())
     when = clock.since(since.get("drifted_since") or group["last_decision_time"])
     if not kinds:
         return f"{number(group['drifted_count'])} of {of} partitions with the wrong owner{when}"
     if len(kinds) == 1:
-        kind, count = next(iter(kinds.items()))
+        [(kind, count)] = kinds.items()
         return f"{number(count)} of {of} partitions {_KINDS.get(kind, kind)}{when}"
     parts = ", ".join(f"{number(count)} {_KINDS.get(kind, kind)}" for kind, count in kinds.most_common())
     return f"of {of} partitions {parts}{when}"
 
 
-def _finding(name: str) -> Callable[[Row, Clock, Row], str]:
-    def say(group: Row, clock: Clock, _since: Row) -> str:
-        found = next((f for f in group["findings"] or () if f["finding"] == name), None)
-        if found is None:
-            return name.replace("_", " ")
-        return _with_its_beginning(found, clock)
-
-    return say
+def _finding(problem: str, group: Row, clock: Clock, _since: Row) -> str:
+    found = next((finding for finding in group["findings"] or () if finding["finding"] == problem), None)
+    return problem.replace("_", " ") if found is None else _with_its_beginning(found, clock)
 
 
 def _with_its_beginning(finding: Row, clock: Clock) -> str:
@@ -334,31 +359,23 @@ def _with_its_beginning(finding: Row, clock: Clock) -> str:
     return visible(finding["detail"]) + (f" ·{since}" if since else "")
 
 
-def _rewound(group: Row, clock: Clock, since: Row) -> str:
-    return f"{_finding('rewound')(group, clock, since)}, lag {number(group['lag_total'])}"
+def _rewound(problem: str, group: Row, clock: Clock, since: Row) -> str:
+    return f"{_finding(problem, group, clock, since)}, lag {number(group['lag_total'])}"
 
 
-def _imbalance(group: Row, _clock: Clock, _since: Row) -> str:
+def _lag(problem: str, group: Row, clock: Clock, since: Row) -> str:
+    return f"lag {number(group['lag_total'])} and {_MOVES[problem]}{clock.at_least(since.get('lag_since'))}"
+
+
+def _imbalance(_problem: str, group: Row, _clock: Clock, _since: Row) -> str:
     return f"imbalance {ratio(group['imbalance'])}, could be {ratio(group['imbalance_optimal'])}"
 
 
-def verdict(name: str, basis: str | None) -> str:
-    """A verdict as a word, with its basis: "drifted (promise)"."""
-    return name.replace("_", " ") + (f" ({basis})" if basis else "")
-
-
-def _mismatch(group: Row, _clock: Clock, _since: Row) -> str:
+def _mismatch(_problem: str, group: Row, _clock: Clock, _since: Row) -> str:
     return f"runs {cut(group['strategy'] or 'no strategy')}, should run {cut(group['expected_strategy'] or '')}"
 
 
-def _lag(text: str) -> Callable[[Row, Clock, Row], str]:
-    def say(group: Row, clock: Clock, since: Row) -> str:
-        return f"lag {number(group['lag_total'])}{text}{clock.at_least(since.get('lag_since'))}"
-
-    return say
-
-
-def _loses_data(group: Row, _clock: Clock, _since: Row) -> str:
+def _loses_data(_problem: str, group: Row, _clock: Clock, _since: Row) -> str:
     place = f"{cut(group['loses_data_topic'] or '')} {group['loses_data_partition']}"
     low, high = group["loses_data_in_seconds_min"], group["loses_data_in_seconds_max"]
     when = "has ended" if not high else f"ends in {bounds(low, high)}"
@@ -366,39 +383,33 @@ def _loses_data(group: Row, _clock: Clock, _since: Row) -> str:
     return said if group["loses_data_by"] == "append_time" else f"{said} (by the producers' timestamps)"
 
 
-# Problems as explained in groups.sql: 3 critical, 2 warning, 1 unknown.
-_REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
-    "drifted": (3, _drifted),
-    "unassigned": (3, _finding("unassigned")),
-    "stuck_rebalance": (3, _finding("stuck_rebalance")),
-    "loses_data": (3, _loses_data),
-    "stopped": (3, _lag(" and nothing committed")),
-    "stalled": (3, _lag(" and not moving")),
-    "falling_behind": (2, _lag(" and growing")),
-    "rewound": (2, _rewound),
-    "ahead": (2, lambda g, c, s: "commits lie beyond the end of the log"),  # noqa: ARG005
-    "may_lose_data": (2, _loses_data),
-    "imbalance": (2, _imbalance),
-    "rebalance_storm": (2, _finding("rebalance_storm")),
-    "idle_members": (1, _finding("idle_members")),
-    "never_committed": (1, _finding("never_committed")),
-    "mismatch": (2, _mismatch),
-    "not_subscribed": (2, _finding("not_subscribed")),
-    "no_such_partition": (2, _finding("no_such_partition")),
-    "offsets_blocked": (1, _finding("offsets_blocked")),
-    "lag_unknown": (1, lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known"),  # noqa: ARG005
-    "stale_metadata": (1, _finding("stale_metadata")),
-    "topic_not_visible": (1, _finding("topic_not_visible")),
-    "topic_recreated": (1, _finding("topic_recreated")),
-    "split_brain": (3, _finding("split_brain")),
-    "doubly_held": (3, _finding("doubly_held")),
-    "held_by_nobody": (3, _finding("held_by_nobody")),
-    "orderly_not_locked": (3, _finding("orderly_not_locked")),
-    "member_lists_differ": (2, _finding("member_lists_differ")),
-    "route_differs": (2, _finding("route_differs")),
-    "mixed_strategies": (2, _finding("mixed_strategies")),
-    "subscriptions_differ": (2, _finding("subscriptions_differ")),
-    "duplicate_client_id": (2, _finding("duplicate_client_id")),
-    "not_answering": (2, _finding("not_answering")),
-    "broker_not_answering": (2, _finding("broker_not_answering")),
+_MOVES = {"stopped": "nothing committed", "stalled": "not moving", "falling_behind": "growing"}
+
+_SAID: dict[str, Callable[[str, Row, Clock, Row], str]] = {
+    "drifted": _drifted,
+    "rewound": _rewound,
+    **dict.fromkeys(_MOVES, _lag),
+    **dict.fromkeys(("loses_data", "may_lose_data"), _loses_data),
+    "imbalance": _imbalance,
+    "mismatch": _mismatch,
+    "ahead": lambda *_: "commits lie beyond the end of the log",
+    "lag_unknown": lambda _problem, group, *_: f"lag of {number(group['lag_unknown'])} partitions is not known",
 }
+"""How a problem is said; all others are findings, which say it themselves."""
+
+_CRITICAL = (
+    "drifted", "unassigned", "stuck_rebalance", "loses_data", "stopped", "stalled", "split_brain", "doubly_held",
+    "held_by_nobody", "orderly_not_locked",
+)  # fmt: skip
+_WARNING = (
+    "falling_behind", "rewound", "ahead", "may_lose_data", "imbalance", "rebalance_storm", "mismatch", "not_subscribed",
+    "no_such_partition", "member_lists_differ", "route_differs", "mixed_strategies", "subscriptions_differ",
+    "duplicate_client_id", "not_answering", "broker_not_answering",
+)  # fmt: skip
+_UNKNOWN = (
+    "idle_members", "never_committed", "offsets_blocked", "lag_unknown", "stale_metadata", "topic_not_visible",
+    "topic_recreated",
+)  # fmt: skip
+
+_HEALTH = {**dict.fromkeys(_CRITICAL, 3), **dict.fromkeys(_WARNING, 2), **dict.fromkeys(_UNKNOWN, 1)}
+"""Problems as groups.sql has them: 3 critical, 2 warning, 1 unknown."""

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.every import BOARDS
-from dashboards.boards.itself import MOST_ROUNDS, alerter
-from dashboards.boards.parts.notes import marks
-from dashboards.boards.parts.status import silent, status
+from dashboards.boards import BOARDS
+from dashboards.boards.alerts import marks
+from dashboards.boards.itself import MOST_ROUNDS, alerter, silent, status
 from dashboards.lake import PageLake
 from dashboards.page.address import Address, WrongAddressError
 from dashboards.page.archive import Archive
-from dashboards.page.assets import asset
 from dashboards.page.board import Board, NotThereError, View
-from dashboards.page.markup import render
+from dashboards.page.markup import asset, render
 from dashboards.page.rules import RulesFile
 from streaming.config import Owner
 from streaming.exceptions import EvenkeelError
@@ -199,11 +197,10 @@ class Site:
     def _board(self, key: _Key, board: Board, view: View) -> RenderedPage:
         shown = status(view)
         values = board.fill(view) if shown["there"] else {}
-        content = render(
-            board.template if shown["there"] else "empty.html.j2", status=shown, address=view.address, **values
-        )
+        template = board.template if shown["there"] else "empty.html.j2"
+        content = render(template, status=shown, address=view.address, view=view, **values)
         if shown["there"] and "range" in board.parameters:
-            content += render("marks.html.j2", marks=marks(view))
+            content += render("marks.html.j2", marks=marks(view), view=view)
         names = {
             own.strip("{}"): words.cut(given, 120) for own, given in zip(board.path, view.address.path, strict=True)
         }

@@ -1,24 +1,22 @@
-"""What rebalances cost, group by group, over a time and beside the time before."""
+"""What rebalances cost, group by group, over a time and beside the time before; and advice on what could be changed."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.parts.chips import cluster_chips, owner_chips
-from dashboards.boards.parts.past import ranges, within
+from dashboards.charts.plots import moment_of
 from dashboards.format import Row
-from dashboards.page.board import Board, View
+from dashboards.page.board import TIMES, Board, View, by_group, key, total
 from dashboards.spans import RANGES, Range
 
-__all__ = ["BOARD", "CostSource", "by_group", "source_of", "sums"]
+__all__ = ["ADVICE", "COST", "CostSource", "saving", "source_of", "sums"]
 
-_SHOWN: Final = ("50", "1000")
-
-_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
+_SHOWN: Final = 100
 
 _CAUSES: Final[Mapping[str, str]] = {
     "migration": "the group changed its protocol",
@@ -44,16 +42,28 @@ _CAUSES: Final[Mapping[str, str]] = {
     "consumer": "KIP-848: the broker assigns",
 }
 
-_SORTS: Final[Mapping[str, str]] = {
-    "unassigned": "unassigned_partition_seconds_min",
-    "moves": "partitions_moved",
-    "avoidable": "moves_avoidable",
-    "stopped": "partitions_stopped_unmoved",
-    "delayed": "records_delayed_min",
-    "rebalances": "rebalances",
-    "group": "group_id",
+_SORTS: Final[Mapping[str, tuple[str, bool]]] = {
+    "rebalances": ("rebalances", True),
+    "unassigned": ("unassigned_partition_seconds_min", True),
+    "moves": ("partitions_moved", True),
+    "avoidable": ("moves_avoidable", True),
+    "stopped": ("partitions_stopped_unmoved", True),
+    "delayed": ("records_delayed_min", True),
+    "group": ("group_id", False),
 }
-"""Column by the value of `sort`."""
+"""Column, and whether the largest comes first, by the value of `sort`: first those of `_FIGURES`, in their order."""
+
+_KINDS: Final = (
+    "static_membership",
+    "session_timeout",
+    "cooperative",
+    "strategy",
+    "too_many_members",
+    "hot_partition",
+    "kip848",
+    "declare_clients",
+    "abandoned",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,226 +73,188 @@ class CostSource:
     Attributes:
         suffix: End of the queries' names: "" for decisions one by one, "_hours" and "_days" for roll-ups.
         span: The time, with the bounds that the roll-ups have.
-        before: The time before it, of the same length.
     """
 
     suffix: str
     span: Range
-    before: Range
+
+    def rows(self, view: View, query: str, span: Range) -> list[dict[str, Any]]:
+        """Rows of cost or cost_causes over a span of this source."""
+        if self.suffix:
+            return view.rows(f"{query}{self.suffix}", since=span.begin, until=span.end)
+        return view.rows(query, span)
 
 
 def source_of(span: Range) -> CostSource:
     """Decisions one by one for a day, roll-ups by hour for a month, and by day for more."""
     if span.length <= RANGES["24h"]:
-        return CostSource("", span, span.before)
-    begin = span.begin.replace(minute=0, second=0, microsecond=0)
-    end = span.end.replace(minute=0, second=0, microsecond=0) + _HOUR
-    suffix = "_hours"
-    if span.length > RANGES["30d"]:
-        begin, end, suffix = begin.replace(hour=0), end.replace(hour=0) + _DAY, "_days"
-    whole = Range(span.name, begin, end)
-    return CostSource(suffix, whole, whole.before)
+        return CostSource("", span)
+    return (
+        CostSource("_days", span.whole_days) if span.length > RANGES["30d"] else CostSource("_hours", span.whole_hours)
+    )
 
 
-def sums(rows: Sequence[Row] | None, before: Sequence[Row] | None) -> list[dict[str, str]]:
-    """The figures of all groups together, beside those of the time before.
+def sums(rows: Sequence[Row] | None, before: Sequence[Row] | None) -> list[tuple[str, str, str, str | None]]:
+    """The figures of all groups together: word, value, explanation, and the value of the time before.
 
     Args:
         rows: Rows of cost.sql; None where they are not known.
         before: Those of the time before; None where nobody asks for them.
     """
     return [
-        {
-            "word": word,
-            "title": title,
-            "value": words.DASH if rows is None else said(_total(rows, *columns)),
-            # (Without a row it is not known whether nothing happened, or nothing was kept.)
-            "before": "" if before is None else said(_total(before, *columns)) if before else words.DASH,
-        }
-        for word, title, said, columns in _FIGURES
+        (
+            word,
+            words.DASH if rows is None else say(_total(rows)),
+            title,
+            # Without a row it is not known whether nothing happened, or nothing was kept.
+            None if before is None else say(_total(before)) if before else words.DASH,
+        )
+        for word, title, say in _FIGURES
     ]
 
 
-def by_group(
-    rows: Sequence[Row], before: Sequence[Row] | None, sort: str, view: View, most: int
-) -> list[dict[str, Any]]:
-    """Rows of cost.sql for the table, the costliest first."""
-    earlier = {(row["cluster"], row["group_id"]): row for row in before or ()}
-    column = _SORTS[sort]
-    ordered = sorted(rows, key=lambda row: (row["group_id"], row["cluster"]))
-    if sort != "group":
-        ordered.sort(key=lambda row: row[column] or 0, reverse=True)
-    return [
-        _row(row, earlier.get((row["cluster"], row["group_id"])), view, before is not None) for row in ordered[:most]
-    ]
+def _total(rows: Sequence[Row]) -> Row:
+    """Sums of the columns of cost.sql; where an upper bound is not known of one row, it is not known of all."""
+    found = {column: 0 if not rows else total(rows, column) for column in _COLUMNS}
+    unknown = [column for column in _COLUMNS if column.endswith("_max") and any(row[column] is None for row in rows)]
+    return found | dict.fromkeys(unknown)
 
 
-def _row(row: Row, before: Row | None, view: View, compared: bool) -> dict[str, Any]:
-    return {
-        "key": f"{row['cluster']}/{words.key_of(row['group_id'])}",
-        "group": row["group_id"],
-        "cluster": row["cluster"],
-        "owner": view.owner(row["group_id"]),
-        "href": view.address.link("groups", row["group_id"], cluster=row["cluster"]),
-        "figures": [
-            {
-                "value": said(tuple(row[column] for column in columns)),
-                "before": ""
-                if not compared
-                else words.DASH
-                if before is None
-                else said(tuple(before[column] for column in columns)),
-            }
-            for _, _, said, columns in _FIGURES
-        ],
-    }
-
-
-def _total(rows: Sequence[Row], *columns: str) -> tuple[Any, ...]:
-    """Sums of columns; where a bound is not known of one row, it is not known of all."""
-    found: list[Any] = []
-    for column in columns:
-        values = [row[column] for row in rows]
-        known = [value for value in values if value is not None]
-        is_upper = column.endswith("_max")
-        found.append(None if (is_upper and len(known) < len(values)) else sum(known) if known or not values else None)
-    return tuple(found)
-
-
-def _number(values: tuple[Any, ...]) -> str:
-    return words.number(values[0])
-
-
-def _stopped(values: tuple[Any, ...]) -> str:
-    known, unknown = values
+def _stopped(row: Row) -> str:
+    known, unknown = row["partitions_stopped_unmoved"], row["stopped_unknown"]
     if not unknown:
         return words.number(known)
     of = f"not known of {words.counted(unknown, 'rebalance')}"
     return f"{words.number(known)}, {of}" if known is not None else of
 
 
-_FIGURES: Final[Sequence[tuple[str, str, Callable[[tuple[Any, ...]], str], tuple[str, ...]]]] = (
-    ("rebalances", "decisions that gave partitions out", _number, ("rebalances",)),
+_COLUMNS: Final = (
+    "rebalances", "unassigned_partition_seconds_min", "unassigned_partition_seconds_max", "partitions_moved",
+    "moves_avoidable", "partitions_stopped_unmoved", "stopped_unknown", "records_delayed_min", "records_delayed_max",
+)  # fmt: skip
+
+_FIGURES: Final[Sequence[tuple[str, str, Callable[[Row], str]]]] = (
+    ("rebalances", "decisions that gave partitions out", lambda row: words.number(row["rebalances"])),
     (
         "unassigned, partition-s",
         "time that partitions had no owner, summed over partitions, as bounds, and about how long where they agree",
-        lambda values: words.between(values[0], values[1], words.seconds),
-        ("unassigned_partition_seconds_min", "unassigned_partition_seconds_max"),
+        lambda row: words.between(
+            row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"], words.seconds
+        ),
     ),
-    ("partitions moved", "from one owner to another", _number, ("partitions_moved",)),
-    ("more than needed", "moves beyond the fewest that could have balanced the group", _number, ("moves_avoidable",)),
+    ("partitions moved", "from one owner to another", lambda row: words.number(row["partitions_moved"])),
+    (
+        "more than needed",
+        "moves beyond the fewest that could have balanced the group",
+        lambda row: words.number(row["moves_avoidable"]),
+    ),
     (
         "stopped, not moved",
         "partitions that nobody read during an eager rebalance although they kept their owner",
         _stopped,
-        ("partitions_stopped_unmoved", "stopped_unknown"),
     ),
     (
         "records delayed",
         "records that arrived while their partition had no owner, as bounds",
-        lambda values: words.between(values[0], values[1], words.number),
-        ("records_delayed_min", "records_delayed_max"),
+        lambda row: words.between(row["records_delayed_min"], row["records_delayed_max"], words.number),
     ),
 )
-"""Word, explanation, how to say it, and columns of cost.sql."""
+"""Word, explanation, and how to say it of a row with the columns of cost.sql."""
 
 
-def _causes(rows: Sequence[Row], before: Sequence[Row] | None, kind: str) -> list[dict[str, Any]]:
+def _causes(rows: Sequence[Row], before: Sequence[Row] | None, kind: str) -> list[tuple[Row, str, str | None]]:
+    """Causes or protocols, each with its explanation and the number of the time before."""
     earlier = {row["name"]: row["rebalances"] for row in before or () if row["kind"] == kind}
     return [
-        {
-            "name": row["name"].replace("_", " "),
-            "says": _CAUSES.get(row["name"], ""),
-            "number": row["rebalances"],
-            "before": "" if before is None else words.number(earlier.get(row["name"], 0)) if before else words.DASH,
-        }
+        (
+            row,
+            _CAUSES.get(row["name"], ""),
+            None if before is None else words.number(earlier.get(row["name"], 0)) if before else words.DASH,
+        )
         for row in rows
         if row["kind"] == kind
     ]
 
 
-def _asked(view: View, source: CostSource, span: Range, query: str) -> list[Row] | None:
-    name = f"{query}{source.suffix}"
-    rows: Sequence[Row] | None
-    if source.suffix:
-        rows = view.archive.ask(name, cluster=view.cluster, since=span.begin, until=span.end)
-    else:
-        rows = within(view, span, name, cluster=view.cluster)
-    return None if rows is None else list(rows)
-
-
-def _owned(rows: list[Row] | None, owner: str, view: View) -> list[Row] | None:
-    return None if rows is None else [row for row in rows if view.owner(row["group_id"]) == owner]
-
-
-def _reach(source: CostSource, rows: Sequence[Row]) -> str:
-    """Up to when roll-ups have figures, as a part of a sentence; "" where they are not asked."""
+def _reach(source: CostSource, rows: Sequence[Row]) -> datetime | None:
+    """Up to when roll-ups have figures; None where they are not asked, or have none."""
     newest = max((row["newest"] for row in rows), default=None) if source.suffix else None
     if newest is None:
-        return ""
-    return f"{_end(newest):%Y-%m-%d %H:%M} UTC"
+        return None
+    return moment_of(newest) + (timedelta(hours=1) if source.suffix == "_hours" else timedelta(days=1))
 
 
-def _end(newest: date) -> datetime:
-    if isinstance(newest, datetime):
-        return newest.astimezone(UTC) + _HOUR
-    return datetime(newest.year, newest.month, newest.day, tzinfo=UTC) + _DAY
-
-
-def _fill(view: View) -> Mapping[str, Any]:
-    span = view.address.range(view.now)
-    sort = view.address.one_of("sort", _SORTS) or "unassigned"
-    most = int(view.address.one_of("most", _SHOWN) or _SHOWN[0])
-    compared = view.address.one_of("compare", ("before",)) == "before"
-    source = source_of(span)
-    rows, causes = _asked(view, source, source.span, "cost"), _asked(view, source, source.span, "cost_causes")
-    before = causes_before = None
-    if compared:
-        before = _asked(view, source, source.before, "cost")
-        causes_before = _asked(view, source, source.before, "cost_causes")
-    owner = view.address.text("owner")
-    owners = owner_chips(view, {row["group_id"] for row in rows or ()})
-    if owner:
-        rows, before = _owned(rows, owner, view), _owned(before, owner, view)
-    missing = rows is None or causes is None or (compared and (before is None or causes_before is None))
-    # (Roll-ups without a row: nothing was decided, or they are not written yet.)
-    known = bool(rows) or (rows is not None and not source.suffix)
+def _cost(view: View) -> Mapping[str, Any]:
+    source = source_of(view.span)
+    everyone, causes = source.rows(view, "cost", source.span), source.rows(view, "cost_causes", source.span)
+    rows, before, causes_before = view.owned(everyone), None, None
+    if view.compared:
+        before = view.owned(source.rows(view, "cost", source.span.before))
+        causes_before = source.rows(view, "cost_causes", source.span.before)
+    # Roll-ups without a row: nothing was decided, or they are not written yet.
+    known = bool(rows) or not (source.suffix or view.unread)
+    earlier = by_group(before or ())
     return {
-        "ranges": ranges(view, span, RANGES),
-        "clusters": cluster_chips(view),
-        "owners": owners,
-        "owner": owner,
-        "many_clusters": len(view.ask("rounds")) > 1,
-        "reading": missing,
+        "owners": view.owner_chips({row["group_id"] for row in everyone}),
         "known": known,
         "source": {"": "", "_hours": "by hour", "_days": "by day"}[source.suffix],
-        "reach": _reach(source, rows or ()),
+        "reach": _reach(source, rows),
         "sums": sums(rows if known else None, before),
-        "compare": view.address.here(compare=None if compared else "before"),
-        "compared": compared,
-        "causes": _causes(causes or (), causes_before, "cause"),
-        "protocols": _causes(causes or (), causes_before, "protocol"),
-        "columns": [
-            {"word": word, "title": title, "sort": name, "href": view.address.here(sort=name), "here": name == sort}
-            for (word, title, _, _), name in zip(
-                _FIGURES, ("rebalances", "unassigned", "moves", "avoidable", "stopped", "delayed"), strict=True
-            )
-        ],
-        "by_name": view.address.here(sort="group"),
-        "sorted_by_name": sort == "group",
-        "groups": by_group(rows or (), before, sort, view, most),
-        "number": len(rows or ()),
-        "more_href": view.address.here(most=_SHOWN[1]) if most < int(_SHOWN[1]) else "",
-        "advice": view.address.link("advice", cluster=view.cluster),
+        "causes": (
+            ("By cause", _causes(causes, causes_before, "cause"), "No rebalance has a known cause."),
+            ("By protocol", _causes(causes, causes_before, "protocol"), "Of no rebalance the protocol is known."),
+        ),
+        "columns": [(*figure, sort) for figure, sort in zip(_FIGURES, _SORTS, strict=False)],
+        "groups": [(row, earlier.get(key(row))) for row in view.ordered(rows, _SORTS)[: view.most]],
+        "number": len(rows),
     }
 
 
-BOARD = Board(
+def saving(row: Row) -> str:
+    """What following an advice would have saved, in a sentence."""
+    days = words.counted(row["period_days"], "day")
+    if row["saved"] is None:
+        return f"How much it would have saved in {days} is unknown."
+    amount = f"{row['saved']:,.0f}" if row["saved"] >= 100 else f"{row['saved']:,g}"
+    return f"It would have saved {amount} {row['unit'] or ''}".rstrip() + f" in {days}."
+
+
+def _advice(view: View) -> Mapping[str, Any]:
+    found = view.rows("advice")
+    kind, text = view.address.text("kind"), view.address.text("group").strip().lower()
+    if kind not in {row["kind"] for row in found}:
+        kind = view.address.one_of("kind", _KINDS)
+    named = [row for row in found if text in row["group_id"].lower()]
+    owned = view.owned(named)
+    shown = [row for row in owned if not kind or row["kind"] == kind]
+    kinds = Counter(row["kind"] for row in owned)
+    return {
+        "kinds": view.chips("kind", sorted(kinds), kinds),
+        "says": {name: name.replace("_", " ") for name in _KINDS},
+        "owners": view.owner_chips(row["group_id"] for row in named),
+        "number": len(shown),
+        "of": len(found),
+        "rows": shown[:_SHOWN],
+        "saving": saving,
+        "days": view.rows("advice_days"),
+    }
+
+
+COST = Board(
     path=("cost",),
     template="cost.html.j2",
-    fill=_fill,
+    fill=_cost,
     title="Cost of rebalances · Evenkeel",
     word="Cost",
-    parameters=frozenset({"range", "from", "to", "compare", "sort", "most", "owner"}),
+    parameters=TIMES | {"compare", "sort", "most", "owner"},
     span="24h",
+)
+
+ADVICE = Board(
+    path=("advice",),
+    template="advice.html.j2",
+    fill=_advice,
+    title="Advice · Evenkeel",
+    word="Advice",
+    parameters=frozenset({"kind", "owner", "group"}),
 )

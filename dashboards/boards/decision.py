@@ -3,73 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.group import members_of, topic_link
-from dashboards.boards.parts.decisions import decision_rows, unassigned
-from dashboards.boards.parts.owners import owners
-from dashboards.boards.parts.strategies import strategies
+from dashboards.boards.owners import lag_by_member, owners
 from dashboards.format import Row
 from dashboards.page.address import WrongAddressError
-from dashboards.page.board import Board, NotThereError, View
+from dashboards.page.board import Board, NotThereError, View, name_of
 from streaming.explain import verdict_in_words
 
-__all__ = ["BOARD", "as_decided"]
+__all__ = ["BOARD", "as_decided", "better", "strategies"]
 
 # A sentence may name foreign ids of any length; steps cut their lists themselves.
-_LONGEST = 2_000
+_LONGEST: Final = 2_000
 
 # A group of RocketMQ has a verdict for each of its topics, the worst first.
-_MOST_TOPICS = 8
+_MOST_TOPICS: Final = 8
 
 # Numbers are log offsets.
-_LARGEST = 2**63 - 1
+_LARGEST: Final = 2**63 - 1
+
+# The clients' strategies by age, then all others.
+_ORDER: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
 def _fill(view: View) -> Mapping[str, Any]:
     number = _number(view.address.path[3])
     cluster, group = _named(view)
-    name = {"cluster": cluster, "group_id": group}
-    links = {
-        "group": group,
-        "cluster": cluster,
-        "number": number,
-        "group_href": view.address.link("groups", group, cluster=cluster),
-    }
-    found = view.archive.ask("decision", **name, decision=number)
-    members = view.archive.ask("decision_members", **name, decision=number)
-    what_if = view.archive.ask("decision_what_if", **name, decision=number)
-    if found is None or members is None or what_if is None:
-        return {**links, "reading": True}
-    if not found:
+    name = name_of({"cluster": cluster, "group_id": group})
+    found = view.rows("decision", **name, decision=number)
+    members = view.rows("decision_members", **name, decision=number)
+    what_if = view.rows("decision_what_if", **name, decision=number)
+    if not found and not view.unread:
         message = (
             f"No decision {number} of {words.cut(group, 120)} is in the tables: it has not been written yet, is older "
             "than their retention, or never was."
         )
         raise NotThereError(message)
+    explained, partitions = [], []
+    if not view.unread:
+        explained = view.rows("explained", **name, generation=None, decision=number)
+        partitions = view.rows("decision_lag", **name, at=found[0]["record_time"])
+    links = {"group": name, "number": number}
+    if view.unread:
+        return links
     decision = found[0]
-    explained = view.archive.ask("explained", **name, generation=None, decision=number)
-    if explained is None:
-        return {**links, "reading": True}
-    partitions = view.archive.ask("decision_lag", **name, at=decision["record_time"])
-    if partitions is None:
-        return {**links, "reading": True}
     verdict = decision if decision["verdict"] is not None else None
     return {
         **links,
-        "reading": False,
-        "time": view.clock.time(decision["record_time"]),
-        "facts": _facts(decision, view),
-        "causes": _causes(decision),
-        "cause": words.cause(decision),
-        "decisions": decision_rows([decision], view, with_group=False),
-        "owners": owners(members, verdict, partitions, view.clock, topic_link(view, cluster)),
-        "strategies": strategies(what_if, verdict, view.clock),
-        "explained": explained_of(explained),
-        "members": members_of(members, as_decided(partitions, members), view, cluster),
-        "previous": _beside(view, group, cluster, decision["previous_decision"]),
-        "following": _beside(view, group, cluster, decision["next_decision"]),
+        "decision": decision,
+        "facts": _facts(decision),
+        "owners": owners(members, verdict, partitions),
+        "strategies": strategies(what_if, verdict),
+        "explained": explained_of(explained[:_MOST_TOPICS]),
+        "unexplained": len(explained) - _MOST_TOPICS,
+        "members": members,
+        "lag_by_member": lag_by_member(as_decided(partitions, members)),
     }
 
 
@@ -94,63 +83,70 @@ def _number(text: str) -> int:
 def _named(view: View) -> tuple[str, str]:
     """Cluster and id of the group: a living one, or any whose whole id is in the address."""
     asked = view.address.path[1]
-    living = [g for g in view.groups(view.cluster) if asked in {g["group_id"], words.key_of(g["group_id"])}]
+    living = [g for g in view.groups() if asked in {g["group_id"], words.key_of(g["group_id"])}]
     if len(living) == 1:
         return living[0]["cluster"], living[0]["group_id"]
-    clusters = [row["cluster"] for row in view.ask("rounds")]
-    if view.cluster is None and len(clusters) > 1:
+    if view.cluster is None and len(view.clusters) > 1:
         message = "Several clusters are watched: add ?cluster= and a name to the address."
         raise NotThereError(message)
-    return view.cluster or clusters[0], asked
+    return view.cluster or view.clusters[0], asked
 
 
-def _nearest(decision: Row) -> list[tuple[str, str, str]]:
-    if decision["nearest_library"] is None:
-        return []
-    differing = words.counted(decision["nearest_differing"], "partition")
-    return [("nearest", words.cut(decision["nearest_library"], 32), f"its result differs in {differing}")]
-
-
-def _facts(decision: Row, view: View) -> list[dict[str, str]]:
-    verdict = words.verdict(decision["verdict"] or "pending", decision["basis"])
+def _facts(decision: Row) -> list[tuple[str, str, str]]:
     least = words.number(decision["partitions_moved_optimal"])
     facts = [
-        ("verdict", verdict, decision["reason"] or ""),
+        ("verdict", words.verdict(decision["verdict"] or "pending", decision["basis"]), decision["reason"] or ""),
         (
             "moves",
             words.number(decision["partitions_moved"]),
             f"the fewest that could have balanced the group: {least}",
         ),
         ("fewest possible", least, ""),
-        ("unassigned, partition-s", unassigned(decision), "time without an owner, summed over partitions"),
+        (
+            "unassigned, partition-s",
+            words.between(
+                decision["unassigned_partition_seconds_min"],
+                decision["unassigned_partition_seconds_max"],
+                words.seconds,
+            ),
+            "time without an owner, summed over partitions",
+        ),
         ("records delayed", _delayed(decision), "records that arrived while partitions had no owner"),
         (
             "stopped, not moved",
             words.number(decision["partitions_stopped_unmoved"]),
             "partitions that nobody read meanwhile although they kept their owner",
         ),
-        *_when(decision, view),
-        *_preparing(decision, view),
+        *_when(decision),
+        (
+            "members awaited since",
+            words.time(decision["preparing_since"]),
+            "until they join again they may go on, and no API tells which have: only the upper bound has this time",
+        ),
         ("members", words.number(decision["members"]), ""),
         ("partitions", words.number(decision["partitions"]), ""),
         ("generation", words.number(decision["generation"]), ""),
         ("strategy", words.cut(decision["strategy"] or words.DASH, 32), decision["strategy"] or ""),
         ("protocol", words.cut(decision["rebalance_protocol"] or words.DASH, 24), "how members rebalanced"),
         ("recomputed as", words.cut(decision["matching_library"] or words.DASH, 32), ""),
-        *_nearest(decision),
+        (
+            "nearest",
+            words.cut(decision["nearest_library"] or words.DASH, 32),
+            f"its result differs in {words.counted(decision['nearest_differing'] or 0, 'partition')}",
+        ),
     ]
-    return [{"word": word, "value": value, "title": title} for word, value, title in facts]
+    return [fact for fact in facts if fact[1] != words.DASH or fact[0] not in {"members awaited since", "nearest"}]
 
 
-def _when(decision: Row, view: View) -> list[tuple[str, str, str]]:
+def _when(decision: Row) -> list[tuple[str, str, str]]:
     """When members had joined, or between which times a decision that was only seen was made."""
     joined, low, high = (decision[name] for name in ("join_completed_time", "decided_time_min", "decided_time_max"))
     if joined is not None:
-        return [("all had joined", view.clock.time(joined), "then the leader computed the assignment")]
+        return [("all had joined", words.time(joined), "then the leader computed the assignment")]
     if high is None:
         return []
-    after = "" if low is None else f"after {view.clock.time(low)}, "
-    return [("decided", f"{after}before {view.clock.time(high)}", "seen in rounds: no record tells the time")]
+    after = "" if low is None else f"after {words.time(low)}, "
+    return [("decided", f"{after}before {words.time(high)}", "seen in rounds: no record tells the time")]
 
 
 def _delayed(decision: Row) -> str:
@@ -161,41 +157,76 @@ def _delayed(decision: Row) -> str:
     return words.number(high) if low == high else f"{words.number(low)} to {words.number(high)}"
 
 
-def _preparing(decision: Row, view: View) -> list[tuple[str, str, str]]:
-    """Since when only an upper bound of the time without an owner is known; nothing where no round saw it."""
-    since = decision["preparing_since"]
-    title = "until they join again they may go on, and no API tells which have: only the upper bound has this time"
-    return [] if since is None else [("members awaited since", view.clock.time(since), title)]
-
-
-def _causes(decision: Row) -> list[dict[str, str]]:
-    listed: Sequence[Row] = decision["causes"] or ()
+def explained_of(verdicts: Sequence[Row]) -> list[dict[str, Any]]:
+    """Why the assignment should be as it is, and what is different, topic by topic where each has its verdict."""
     return [
-        {"cause": words.cut(found["cause"].replace("_", " "), 60), "evidence": words.cut(found["evidence"] or "", 400)}
-        for found in listed
+        {
+            "topic": None if row["topic"] is None else words.cut(row["topic"], 120),
+            "sentences": [words.cut(sentence, _LONGEST) for sentence in told.sentences],
+            "drift": [words.cut(sentence, _LONGEST) for sentence in told.drift],
+        }
+        for row in verdicts
+        for told in (verdict_in_words(row),)
     ]
 
 
-def explained_of(verdicts: Sequence[Row]) -> dict[str, Any]:
-    """Why the assignment should be as it is, and what is different, topic by topic where each has its verdict."""
-    return {
-        "topics": [
-            {
-                "topic": None if row["topic"] is None else words.cut(row["topic"], 120),
-                "sentences": [words.cut(sentence, _LONGEST) for sentence in told.sentences],
-                "drift": [words.cut(sentence, _LONGEST) for sentence in told.drift],
-            }
-            for row in verdicts[:_MOST_TOPICS]
-            for told in (verdict_in_words(row),)
-        ],
-        "left": max(0, len(verdicts) - _MOST_TOPICS),
-    }
+def strategies(rows: Sequence[Row], verdict: Row | None) -> dict[str, Any]:
+    """Values of `strategies.html.j2`: other strategies at a decision.
+
+    Args:
+        rows: Rows of what_if.sql.
+        verdict: The row of verdict.sql, if there is one.
+    """
+    if not rows:
+        return {"rows": [], "remark": "", "sentence": ""}
+    ordered = sorted(rows, key=lambda row: (_place(row["strategy"]), row["strategy"]))
+    of = ordered[0]
+    remark = f"at the decision of {words.time(of['record_time'])}"
+    if of["generation"] is not None:
+        remark += f", generation {words.number(of['generation'])}"
+    # With any other verdict the group's real assignment is not what its strategy gives.
+    exact = verdict is not None and (verdict["decision"], verdict["own_verdict"]) == (of["decision"], "identical")
+    return {"rows": ordered, "remark": remark, "sentence": better(ordered) if exact else ""}
 
 
-def _beside(view: View, group: str, cluster: str, number: int | None) -> str:
-    if number is None:
+def better(rows: Sequence[Row]) -> str:
+    """One sentence on the strategies that would have been better in moves or balance, and worse in neither.
+
+    Returns:
+        "" where the strategy that runs, or every other one, has no figures.
+    """
+    runs = next((row for row in rows if row["runs"] and _known(row)), None)
+    others = [row for row in rows if not row["runs"] and _known(row)]
+    if runs is None or not others:
         return ""
-    return view.address.link("groups", group, "decisions", str(number), cluster=cluster)
+    had = _figures(runs)
+    ahead = [f for f in map(_figures, others) if f != had and f[0] <= had[0] and f[1] <= had[1]]
+    if not ahead:
+        if not all(map(_known, rows)):
+            return ""
+        return "No other strategy would have moved less or balanced better without a cost in the other."
+    imbalance, moves = min(ahead)
+    names = [words.cut(row["strategy"], 32) for row in others if _figures(row) == (imbalance, moves)]
+    said = []
+    if moves < had[1]:
+        moved = words.counted(moves, "partition") if moves else "no partition"
+        said.append(f"moved {moved} instead of {words.number(had[1])}")
+    if imbalance < had[0]:
+        said.append(f"left the group more even: imbalance {words.ratio(imbalance)} instead of {words.ratio(had[0])}")
+    return f"{' or '.join(names)} would have {' and '.join(said)}."
+
+
+def _known(row: Row) -> bool:
+    return row["partitions_moved"] is not None and row["imbalance"] is not None
+
+
+def _figures(row: Row) -> tuple[float, int]:
+    # Rounded as they are shown: an invisible difference does not count.
+    return round(row["imbalance"], 2), row["partitions_moved"]
+
+
+def _place(strategy: str) -> int:
+    return _ORDER.index(strategy) if strategy in _ORDER else len(_ORDER)
 
 
 BOARD = Board(

@@ -1,31 +1,33 @@
-"""Evenkeel itself: rounds and delays, what was not seen, the alerter, the tables and their maintenance."""
+"""The watched clusters and Evenkeel itself: rounds, silence, what was not seen, the alerter, tables, maintenance.
+
+The line above every board is made here, too: how old the board is, and what is wrong with the lake as a whole.
+"""
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.parts.chips import cluster_chips
-from dashboards.boards.parts.status import silent
 from dashboards.format import Row
-from dashboards.page.archive import Signs
-from dashboards.page.board import Board, View
+from dashboards.lake import PageLake
+from dashboards.page.board import HEALTH, Board, View
 from streaming.catalog import Contents
 from streaming.tables import WrittenFile
 from streaming.terminal import age
 
-__all__ = ["BOARD", "MOST_ROUNDS", "RoundPace", "alerter", "delay", "maintained", "pace", "size"]
+__all__ = ["CLUSTERS", "ITSELF", "MOST_ROUNDS", "alerter", "delay", "maintained", "missing", "silent", "status"]
 
-_HOUR = timedelta(hours=1)
+_HOUR: Final = timedelta(hours=1)
 
 # An hour of rounds, one a second, of a handful of clusters.
 MOST_ROUNDS: Final = 20_000
+
 _SHOWN: Final = 50
+_MOST_CLUSTERS: Final = 100
 
 # The alerter writes its place every ten minutes where nothing else is decided (_KEEP_PLACE_MS); a few more for a round.
 _ALERTER_WITHIN: Final = timedelta(minutes=15)
@@ -33,64 +35,116 @@ _ALERTER_WITHIN: Final = timedelta(minutes=15)
 # An hour is over, and the maintenance has had another one for it.
 _MAINTAINED_WITHIN: Final = timedelta(hours=3)
 
-# The shipped rule `unmaintained` fires beyond it.
-_MANY_FILES: Final = 6_000
+_ROLLUPS: Final = frozenset({"group_hourly", "group_daily", "partition_hourly"})
+
+_MISSING: Final[Mapping[str, str]] = {
+    "not_visible": "with a topic that the probe does not see: it may lack Describe on it, or the topic does not exist",
+    "retention_unknown": "behind on topics whose retention is not known: the probe may lack DescribeConfigs on topics, "
+    "or has not asked yet",
+    "type_unknown": "of unknown type: brokers before 3.8 do not report it",
+    "seen": "that the probe asks for in rounds, because their log is not read: generations, commits and the cost of "
+    "rebalances are not known",
+}
+"""Columns of clusters.sql that count groups of which something is missing, and what that is."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoundPace:
-    """How the rounds of a time went.
-
-    Attributes:
-        rounds: How many there were.
-        interval: Median time from one to the next, s; None with fewer than two.
-        longest: Longest such time, s; None likewise.
-        closing: Median time from a round's opening until all its events were acknowledged, s; None if never known.
-        slowest: Longest such time, s.
-        events: Median number of events; None if never known.
-        log_records: Records of the offsets log in all of them; None if never known.
-    """
-
-    rounds: int
-    interval: float | None
-    longest: float | None
-    closing: float | None
-    slowest: float | None
-    events: float | None
-    log_records: int | None
-
-
-def pace(rows: Sequence[Row]) -> RoundPace:
-    """How rounds went.
-
-    Args:
-        rows: Rows of rounds_past.sql of one cluster, the newest first.
-    """
-    times = [row["round_time"] for row in rows]
-    steps = [(late - early).total_seconds() for late, early in itertools.pairwise(times)]
-    closed = [
-        (row["closed_time"] - row["round_time"]).total_seconds() for row in rows if row["closed_time"] is not None
-    ]
-    events = [row["events"] for row in rows if row["events"] is not None]
-    records = [row["log_records"] for row in rows if row["log_records"] is not None]
-    return RoundPace(
-        rounds=len(rows),
-        interval=median(steps) if steps else None,
-        longest=max(steps, default=None),
-        closing=median(closed) if closed else None,
-        slowest=max(closed, default=None),
-        events=median(events) if events else None,
-        log_records=sum(records) if records else None,
+def silent(lake: PageLake) -> tuple[str, ...]:
+    """Clusters without a new round for longer than the alert rules allow."""
+    return tuple(
+        row["cluster"]
+        for row in lake.ask("rounds")
+        if lake.quiet_s(row["cluster"]) > lake.thresholds.silent_after_s(row["interval_ms"])
     )
 
 
-def delay(files: Sequence[WrittenFile]) -> tuple[float, float] | None:
-    """Median and longest time from a round's close until its rows were in the tables, s; None where nothing tells.
+def status(view: View) -> dict[str, Any]:
+    """Values of the macro `status`; `there` says whether there is anything to draw below it."""
+    rounds = view.rows("rounds")
+    quiet = silent(view.lake)
+    shown = [row for row in rounds if view.cluster in {None, row["cluster"]}]
+    late = [row for row in shown if row["cluster"] in quiet]
+    newest = max((row["round_time"] for row in shown), default=None)
+    if newest is not None and view.cluster is None:
+        # Otherwise a cluster whose clock is ahead would set the time for all.
+        newest = min(newest, view.now)
+    return {
+        "there": bool(rounds) or bool(view.groups()),
+        "reading": not view.lake.present and view.lake.problem is None,
+        "clusters": [row["cluster"] for row in rounds],
+        "newest": newest,
+        "silent": bool(late) and len(late) == len(shown),
+        "quiet": _quiet(view, *(row["cluster"] for row in late)),
+        "notes": _notes(view, rounds, quiet),
+    }
+
+
+def _notes(view: View, rounds: Sequence[Row], quiet: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """What is wrong with the lake as a whole: head, sentence, and whether it is mild."""
+    notes = []
+    if view.lake.problem is not None:
+        notes.append(("The lake cannot be read.", words.visible(view.lake.problem), False))
+    for row in rounds:
+        name = words.visible(row["cluster"])
+        if row["cluster"] in quiet:
+            every, at = f"{(row['interval_ms'] or 0) / 1000:g} s", words.time(row["round_time"])
+            text = f"Rounds come every {every}. Everything below is as of {at}: check that the probe and the job run."
+            notes.append((f"No update from {name} for {_quiet(view, row['cluster'])}.", text, False))
+        if row["held_partitions"]:
+            held = f"{row['held_partitions']} of {row['log_partitions']} partitions of __consumer_offsets in {name}"
+            text = f"Open transactions block {held}: newer records there cannot be read yet."
+            notes.append(("Part of the offsets log is blocked.", text, True))
+    if view.lake.unread:
+        text = f"Older rows are still being read: {view.lake.unread:.0%} of the files to go."
+        notes.append(("The server has just started.", text, True))
+    return notes
+
+
+def _quiet(view: View, *clusters: str) -> str:
+    """Since when at least one of some clusters has been quiet."""
+    return age(timedelta(seconds=min(map(view.lake.quiet_s, clusters), default=0.0)))
+
+
+def missing(row: Row) -> list[str]:
+    """What the tables lack of a cluster, each with the right that may be behind it.
+
+    Args:
+        row: A row of clusters.sql.
+    """
+    said = [f"{words.counted(row[column], 'group')} {text}" for column, text in _MISSING.items() if row[column]]
+    return [*said, "the broker gives no cluster id"] if row["cluster_id"] is None else said
+
+
+def _clusters(view: View) -> Mapping[str, Any]:
+    unseen: dict[str, Counter[str]] = {}
+    for row in view.rows("unseen"):
+        unseen.setdefault(row["cluster"], Counter())[row["kind"]] += row["number"] or 0
+    health: dict[str, Counter[int]] = {}
+    for group in view.groups(cluster=None):
+        health.setdefault(group["cluster"], Counter())[group["health"]] += 1
+    shown = [row for row in view.rows("clusters") if view.cluster in {None, row["cluster"]}]
+    return {
+        "clusters": shown[:_MOST_CLUSTERS],
+        "hidden": len(shown) - _MOST_CLUSTERS,
+        "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
+        "health": {
+            name: [(number, word, counts[number]) for number, word in HEALTH.items() if counts[number]]
+            for name, counts in health.items()
+        },
+        "unseen": unseen,
+        "firing": Counter(row["cluster"] for row in view.rows("alerts", cluster=None)),
+        "missing": missing,
+        "held": view.rows("open_transactions"),
+        "shown": _MOST_CLUSTERS,
+    }
+
+
+def delay(files: Sequence[WrittenFile]) -> tuple[timedelta, timedelta] | None:
+    """Median and longest time from a round's close until its rows were in the tables; None where nothing tells.
 
     The end is by the clock of the job's machine, the beginning by the broker's.
     """
     waits = [(file.at - file.newest).total_seconds() for file in files if file.newest is not None]
-    return (median(waits), max(waits)) if waits else None
+    return (timedelta(seconds=median(waits)), timedelta(seconds=max(waits))) if waits else None
 
 
 def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
@@ -108,7 +162,7 @@ def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
     if reached is None:
         return "bad", "It has decided nothing in the last hour: it is down or cannot keep up."
     behind = _passed(reached, rounds[0])
-    # (What it has decided since is written at the next transition, or after ten minutes.)
+    # What it has decided since is written at the next transition, or after ten minutes.
     if behind > _ALERTER_WITHIN:
         return "bad", f"It has recorded no decision for {age(behind)}: it is down or cannot keep up."
     return "", f"It is up: its last recorded decision is {age(behind)} older than the newest round."
@@ -117,7 +171,7 @@ def alerter(judged: int | None, rounds: Sequence[Row]) -> tuple[str, str]:
 def _passed(early: Row, late: Row) -> timedelta:
     """Time from one round to another: elapsed time, in which a broker's clock that is set counts for one step."""
     since, until = early["elapsed_ms"], late["elapsed_ms"]
-    # (It starts from 0 again when the job's state was lost.)
+    # It starts from 0 again when the job's state was lost.
     if since is not None and until is not None and until >= since:
         return timedelta(milliseconds=until - since)
     passed: timedelta = late["round_time"] - early["round_time"]
@@ -132,163 +186,57 @@ def maintained(written: datetime | None, newest: datetime | None, oldest: dateti
         newest: The newest round with a group; None without one.
         oldest: The oldest round with a group that the lake keeps; None without one.
     """
+    known = oldest if written is None else written
+    waited = timedelta(0) if newest is None or known is None else max(timedelta(0), newest - known)
+    if waited > _MAINTAINED_WITHIN:
+        since = "in" if written is None else "for"
+        what = f"It has written no history {since} {age(waited)} of rounds"
+        return "bad", f"{what}: see the job's log, or run evenkeel maintain."
     if written is None:
-        watched = timedelta(0) if newest is None or oldest is None else newest - oldest
-        if watched > _MAINTAINED_WITHIN:
-            what = f"It has written no history in {age(watched)} of rounds"
-            return "bad", f"{what}: see the job's log, or run evenkeel maintain."
         return "unsure", "It has written no history yet: the first comes after the first full hour of rounds."
-    since = timedelta(0) if newest is None else max(timedelta(0), newest - written)
-    if since > _MAINTAINED_WITHIN:
-        return (
-            "bad",
-            f"It has written no history for {age(since)} of rounds: see the job's log, or run evenkeel maintain.",
-        )
-    return "", f"It last wrote history {words.mark(written)}."
+    return "", f"It last wrote history {words.time(written)}."
 
 
-def size(count: int | None) -> str:
-    """Bytes as people read them: "1.3 MB"."""
-    if count is None:
-        return words.DASH
-    value = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:,.1f} TB"
-
-
-def _fill(view: View) -> Mapping[str, Any]:
-    newest = {row["cluster"]: row for row in view.ask("rounds")}
-    named = [name for name in newest if view.cluster in {None, name}]
+def _itself(view: View) -> Mapping[str, Any]:
+    newest = {row["cluster"]: row for row in view.rows("rounds")}
     since = (view.now - _HOUR).replace(second=0, microsecond=0)
-    past = view.ask("rounds_past", cluster=view.cluster, since=since, most=MOST_ROUNDS)
+    past = view.rows("rounds_past", since=since, most=MOST_ROUNDS)
     tables, signs = view.archive.tables(), view.archive.signs(tuple(newest))
-    quiet = set(silent(view.lake))
-    undecoded = view.ask("undecoded", cluster=view.cluster, most=_SHOWN)
-    gaps = view.ask("gaps", cluster=view.cluster, most=_SHOWN)
+    if tables is None or signs is None:
+        view.unread.add("logs")
+    shown = [name for name in newest if view.cluster in {None, name}][:_SHOWN]
+    reading = "quiet", "The tables' logs are being read."
     return {
-        "clusters": cluster_chips(view),
-        "reading": tables is None or signs is None,
-        "rounds": [
-            _rounds(newest[name], [row for row in past if row["cluster"] == name], view, name in quiet, signs)
-            for name in named[:_SHOWN]
+        "rounds": [newest[name] for name in shown],
+        "pace": {row["cluster"]: row for row in view.rows("rounds_pace", since=since)},
+        "quiet": {name: _quiet(view, name) for name in silent(view.lake)},
+        "alerters": [
+            (name, reading if signs is None else
+             alerter(signs.judged.get(name), [row for row in past if row["cluster"] == name]))
+            for name in shown
         ],
-        "delay": _delay(signs),
-        "maintenance": _maintenance(tables, list(newest.values())),
-        "tables": _tables(tables or (), view),
-        "undecoded": [_undecoded(row, view) for row in undecoded],
-        "gaps": [_gap(row, view) for row in gaps],
+        "delay": None if signs is None else delay(signs.written),
+        "maintenance": reading if tables is None else _maintenance(tables, list(newest.values())),
+        "tables": tables or (),
+        "undecoded": view.rows("undecoded", most=_SHOWN),
+        "gaps": view.rows("gaps", most=_SHOWN),
         "shown": _SHOWN,
-        "unread": f"{view.lake.unread:.0%}" if view.lake.unread else "",
-        "past": age(view.lake.past),
-        "alerts": view.address.link("alerts", cluster=view.cluster),
-    }
+    }  # fmt: skip
 
 
-def _rounds(
-    newest: Row,
-    rows: Sequence[Row],
-    view: View,
-    is_silent: bool,
-    signs: Signs | None,
-) -> dict[str, Any]:
-    told = pace(rows)
-    style, sentence = ("quiet", "The tables' logs are being read.")
-    if signs is not None:
-        style, sentence = alerter(signs.judged.get(newest["cluster"]), rows)
-    return {
-        "cluster": newest["cluster"],
-        "time": view.clock.time(newest["round_time"]),
-        "silent": is_silent,
-        "quiet": age(timedelta(seconds=view.lake.quiet_s(newest["cluster"]))),
-        "number": told.rounds,
-        "wanted": words.DASH if newest["interval_ms"] is None else f"{newest['interval_ms'] / 1000:g} s",
-        "interval": _s(told.interval),
-        "longest": _s(told.longest),
-        "closing": _s(told.closing),
-        "slowest": _s(told.slowest),
-        "events": told.events,
-        "log_records": told.log_records,
-        "probe": newest["probe"] or "",
-        "alerter": sentence,
-        "alerter_style": style,
-    }
-
-
-def _s(value: float | None) -> str:
-    if value is None:
-        return words.DASH
-    return f"{value:.2f} s" if 0 <= value < 10 else age(timedelta(seconds=value)) if value > 0 else f"{value:,.0f} s"
-
-
-def _delay(signs: Signs | None) -> dict[str, str] | None:
-    found = delay(signs.written) if signs is not None else None
-    return None if found is None else {"usual": _s(found[0]), "longest": _s(found[1])}
-
-
-def _maintenance(tables: Sequence[Contents] | None, newest: Sequence[Row]) -> dict[str, str] | None:
-    if tables is None:
-        return None
-    # (Nothing else writes roll-ups, so their newest commit is the maintenance's.)
+def _maintenance(tables: Sequence[Contents], newest: Sequence[Row]) -> tuple[str, str]:
+    # Nothing else writes roll-ups, so their newest commit is the maintenance's.
     written = [one.newest_commit for one in tables if one.table in _ROLLUPS and one.rows and one.newest_commit]
-    # (An hour without rounds, or without groups, has nothing to be written.)
+    # An hour without rounds, or without groups, has nothing to be written.
     busy = [row["round_time"] for row in newest if row["groups"]]
     oldest = next((one.oldest_round_time for one in tables if one.table == "group_health"), None)
-    style, sentence = maintained(max(written, default=None), max(busy, default=None), oldest)
-    return {"style": style, "sentence": sentence}
+    return maintained(max(written, default=None), max(busy, default=None), oldest)
 
 
-_ROLLUPS: Final = frozenset({"group_hourly", "group_daily", "partition_hourly"})
+CLUSTERS = Board(
+    path=("clusters",), template="clusters.html.j2", fill=_clusters, title="Clusters · Evenkeel", word="Clusters"
+)
 
-
-def _tables(tables: Sequence[Contents], view: View) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": one.table,
-            "state": one.state,
-            "reason": words.visible(one.reason or ""),
-            "rows": one.rows,
-            "files": one.files,
-            "many": (one.files or 0) > _MANY_FILES,
-            "size": size(one.size),
-            "from": f"{one.oldest_day:%Y-%m-%d}" if one.oldest_day else words.DASH,
-            "to": f"{one.newest_day:%Y-%m-%d}" if one.newest_day else words.DASH,
-            "commit": view.clock.time(one.newest_commit.astimezone(UTC)) if one.newest_commit else words.DASH,
-            "version": one.version,
-        }
-        for one in tables
-    ]
-
-
-def _undecoded(row: Row, view: View) -> dict[str, Any]:
-    kind = row["kind"] or ""
-    version = "" if row["key_type"] is None else f"type {row['key_type']}, version {row['value_version']}"
-    return {
-        "cluster": row["cluster"],
-        "topic": row["topic"] or "",
-        "kind": kind,
-        "version": version,
-        "reason": row["reason"] or "",
-        "records": row["records"],
-        "place": row["newest_place"] or "",
-        "time": view.clock.time(row["newest_time"]),
-    }
-
-
-def _gap(row: Row, view: View) -> dict[str, Any]:
-    place = "" if row["topic"] is None else f"{row['topic']} {row['partition']}"
-    return {
-        "cluster": row["cluster"],
-        "kind": row["kind"] or "",
-        "place": place,
-        "from": view.clock.time(row["from_time"]) if row["from_time"] else words.number(row["from_offset"]),
-        "to": view.clock.time(row["to_time"]) if row["to_time"] else words.number(row["to_offset"]),
-        "reason": row["reason"] or "",
-    }
-
-
-BOARD = Board(
-    path=("evenkeel",), template="evenkeel.html.j2", fill=_fill, title="Evenkeel itself", word="Evenkeel itself"
+ITSELF = Board(
+    path=("evenkeel",), template="evenkeel.html.j2", fill=_itself, title="Evenkeel itself", word="Evenkeel itself"
 )

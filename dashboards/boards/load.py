@@ -1,22 +1,21 @@
-"""Load of all groups: what is produced and consumed, and whether it lies evenly on the members."""
+"""Load: what is produced and consumed, and whether it lies evenly on the members; of all groups, and of one."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.parts.chips import chips, cluster_chips, owner_chips
-from dashboards.boards.parts.past import ranges
+from dashboards.boards.group import history_of, named_group
+from dashboards.charts.plots import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
-from dashboards.page.board import Board, View
-from dashboards.spans import LIVE, RANGES, Range
+from dashboards.page.board import TIMES, Board, NotThereError, View, by_group, fold, name_of, total
+from dashboards.spans import LIVE, RANGES, Range, floor
 
-__all__ = ["BOARD", "HOT", "could_be", "headroom", "hot", "judged", "whole_hours"]
-
-_SHOWN: Final = ("100", "1000")
+__all__ = ["GROUP", "HOT", "LOAD", "by_member", "by_topic", "could_be", "history_series", "hot", "judged"]
 
 # An imbalance that another assignment would lower by less is not worth a rebalance. A tenth of a member's share is also
 # what the table takes for a hot partition.
@@ -25,13 +24,15 @@ _WORTH: Final = 0.1
 # Partitions that are named in a sentence.
 _NAMED: Final = 2
 
-HOT: Final[Mapping[str, str]] = {
-    "member": "a member carries more than its share, and another assignment would even it out",
-    "partition": "a partition carries more than a member's share by itself: no assignment can even it out",
-    "even": "as even as an assignment can make it",
-    "unknown": "not known",
-}
-"""Values of `hot`, each with its meaning."""
+# Rows of a group's tables; the busiest are what people look for, the rest is counted.
+_SHOWN: Final = 60
+
+# Points of a chart: as many as a screen has room for.
+_MOST_STEPS: Final = 300
+
+HOT: Final = ("member", "partition", "even", "unknown")
+"""Values of `hot`: a member carries more than its share, and another assignment would even it out; a partition carries
+more than a member's share by itself; as even as an assignment can make it; not known."""
 
 _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
     "avoidable": ("avoidable", True),
@@ -46,7 +47,7 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
 
 
 def judged(row: Row) -> frozenset[str]:
-    """Keys of HOT that hold for a row of load.sql; more than one where a member and a partition are hot."""
+    """The words of HOT that hold for a row of load.sql; more than one where a member and a partition are hot."""
     if row["load_imbalance"] is None:
         return frozenset({"unknown"})
     found = set()
@@ -54,9 +55,7 @@ def judged(row: Row) -> frozenset[str]:
         found.add("member")
     if row["hot_partitions"]:
         found.add("partition")
-    if not found:
-        found.add("unknown" if row["avoidable"] is None else "even")
-    return frozenset(found)
+    return frozenset(found or {"unknown" if row["avoidable"] is None else "even"})
 
 
 def hot(row: Row) -> list[str]:
@@ -69,18 +68,15 @@ def hot(row: Row) -> list[str]:
             f"{words.ratio(row['load_imbalance_optimal_max'])}"
         )
     if "partition" in kinds:
-        listed = row["hot_partitions"]
-        named = ", ".join(
+        listed = [
             f"{words.cut(item['topic'] or '', 40)} {item['partition']} ({_part(item['per_second'], row)})"
-            for item in listed[:_NAMED]
-        )
-        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-        said.append(f"hot partition{'s' if len(listed) > 1 else ''}: {named}{more}; no assignment can even it out")
-    if said:
-        return said
+            for item in row["hot_partitions"]
+        ]
+        many, named = "s" if len(listed) > 1 else "", words.names(listed, _NAMED)
+        said.append(f"hot partition{many}: {named}; no assignment can even it out")
     if "even" in kinds:
         return ["even" if row["load_imbalance"] <= _WORTH else "as even as an assignment can make it"]
-    return [_why_unknown(row)]
+    return said or [_why_unknown(row)]
 
 
 def _part(per_second: float | None, row: Row) -> str:
@@ -90,15 +86,14 @@ def _part(per_second: float | None, row: Row) -> str:
 
 
 def _why_unknown(row: Row) -> str:
-    if row["produced_per_second"] is None:
-        return "no rate is known yet: the first window takes a heartbeat"
-    if not row["members"]:
-        return "no members"
-    if not row["produced_per_second"]:
-        return "nothing is produced"
-    if row["load_imbalance"] is None:
-        return "the rate of an assigned partition is not known"
-    return "how even it could be is not known: a subscription is not known, or the group is too large"
+    reasons = (
+        (row["produced_per_second"] is None, "no rate is known yet: the first window takes a heartbeat"),
+        (not row["members"], "no members"),
+        (not row["produced_per_second"], "nothing is produced"),
+        (row["load_imbalance"] is None, "the rate of an assigned partition is not known"),
+        (True, "how even it could be is not known: a subscription is not known, or the group is too large"),
+    )
+    return next(reason for holds, reason in reasons if holds)
 
 
 def could_be(row: Row) -> str:
@@ -106,117 +101,242 @@ def could_be(row: Row) -> str:
     low, high = row["load_imbalance_optimal_min"], row["load_imbalance_optimal_max"]
     if low is None or high is None:
         return words.DASH
-    least, most = words.ratio(low), words.ratio(high)
-    return most if least == most else f"{least} to {most}"
+    return " to ".join(dict.fromkeys((words.ratio(low), words.ratio(high))))
 
 
-def headroom(row: Row) -> str:
-    """How many times what is produced the group could consume: "1.4" and a sign for times."""
-    return words.DASH if row["headroom"] is None else f"{words.rate(row['headroom'])} \N{MULTIPLICATION SIGN}"
+def _times(ratio: float | None) -> str:
+    """How many times: "1.4" and a sign for times."""
+    return words.DASH if ratio is None else f"{words.rate(ratio)} \N{MULTIPLICATION SIGN}"
 
 
-def whole_hours(span: Range) -> Range:
-    """A span with whole hours at both ends, as the roll-ups have them."""
-    begin = span.begin.replace(minute=0, second=0, microsecond=0)
-    return Range(span.name, begin, span.end.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1))
-
-
-def _fill(view: View) -> Mapping[str, Any]:
-    address = view.address
-    span = address.range(view.now)
-    kind = address.one_of("hot", HOT)
-    sort = address.one_of("sort", _SORTS) or "avoidable"
-    most = int(address.one_of("most", _SHOWN) or _SHOWN[0])
-    compared = address.one_of("compare", ("before",)) == "before"
-    owner, text = address.text("owner"), address.text("name").strip().lower()
-    everyone = view.ask("load", cluster=view.cluster)
-    named = [row for row in everyone if not text or text in row["group_id"].lower()]
-    owned = [row for row in named if not owner or view.owner(row["group_id"]) == owner]
-    counts = Counter(word for row in owned for word in judged(row))
-    shown = [row for row in owned if not kind or kind in judged(row)]
-    if sort != "avoidable":
-        column, largest = _SORTS[sort]
-        known = [row for row in shown if row[column] is not None]
-        shown = [*sorted(known, key=lambda row: row[column], reverse=largest), *(r for r in shown if r[column] is None)]
-    of_time = span.name != LIVE
-    told = _told(view, whole_hours(span)) if of_time else {}
-    before = _told(view, whole_hours(span).before) if of_time and compared else {}
-    rates = [row for row in shown if row["produced_per_second"] is not None]
+def _load(view: View) -> Mapping[str, Any]:
+    span, kind, text = view.span, view.address.one_of("hot", HOT), view.address.text("name").strip().lower()
+    everyone = view.rows("load")
+    named = [row for row in everyone if text in row["group_id"].lower()]
+    owned = [(row, judged(row)) for row in view.owned(named)]
+    counts = Counter(word for _, kinds in owned for word in kinds)
+    shown = view.ordered([row for row, kinds in owned if not kind or kind in kinds], _SORTS)
+    told, before = (
+        by_group(view.rows("load_groups", since=time.begin, until=time.end)) if asked else {}
+        for time, asked in (
+            (span.whole_hours, span.name != LIVE),
+            (span.whole_hours.before, span.name != LIVE and view.compared),
+        )
+    )
+    rates = sum(row["produced_per_second"] is not None for row in shown)
     return {
-        "ranges": ranges(view, span, RANGES),
-        "clusters": cluster_chips(view),
-        "owners": owner_chips(view, (row["group_id"] for row in named)),
-        "kinds": chips(view, "hot", HOT, kind, counts),
-        "name": address.text("name"),
-        "kept": {name: value for name, value in address.given.items() if name != "name"},
-        "filtered": bool(kind or owner or text or view.cluster),
-        "everything": address.link("load"),
-        "reading": told is None or before is None,
-        "of_time": of_time,
-        "compared": compared and of_time,
-        "compare": address.here(compare=None if compared else "before"),
-        "sums": _sums(shown, rates),
-        "sorts": {word: address.here(sort=word) for word in _SORTS},
-        "sort": sort,
-        "rows": [_row(row, view, told or {}, before or {}) for row in shown[:most]],
+        "owners": view.owner_chips(row["group_id"] for row in named),
+        "kinds": view.chips("hot", HOT, counts),
+        "of_time": span.name != LIVE,
+        "sums": [
+            ("produced for them, /s", words.rate(total(shown, "produced_per_second")),
+             "a topic that several groups read counts for each of them", None),
+            ("consumed, /s", words.rate(total(shown, "consumed_per_second")), "", None),
+            ("groups with rates", f"{words.number(rates)} of {words.number(len(shown))}", "", None),
+        ],
+        "rows": [(row, judged(row), hot(row)) for row in shown[: view.most]],
+        "told": told,
+        "before": before,
+        "could_be": could_be,
+        "times": _times,
         "number": len(shown),
         "of": len(everyone),
-        "more_href": address.here(most=_SHOWN[1]) if most < int(_SHOWN[1]) else "",
-        "many_clusters": len(view.ask("rounds")) > 1,
-    }
+    }  # fmt: skip
 
 
-def _told(view: View, span: Range) -> dict[tuple[str, str], Row] | None:
-    """Rows of load_groups.sql by group; None while they are still being read."""
-    rows = view.archive.ask("load_groups", cluster=view.cluster, since=span.begin, until=span.end)
-    return None if rows is None else {(row["cluster"], row["group_id"]): row for row in rows}
+def by_topic(now: Sequence[Row], told: Iterable[Row], before: Iterable[Row]) -> list[dict[str, Any]]:
+    """Sums over the partitions of each topic, the busiest first.
+
+    Args:
+        now: Rows of load_partitions.sql.
+        told: Rows of load_topics.sql of a time; they may have partitions that are gone.
+        before: Those of the time before.
+    """
+    empty = dict.fromkeys(("produced_per_second", "consumed_per_second", "lag", "records", "records_before"))
+    rows = [
+        *({**empty, **row, "here": 1} for row in now),
+        *({**empty, "topic": row["topic"], "records": row["high_watermark_growth"], "here": 0} for row in told),
+        *(
+            {**empty, "topic": row["topic"], "records_before": row["high_watermark_growth"], "here": 0}
+            for row in before
+        ),
+    ]
+    found = fold(
+        rows,
+        ("topic",),
+        partitions=partial(total, column="here"),
+        unknown=lambda alike: sum(row["here"] and row["produced_per_second"] is None for row in alike),
+        **{column: partial(total, column=column) for column in empty},
+    )
+    return sorted(found, key=lambda one: (-(one["produced_per_second"] or 0), -(one["records"] or 0), one["topic"]))
 
 
-def _sums(rows: Sequence[Row], known: Sequence[Row]) -> list[dict[str, str]]:
-    consumed = [row["consumed_per_second"] for row in rows if row["consumed_per_second"] is not None]
-    figures = (
-        ("produced for them, /s", words.rate(sum(row["produced_per_second"] for row in known) if known else None),
-         "a topic that several groups read counts for each of them"),
-        ("consumed, /s", words.rate(sum(consumed) if consumed else None), ""),
-        ("groups with rates", f"{words.number(len(known))} of {words.number(len(rows))}", ""),
-    )  # fmt: skip
-    return [{"word": word, "value": value, "title": title, "before": ""} for word, value, title in figures]
+def by_member(now: Sequence[Row], told: Iterable[Row]) -> list[dict[str, Any]]:
+    """Members, those that carry most now first; then those that a time had and that are gone.
+
+    Args:
+        now: Rows of load_members.sql.
+        told: Rows of load_shares.sql of a time.
+    """
+    past = {row["member_id"]: row for row in told}
+    rows = [
+        {
+            **row,
+            "gone": False,
+            "of_fair": None if row["share"] is None else row["share"] * len(now),
+            "past": past.pop(row["member_id"], None),
+        }
+        for row in now
+    ]
+    empty = dict.fromkeys(("partitions", "produced_per_second", "consumed_per_second", "share", "of_fair"))
+    return [*rows, *({**row, **empty, "gone": True, "past": row} for row in past.values())]
 
 
-def _row(
-    row: Row, view: View, told: Mapping[tuple[str, str], Row], before: Mapping[tuple[str, str], Row]
-) -> dict[str, Any]:
-    key = row["cluster"], row["group_id"]
-    said = hot(row)
-    kinds = judged(row)
+def history_series(growth: Iterable[Row], observed: Sequence[Row]) -> tuple[list[Any], list[Any]]:
+    """Rates and imbalances of hours or days.
+
+    Args:
+        growth: Rows of load_hours.sql.
+        observed: Rows of `history_of`: a step without one is a gap, a step with one in which nothing grew has a rate
+            of 0.
+
+    Returns:
+        Series of measure_plot: produced and consumed per second; imbalance by number and the least possible.
+    """
+    grown = {moment_of(row["time"]): row for row in growth}
+    nothing = {"high_watermark_growth": 0, "committed_offset_growth": 0}
+
+    def rate(row: Row, column: str) -> float | None:
+        value, seconds = grown.get(row["time"], nothing)[column], row["observed_seconds"]
+        return None if value is None or not seconds else value / seconds
+
+    times = [int(row["time"].timestamp()) for row in observed]
+    rates = [[rate(row, column) for row in observed] for column in nothing]
+    even = [[row[column] for row in observed] for column in ("imbalance_mean", "imbalance_optimal_mean")]
+    return [times, *rates], [times, *even]
+
+
+def _group(view: View) -> Mapping[str, Any]:
+    group, span = named_group(view), view.span
+    name = name_of(group)
+    row = by_group(view.rows("load", cluster=group["cluster"])).get((group["cluster"], group["group_id"]))
+    if row is None:  # It has ended since the line before.
+        message = f"The group {words.cut(group['group_id'], 120)} has just ended."
+        raise NotThereError(message)
+    told, shares, before = (
+        view.rows(query, **name, since=time.begin, until=time.end) if asked else []
+        for query, time, asked in (
+            ("load_topics", span.whole_hours, span.name != LIVE),
+            ("load_shares", span.whole_hours, span.name != LIVE),
+            ("load_topics", span.whole_hours.before, span.name != LIVE and view.compared),
+        )
+    )
+    partitions, members = view.rows("load_partitions", **name), view.rows("load_members", **name)
+
+    def grown(rows: Iterable[Row]) -> dict[Any, Any]:
+        return {(one["topic"], one["broker"], one["partition"]): one["high_watermark_growth"] for one in rows}
+
     return {
-        "key": f"{row['cluster']}/{words.key_of(row['group_id'])}",
-        "group": row["group_id"],
-        "cluster": row["cluster"],
-        "owner": view.owner(row["group_id"]),
-        "href": view.address.link("groups", row["group_id"], "load", cluster=row["cluster"]),
-        "style": "warn" if "member" in kinds else "unsure" if "partition" in kinds else "quiet",
-        "says": said[0],
-        "all": "\n".join(said),
-        "more": len(said) - 1,
-        "produced": row["produced_per_second"],
-        "consumed": row["consumed_per_second"],
-        "imbalance": row["load_imbalance"],
-        "could_be": could_be(row),
-        "by_number": row["imbalance"],
-        "headroom": headroom(row),
-        "tight": bool(row["members"]) and row["headroom"] is not None and row["headroom"] < 1,
-        "members": row["members"],
-        "records": told.get(key, {}).get("high_watermark_growth"),
-        "records_before": before.get(key, {}).get("high_watermark_growth"),
+        "row": row,
+        "says": hot(row),
+        "kinds": judged(row),
+        "facts": _facts(row),
+        "of_time": span.name != LIVE,
+        "compared": view.compared and span.name != LIVE,
+        "plots": _plots(view, group, row),
+        "topics": by_topic(partitions, told, before),
+        "members": by_member(members, shares),
+        "number_of_members": len(members),
+        "partitions": partitions,
+        "total": total(partitions, "produced_per_second"),
+        "hot": {(item["topic"], item["partition"]) for item in row["hot_partitions"] or ()},
+        "records": grown(told),
+        "records_before": grown(before),
+        "window": members[0]["round_time"] if members else None,
+        "shown": _SHOWN,
     }
 
 
-BOARD = Board(
+def _facts(row: Row) -> list[tuple[str, str, str]]:
+    return [
+        ("produced, /s", words.rate(row["produced_per_second"]), "offsets by which the ends of its partitions grew"),
+        ("consumed, /s", words.rate(row["consumed_per_second"]), "offsets by which its commits grew"),
+        (
+            "consumed when behind, /s",
+            words.rate(row["consumed_per_second_behind"]),
+            "in the newest window in which it was behind all the time: so much it can do at least",
+        ),
+        ("headroom", _times(row["headroom"]), "that, against what is produced now; below 1 it would not catch up"),
+        ("load imbalance", words.ratio(row["load_imbalance"]), "max / mean - 1 of what is produced per member"),
+        ("could be", could_be(row), "the least that an assignment could reach, as bounds"),
+        ("by number", words.ratio(row["imbalance"]), "max / mean - 1 of partitions per member"),
+        ("could be by number", words.ratio(row["imbalance_optimal"]), ""),
+        ("members", words.number(row["members"]), ""),
+        ("partitions", words.number(row["partitions"]), f"of {row['topics']} topics"),
+        ("as of", words.time(row["round_time"]), "the group's newest row"),
+    ]
+
+
+def _plots(view: View, group: Row, row: Row) -> dict[str, Any]:
+    """The two charts; `row` is the group's of load.sql."""
+    span = view.span
+    name = name_of(group)
+    names: tuple[str, ...]
+    if view.in_memory(span):
+        rates, even = _series(view, name, row, span)
+        names = ("load imbalance", "could be", "by number")
+    else:
+        growth = view.rows(
+            "load_hours",
+            **name,
+            since=span.begin.replace(minute=0, second=0, microsecond=0),
+            until=span.end.replace(second=0, microsecond=0),
+            step="hour" if span.length <= RANGES["30d"] else "day",
+        )
+        rates, even = history_series(growth, history_of(view, group, span))
+        names = ("imbalance by number", "could be by number")
+    points = not view.in_memory(span)
+    return {
+        "rates": measure_plot(rates, span, ("produced", "consumed"), unit="/s", points=points),
+        "even": measure_plot(even, span, names, points=points),
+    }
+
+
+def _series(view: View, name: Mapping[str, str], row: Row, span: Range) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Rates, and imbalances, of a span that is held in memory."""
+    minutes = next((m for m in (1, 2, 5, 10) if span.length <= m * timedelta(minutes=_MOST_STEPS)), 10)
+    width = timedelta(minutes=minutes)
+    live = view.now - span.end < width
+    # Whole steps, so that the same question is asked for as long as a step; the present is known without one.
+    since, until = floor(span.begin - view.lake.reach, width), floor(span.end, width) + (not live) * width
+    rows = view.newest("load_steps", width, **name, since=since, until=until, minutes=minutes)
+    points: list[tuple[datetime, Row]] = [(one["hour"] + one["step"] * width, one) for one in rows]
+    if live and row["round_time"] >= until:
+        points.append((row["round_time"], row))
+    heard = Heard(view.newest_round(name["cluster"]), view.lake.reach)
+
+    def drawn(*columns: str) -> list[list[Any]]:
+        return held(((time, [one[column] for column in columns]) for time, one in points), span, heard)
+
+    return (
+        drawn("produced_per_second", "consumed_per_second"),
+        drawn("load_imbalance", "load_imbalance_optimal_max", "imbalance"),
+    )
+
+
+LOAD = Board(
     path=("load",),
     template="load.html.j2",
-    fill=_fill,
+    fill=_load,
     title="Load · Evenkeel",
     word="Load",
-    parameters=frozenset({"range", "from", "to", "compare", "hot", "owner", "name", "sort", "most"}),
+    parameters=TIMES | {"compare", "hot", "owner", "name", "sort", "most"},
+)
+
+GROUP = Board(
+    path=("groups", "{group}", "load"),
+    template="group_load.html.j2",
+    fill=_group,
+    title="Load of {group} · Evenkeel",
+    parameters=TIMES | {"compare"},
 )

@@ -1,104 +1,121 @@
-"""Decisions of all groups over a time: when, why, at what cost."""
+"""Decisions of a time: when, why, at what cost; a stem each while they can be told apart, sums by step when many."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.parts.chips import cluster_chips, owner_chips
-from dashboards.boards.parts.decisions import decision_rows
-from dashboards.boards.parts.past import ranges
-from dashboards.boards.parts.timeline import SpanDecisions, decided, of_owner, of_verdict, timeline
+from dashboards.charts.plots import rebalance_plot, step_plot
 from dashboards.format import Row
-from dashboards.page.board import Board, View
-from dashboards.spans import RANGES
+from dashboards.page.board import TIMES, Board, View
+from dashboards.spans import Range, steps_of
 
-__all__ = ["BOARD"]
+__all__ = ["BOARD", "SpanDecisions", "decided", "timeline"]
 
 _SHOWN: Final = 100
 
+# More decisions in a span are left out of lists, the oldest first; a month of a cluster that works has fewer.
+_MOST: Final = 5_000
+
+# More stems than this lie over each other on any screen; and each costs a page some 25 bytes.
+_MOST_STEMS: Final = 500
+
+_VERDICTS: Final = ("drifted", "identical", "unverified", "not_applicable", "pending")
+
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SpanDecisions:
+    """The decisions of a span.
+
+    Attributes:
+        span: The span.
+        groups: Ids of all groups that decided, whoever owns them.
+        rows: Rows of rebalances.sql, the newest first; of very many only the newest.
+        steps: Rows of rebalance_steps.sql, of all of them; None where `rows` are few.
+        left_out: A sentence where `rows` are not all; "" otherwise.
+    """
+
+    span: Range
+    groups: frozenset[str]
+    rows: Sequence[Row]
+    steps: Sequence[Row] | None
+    left_out: str
+
+    @property
+    def sums(self) -> Sequence[Row]:
+        """Rows with decisions, rebalances, partitions_moved and moves_avoidable by verdict, of all decisions."""
+        return self.rows if self.steps is None else self.steps
+
+
+def decided(view: View, span: Range, **group: str | None) -> SpanDecisions:
+    """The decisions of a span, of the chosen cluster and owner or of one group; none while they are being read."""
+    # The query has no end: the newest since the beginning, also those after the span.
+    read = view.rows("rebalances", span, most=_MOST, **group)
+    within = [row for row in read if span.begin <= row["record_time"] <= span.end]
+    groups = frozenset(row["group_id"] for row in within)
+    rows = view.owned(within)
+    left_out = ""
+    if len(read) >= _MOST:
+        oldest = words.time(read[-1]["record_time"])
+        left_out = (
+            f"Only the newest {_MOST:,} decisions are in the list, none before {oldest}; chart and sums have all."
+        )
+    if not left_out and len(within) <= _MOST_STEMS:
+        return SpanDecisions(span, groups, rows, None, "")
+    width = steps_of(span.begin, span.end).width
+    step = "minute" if width < _HOUR else "hour" if width < _DAY else "day"
+    # Who owns a group is in no table, so sums of one owner need those of each group.
+    each = "yes" if view.address.text("owner") else "no"
+    steps = view.rows("rebalance_steps", span, step=step, each=each, **group)
+    return SpanDecisions(span, groups, rows, view.owned(steps), left_out)
+
+
+def timeline(found: SpanDecisions, verdict: str = "") -> dict[str, Any]:
+    """The chart of decisions; only of those with a verdict, or "pending", where it is given."""
+    if found.steps is None:
+        return rebalance_plot(_of_verdict(found.rows, verdict), found.span)
+    return step_plot(_of_verdict(found.steps, verdict), steps_of(found.span.begin, found.span.end), found.span)
+
+
+def _of_verdict(rows: Sequence[Row], verdict: str) -> list[Row]:
+    return [row for row in rows if not verdict or (row["verdict"] or "pending") == verdict]
+
 
 def _fill(view: View) -> Mapping[str, Any]:
-    span = view.address.range(view.now)
-    verdict = view.address.one_of("verdict", ("drifted", "identical", "unverified", "not_applicable", "pending"))
-    found = decided(view, span, view.cluster, None)
-    compared = view.address.one_of("compare", ("before",)) == "before"
-    before = decided(view, span.before, view.cluster, None) if compared else None
-    owners = owner_chips(view, {row["group_id"] for row in found.rows} if found is not None else ())
-    owner = view.address.text("owner")
-    if owner:
-        found, before = of_owner(found, view, owner), of_owner(before, view, owner)
-    shown = of_verdict(found.rows, verdict) if found is not None else []
-    plot = timeline(found, span, verdict)
-    return {
-        "ranges": ranges(view, span, RANGES),
-        "owners": owners,
-        "reading": found is None or (compared and before is None),
-        "left_out": found.left_out if found is not None else "",
-        "sums": _sums(found, before),
-        "compare": view.address.here(compare=None if compared else "before"),
-        "compared": compared,
-        "verdicts": [
-            {
-                "word": word.replace("_", " "),
-                "n": n,
-                "chosen": word == verdict,
-                "href": view.address.here(verdict=None if word == verdict else word),
-            }
-            for word, n in sorted(_verdicts(found).items())
-        ],
-        "clusters": cluster_chips(view),
-        "plot": plot,
-        "decisions": decision_rows(shown[:_SHOWN], view, with_group=True),
-        "hidden": max(0, len(shown) - _SHOWN),
-    }
-
-
-def _verdicts(found: SpanDecisions | None) -> Counter[str]:
+    verdict = view.address.one_of("verdict", _VERDICTS)
+    found = decided(view, view.span)
+    before = _figures(decided(view, view.span.before)) if view.compared else {}
     counts: Counter[str] = Counter()
-    if found is not None:
-        for row in found.rows if found.steps is None else found.steps:
-            counts[row["verdict"] or "pending"] += 1 if found.steps is None else row["decisions"]
-    return counts
-
-
-def _sums(found: SpanDecisions | None, before: SpanDecisions | None) -> list[dict[str, Any]]:
-    """A few figures of a time, beside those of the time before."""
-    now, then = _figures(found), None if before is None else _figures(before)
-    return [
-        {"word": word, "value": words.number(value), "before": words.number(then[word]) if then is not None else ""}
-        for word, value in now.items()
-    ]
-
-
-def _figures(found: SpanDecisions | None) -> dict[str, int]:
-    if found is not None and found.steps is not None:
-        decisions = sum(row["decisions"] for row in found.steps)
-        rebalances = sum(row["rebalances"] for row in found.steps)
-        drifted = sum(row["decisions"] for row in found.steps if row["verdict"] == "drifted")
-        avoidable = sum(row["moves_avoidable"] or 0 for row in found.steps)
-        moved = sum(row["partitions_moved"] or 0 for row in found.steps)
-    else:
-        rows = found.rows if found is not None else ()
-        decisions = len(rows)
-        rebalances = sum(row["kind"] == "rebalance" for row in rows)
-        drifted = sum(row["verdict"] == "drifted" for row in rows)
-        avoidable = sum(map(_avoidable, rows))
-        moved = sum(row["partitions_moved"] or 0 for row in rows)
+    for row in found.sums:
+        counts[row["verdict"] or "pending"] += row["decisions"]
+    shown = _of_verdict(found.rows, verdict)
     return {
-        "decisions": decisions,
-        "rebalances": rebalances,
-        "drifted": drifted,
-        "partitions moved": moved,
-        "more than needed": avoidable,
+        "owners": view.owner_chips(found.groups),
+        "left_out": found.left_out,
+        "sums": [(word, words.number(n), "", before.get(word)) for word, n in _figures(found).items()],
+        "verdicts": view.chips("verdict", sorted(counts), counts),
+        "plot": timeline(found, verdict),
+        "decisions": shown[:_SHOWN],
+        "hidden": len(shown) - _SHOWN,
     }
 
 
-def _avoidable(row: Row) -> int:
-    moves, least = row["partitions_moved"], row["partitions_moved_optimal"]
-    return max(0, moves - least) if moves is not None and least is not None else 0
+def _figures(found: SpanDecisions) -> dict[str, int]:
+    rows = found.sums
+    return {
+        "decisions": sum(row["decisions"] for row in rows),
+        "rebalances": sum(row["rebalances"] for row in rows),
+        "drifted": sum(row["decisions"] for row in rows if row["verdict"] == "drifted"),
+        "partitions moved": sum(row["partitions_moved"] or 0 for row in rows),
+        "more than needed": sum(row["moves_avoidable"] or 0 for row in rows),
+    }
 
 
 BOARD = Board(
@@ -107,6 +124,6 @@ BOARD = Board(
     fill=_fill,
     title="Rebalances · Evenkeel",
     word="Rebalances",
-    parameters=frozenset({"range", "from", "to", "verdict", "compare", "owner"}),
+    parameters=TIMES | {"verdict", "compare", "owner"},
     span="24h",
 )

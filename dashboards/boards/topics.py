@@ -1,19 +1,20 @@
-"""Topics of the cluster: partitions, rates, sizes, and who reads them, or that nobody does."""
+"""Topics: partitions, rates, sizes, who reads them, or that nobody does; of all, and of one."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.boards.itself import size
-from dashboards.boards.parts.chips import chips, cluster_chips
+from dashboards.charts.plots import measure_plot
 from dashboards.format import Row
 from dashboards.page.address import WrongAddressError
-from dashboards.page.board import Board, View
+from dashboards.page.board import TIMES, Board, View, total
+from dashboards.spans import Range, step_of
 
-__all__ = ["BOARD", "NOBODY", "READ", "UNKNOWN", "produced_why", "reading_of", "unread_why"]
+__all__ = ["TOPIC", "TOPICS", "produced_why", "reading_of", "unread_why"]
 
 # People scan a hundred rows; the next hundred are a link away.
 _PAGE: Final = 100
@@ -24,10 +25,14 @@ _MOST_PAGES: Final = 10_000
 # Longer names are cut in the column `readers`, so that they name no group.
 _LONGEST_READER: Final = 999
 
-# Readers that are named beside a topic.
-_NAMED: Final = 2
+# Rows of the tables of one topic; the rest is counted.
+_SHOWN: Final = 200
 
-READ, NOBODY, UNKNOWN = "read", "nobody", "unknown"
+# By the minute a day has 144 looks, one in a heartbeat; by the hour a month has 720.
+_MOST_STEPS: Final = 1_440
+
+_READS: Final = ("read", "nobody", "unknown")
+"""Values of `read`: a group reads it, nobody does, it is not known."""
 
 _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
     "topic": ("topic", False),
@@ -40,34 +45,40 @@ _SORTS: Final[Mapping[str, tuple[str, bool]]] = {
 }
 """Column of topics.sql, and whether the largest comes first, by the value of `sort`."""
 
-_UNREAD: Final[Mapping[str, str]] = {
+_WHY: Final[Mapping[str, str]] = {
     "filtered": "the configuration leaves out groups, which may read it",
-    "no_right": "the probe may not describe all groups, so some may be hidden",
     "share_groups": "there are share groups, which commit no offsets",
     "undescribed": "the topics of a group were not known at this look",
-}
-
-_PRODUCED: Final[Mapping[str, str]] = {
     "first_look": "the rate comes with the second look, a heartbeat after the first",
     "recreated": "another topic of this name",
     "missing_rounds": "rounds are missing since the look before",
     "offset_unknown": "the end of a partition is not known, or went back",
+    "unsupported": "brokers before 1.0 do not tell",
+    "no_answer": "a broker did not answer",
+    "size_unknown": "the size of a partition is not known",
 }
+"""What is behind a reason of the table topics; `no_right` is told beside what it is the reason for."""
+
+
+def _why(reason: str | None, right: str, otherwise: str = "") -> str:
+    """Why something is not known: by the reason in the table, or the right that is missing."""
+    known = {**_WHY, "no_right": right}
+    return known.get(reason or "", (reason or otherwise).replace("_", " "))
 
 
 def reading_of(row: Row) -> str:
-    """READ, NOBODY or UNKNOWN, for a row of topics.sql."""
+    """read, nobody or unknown, for a row of topics.sql."""
     if row["groups"]:
-        return READ
-    return NOBODY if row["read_by_nobody"] else UNKNOWN
+        return "read"
+    return "nobody" if row["read_by_nobody"] else "unknown"
 
 
 def unread_why(row: Row) -> str:
     """Why it is not known whether somebody reads a topic; "" where it is."""
-    if reading_of(row) != UNKNOWN:
+    if reading_of(row) != "unknown":
         return ""
-    reason = row["read_by_nobody_reason"]
-    return _UNREAD.get(reason or "", (reason or "not looked at yet").replace("_", " "))
+    right = "the probe may not describe all groups, so some may be hidden"
+    return _why(row["read_by_nobody_reason"], right, "not looked at yet")
 
 
 def produced_why(row: Row) -> str:
@@ -76,8 +87,11 @@ def produced_why(row: Row) -> str:
         return ""
     if row["round_time"] is None:
         return "the probe does not look at this topic (probe.cluster_topics, filters, or a missing right)"
-    reason = row["produced_reason"]
-    return _PRODUCED.get(reason or "", (reason or "").replace("_", " "))
+    return _why(row["produced_reason"], "no right")
+
+
+def _bytes_why(row: Row) -> str:
+    return _why(row["bytes_reason"], "the probe lacks Describe on the cluster")
 
 
 def _page(text: str) -> int:
@@ -89,104 +103,123 @@ def _page(text: str) -> int:
     return int(text)
 
 
-def _fill(view: View) -> Mapping[str, Any]:
-    address = view.address
-    read = address.one_of("read", (READ, NOBODY, UNKNOWN))
-    sort = address.one_of("sort", _SORTS) or "topic"
-    page = _page(address.text("page"))
-    text = address.text("name").strip().lower()
-    everything = view.ask("topics", cluster=view.cluster, topic=None)
-    named = [row for row in everything if not text or text in row["topic"].lower()]
+def _topics(view: View) -> Mapping[str, Any]:
+    read, text = view.address.one_of("read", _READS), view.address.text("name").strip().lower()
+    everything = view.rows("topics", topic=None)
+    named = [row for row in everything if text in row["topic"].lower()]
     counts = Counter(map(reading_of, named))
-    found = [row for row in named if not read or reading_of(row) == read]
-    column, largest = _SORTS[sort]
-    if sort != "topic":
-        known = sorted((r for r in found if r[column] is not None), key=lambda r: r[column], reverse=largest)
-        found = [*known, *(row for row in found if row[column] is None)]
+    found = view.ordered([row for row in named if not read or reading_of(row) == read], _SORTS)
     pages = max(1, -(-len(found) // _PAGE))
-    page = min(page, pages)
-    shown = found[(page - 1) * _PAGE : page * _PAGE]
-    many = len(view.ask("rounds")) > 1
+    page = min(_page(view.address.text("page")), pages)
+    sized = sum(row["log_bytes"] is not None for row in found)
+    rated = sum(row["produced_per_second"] is not None for row in found)
     return {
-        "clusters": cluster_chips(view),
-        "reads": chips(view, "read", (READ, NOBODY, UNKNOWN), read, counts),
-        "name": address.text("name"),
-        "kept": {name: value for name, value in address.given.items() if name not in {"name", "page"}},
-        "filtered": bool(read or text or view.cluster),
-        "everything": address.link("topics"),
-        "sums": _sums(found),
-        "sorts": {word: address.here(sort=None if word == "topic" else word, page=None) for word in _SORTS},
-        "sort": sort,
-        "rows": [_row(row, view) for row in shown],
+        "reads": view.chips("read", _READS, counts),
+        "sums": [
+            ("topics", words.number(len(found)), "", None),
+            ("partitions", words.number(total(found, "partitions") or 0), "", None),
+            ("without a leader", words.number(total(found, "offline_partitions") or 0),
+             "partitions that nobody can read now", None),
+            ("produced, /s", words.rate(total(found, "produced_per_second")),
+             f"of {rated:,} topics whose rate is known", None),
+            ("size", words.size(total(found, "log_bytes")), f"one copy, of {sized:,} topics whose size is known", None),
+        ],
+        "rows": found[(page - 1) * _PAGE : page * _PAGE],
+        "reading_of": reading_of,
+        "unread_why": unread_why,
+        "produced_why": produced_why,
+        "longest_reader": _LONGEST_READER,
         "number": len(found),
         "of": len(everything),
         "first": (page - 1) * _PAGE + 1,
-        "pages": _turn(view, page, pages),
-        "many_clusters": many,
+        "pages": {"first": 1, "previous": page - 1, "next": page + 1, "last": pages} if pages > 1 else {},
+        "page": page,
+        "last": pages,
+    }  # fmt: skip
+
+
+def _topic(view: View) -> Mapping[str, Any]:
+    topic = view.named(lambda name: view.rows("topics", topic=name), "topic")
+    name = {"cluster": topic["cluster"], "topic": topic["topic"]}
+    groups, partitions = view.rows("topic_groups", **name), view.rows("topic_partitions", **name)
+    # What is not known any more does not go on waiting: a silent cluster is shown as of its newest round.
+    as_of = next((row["round_time"] for row in view.rows("rounds") if row["cluster"] == topic["cluster"]), view.now)
+    return {
+        "topic": topic,
+        "read": reading_of(topic),
+        "why": unread_why(topic),
+        "facts": _facts(topic, groups),
+        "plots": _history(view, name),
+        "groups": groups[:_SHOWN],
+        "health": {row["group_id"]: row["health"] for row in view.groups(cluster=topic["cluster"])},
+        "behind": lambda row: _behind(row["oldest_unread_time"], as_of),
+        "number_of_groups": max(len(groups), topic["groups"]),
+        "partitions": partitions[:_SHOWN],
+        "number_of_partitions": topic["partitions"] or len(partitions),
     }
 
 
-def _turn(view: View, page: int, pages: int) -> list[dict[str, Any]]:
-    """Links to other pages; nothing where there is one."""
-    if pages == 1:
-        return []
-    steps = {"first": 1, "previous": page - 1, "next": page + 1, "last": pages}
+def _facts(topic: Row, groups: Sequence[Row]) -> list[tuple[str, str, str]]:
+    growth, over = topic["produced_bytes_per_second_min"], topic["rates_over_seconds"]
+    over = "" if over is None else f"over the last {words.seconds(over)} s"
+    size_why = _bytes_why(topic) if topic["log_bytes"] is None else "one copy, as stored"
     return [
-        {"word": word, "href": view.address.here(page=str(to)), "there": 1 <= to <= pages and to != page}
-        for word, to in steps.items()
+        ("partitions", words.number(topic["partitions"]), ""),
+        ("without a leader", words.number(topic["offline_partitions"]), "partitions that nobody can read now"),
+        ("produced, /s", words.rate(topic["produced_per_second"]), produced_why(topic) or over),
+        (
+            "written, at least",
+            words.DASH if growth is None else f"{words.size(round(growth))}/s",
+            _bytes_why(topic) or over,
+        ),
+        ("records, at most", words.number(topic["records_max"]), "compaction and transactions leave gaps"),
+        ("size", words.size(topic["log_bytes"]), size_why),
+        ("read by", words.counted(topic["groups"], "group"), ""),
+        ("lag", words.number(total(groups, "lag_total")), "sum over the groups that read it"),
+        ("topic id", topic["topic_id"] or words.DASH, "Kafka's own: another one is another topic of this name"),
+        ("as of", words.time(topic["round_time"]), "the newest look of the probe, once in a heartbeat"),
     ]
 
 
-def _sums(rows: Sequence[Row]) -> list[dict[str, str]]:
-    def known(column: str) -> list[Any]:
-        return [row[column] for row in rows if row[column] is not None]
-
-    rates, sizes = known("produced_per_second"), known("log_bytes")
-    figures = (
-        ("topics", words.number(len(rows)), ""),
-        ("partitions", words.number(sum(known("partitions"))), ""),
-        ("without a leader", words.number(sum(known("offline_partitions"))), "partitions that nobody can read now"),
-        ("produced, /s", words.rate(sum(rates) if rates else None), f"of {len(rates):,} topics whose rate is known"),
-        ("size", size(sum(sizes) if sizes else None), f"one copy, of {len(sizes):,} topics whose size is known"),
-    )
-    return [{"word": word, "value": value, "title": title, "before": ""} for word, value, title in figures]
+def _behind(oldest: datetime | None, as_of: datetime) -> str:
+    if oldest is None:
+        return words.DASH
+    waited = max(timedelta(0), as_of - oldest).total_seconds()
+    return f"{words.bounds(waited, waited)} or more"
 
 
-def _row(row: Row, view: View) -> dict[str, Any]:
-    names = row["readers"] or ()
+def _history(view: View, name: Mapping[str, str]) -> dict[str, Any]:
+    """The two charts: what is produced, and the size, or the records where that is not known."""
+    span: Range = view.span
+    step = step_of(span, _MOST_STEPS)
+    rows = view.rows("topic_steps", span, **name, step=step)
+    times = [int(row["time"].timestamp()) for row in rows]
+    sized = any(row["log_bytes"] is not None for row in rows)
+    column, unit, least = ("log_bytes", "bytes", 1_000.0) if sized else ("records_max", "records", 10.0)
+    line = "size on disk, one copy" if sized else "records, at most"
+    rates, sizes = ([times, [row[of] for row in rows]] for of in ("produced_per_second", column))
     return {
-        "key": f"{row['cluster']}/{words.key_of(row['topic'])}",
-        "topic": row["topic"],
-        "cluster": row["cluster"],
-        "href": view.address.link("topics", row["topic"], cluster=row["cluster"]),
-        "partitions": row["partitions"],
-        "offline": row["offline_partitions"] or 0,
-        "records": row["records_max"],
-        "size": size(row["log_bytes"]),
-        "produced": row["produced_per_second"],
-        "produced_why": produced_why(row),
-        "groups": row["groups"],
-        "readers": [{"name": name, "href": _reader(name, row["cluster"], view)} for name in names[:_NAMED]],
-        "more": row["groups"] - min(len(names), _NAMED),
-        "read": reading_of(row),
-        "since": view.clock.time(row["read_by_nobody_since"], exact=False) if row["read_by_nobody"] else "",
-        "why": unread_why(row),
-        "lag": row["lag_total"],
-        "lag_unknown": row["lag_unknown"],
+        "rates": measure_plot(rates, span, ("produced",), unit="/s", points=True),
+        "size": measure_plot(sizes, span, (line,), unit=unit, lowest_top=least, points=True),
+        "looks": len(rows),
+        "step": step,
     }
 
 
-def _reader(name: str, cluster: str, view: View) -> str:
-    if len(name) > _LONGEST_READER:
-        return view.address.link(q=name[:200], cluster=cluster)
-    return view.address.link("groups", name, cluster=cluster)
-
-
-BOARD = Board(
+TOPICS = Board(
     path=("topics",),
     template="topics.html.j2",
-    fill=_fill,
+    fill=_topics,
     title="Topics · Evenkeel",
     word="Topics",
     parameters=frozenset({"name", "read", "sort", "page"}),
+)
+
+TOPIC = Board(
+    path=("topics", "{topic}"),
+    template="topic.html.j2",
+    fill=_topic,
+    title="{topic} · Evenkeel",
+    parameters=TIMES,
+    span="24h",
 )

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.charts.steps import Steps
 from dashboards.format import Row
+from dashboards.spans import Steps
 
 __all__ = ["LEVELS", "HeatRow", "lines_of_hours", "lines_of_rows", "map_plot", "valued"]
 

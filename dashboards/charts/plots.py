@@ -1,19 +1,31 @@
-"""Charts as values for the browser's charting library, each with a sentence for who cannot see it. Pure."""
+"""Charts as values for the browser's charting library, each with a sentence for who cannot see it. Pure.
+
+What each kind draws is in `static/kinds.js`; `tables.py` makes a table of any of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.charts.steps import Steps
 from dashboards.format import Row
-from dashboards.spans import Range
+from dashboards.spans import Range, Steps
 from streaming.terminal import age
 
-__all__ = ["Heard", "history_plot", "lag_plot", "rebalance_plot", "step_plot"]
+__all__ = [
+    "Heard",
+    "count_plot",
+    "held",
+    "measure_plot",
+    "measured",
+    "moment_of",
+    "reaching",
+    "rebalance_plot",
+    "step_plot",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,70 +41,120 @@ class Heard:
     reach: timedelta
 
 
-_SHAPES: Final = {"joined": 0, "left": 1, "joined and left": 2, "other": 3}
-"""What happened, as the number of a shape in kinds.js."""
+_SHAPES: Final = {(True, False): 0, (False, True): 1, (True, True): 2, (False, False): 3}
+"""Whether somebody joined and whether somebody left, as the number of a shape in kinds.js."""
+
+_SECONDS: Final = {"minute": 60, "hour": 3_600, "day": 86_400}
+
+_NOTHING: Final = "nothing was measured in this time"
 
 
-def lag_plot(rows: Sequence[Row], decisions: Sequence[Row], span: Range, heard: Heard) -> dict[str, Any]:
-    """Lag over time: all partitions together and the worst one.
-
-    A value holds until the next row while rows keep coming. There is a gap where no row came for longer than a
-    heartbeat, and after the newest round.
+def reaching(
+    rows: Iterable[tuple[datetime, datetime, Any]], span: Range, heard: Heard
+) -> list[tuple[datetime, datetime, Any, bool]]:
+    """Values of a span that each hold until the next one, for at most `heard.reach`.
 
     Args:
-        rows: Rows of lag.sql, the oldest first, with rows before the span if there are any.
-        decisions: Rows of rebalances.sql, drawn as hairlines.
+        rows: When a value began, when it was last repeated, and the value, the oldest first, from before the span if
+            there are any.
         span: What is shown.
         heard: How long a value holds.
+
+    Returns:
+        Begin and end within the span, the value, and whether another value follows at the end.
     """
-    following = [*(row["time"] for row in rows[1:]), heard.until]
-    times: list[int] = []
-    total: list[int | None] = []
-    worst: list[int | None] = []
+    given = list(rows)
+    following = [*(row[0] for row in given[1:]), heard.until]
+    found = []
+    for place, ((begin, last, value), after) in enumerate(zip(given, following, strict=False), start=1):
+        end = min(after, last + heard.reach, span.end)
+        if end > span.begin:
+            found.append((max(begin, span.begin), end, value, end == after and place < len(given)))
+    return found
 
-    def put(moment: datetime, of_all: int | None, of_one: int | None) -> None:
-        times.append(int(moment.timestamp()))
-        total.append(of_all)
-        worst.append(of_one)
 
-    for row, after in zip(rows, following, strict=False):  # (none follows where there is no row)
-        end = min(after, row["time"] + heard.reach, span.end)
-        if end <= span.begin:
-            continue
-        put(max(row["time"], span.begin), row["lag_total"], row["lag_max"])
-        if end < after or after is heard.until:
-            put(end, row["lag_total"], row["lag_max"])
-            put(end + timedelta(seconds=1), None, None)
+def held(rows: Iterable[tuple[datetime, Sequence[float | None]]], span: Range, heard: Heard) -> list[list[Any]]:
+    """Series of values that hold as `reaching` says; where nothing follows, there is a gap.
+
+    Args:
+        rows: Times with a value for each series, the oldest first.
+        span: What is shown.
+        heard: How long a value holds.
+
+    Returns:
+        The times in s since the epoch, and a list for each series; empty without rows.
+    """
+    drawn: list[tuple[int, Sequence[float | None]]] = []
+    for begin, end, values, followed in reaching(((time, time, values) for time, values in rows), span, heard):
+        drawn.append((int(begin.timestamp()), values))
+        if not followed:
+            last = int(end.timestamp())
+            drawn += [(last, values), (last + 1, [None] * len(values))]
+    times, values_of = [time for time, _ in drawn], [values for _, values in drawn]
+    return [times, *(list(map(_short, line)) for line in zip(*values_of, strict=True))]
+
+
+def measure_plot(
+    series: Sequence[Sequence[Any]],
+    span: Range,
+    names: Sequence[str],
+    *,
+    unit: str = "",
+    lowest_top: float = 1.0,
+    points: bool = False,
+    rules: Iterable[datetime] = (),
+) -> dict[str, Any]:
+    """Lines of one unit on one axis.
+
+    Args:
+        series: Times in s since the epoch, and the values of each line; None is a gap.
+        span: What is shown.
+        names: Names of the lines.
+        unit: What follows a value: "/s", or a word such as "bytes"; "count" for whole numbers without one, "" for
+            ratios.
+        lowest_top: The axis reaches to this value at least, so that noise around 0 does not look like mountains.
+        points: Whether values stand for steps of their own (roll-ups), and are joined by straight lines.
+        rules: Moments with a hairline.
+    """
+    lines = [*series[1:], *([] for _ in names)][: len(names)]
     return {
-        "kind": "lag",
+        "kind": "measure",
         "x": _x(span),
-        "series": [times, total, worst],
-        "rules": [int(row["record_time"].timestamp()) for row in decisions],
-        "told": _told_lag(total, worst),
+        "series": [list(series[0]) if series else [], *map(list, lines)],
+        "names": list(names),
+        "unit": unit,
+        "top": lowest_top,
+        "points": points,
+        "rules": [int(rule.timestamp()) for rule in rules],
+        "told": _told_lines(lines, names, unit),
     }
 
 
-def history_plot(rows: Sequence[Row], span: Range, time: str) -> dict[str, Any]:
-    """Lag over months: the highest and the mean of each hour or day.
+def count_plot(rows: Sequence[Row], span: Range, step: str, kinds: Mapping[str, str], column: str) -> dict[str, Any]:
+    """Counts in steps, as bars that are stacked.
 
     Args:
-        rows: Rows of group_hours.sql or group_days.sql.
+        rows: Rows of verdict_steps.sql.
         span: What is shown.
-        time: Name of their column with the beginning of the hour, or the day.
+        step: minute, hour or day.
+        kinds: Names of the kinds of bars by the values of `column`; the first stands at the bottom.
+        column: What tells the kinds apart.
     """
-    times = [_start(row[time]) for row in rows]
-    total = [row["lag_total_max"] for row in rows]
-    worst = [row["lag_max"] for row in rows]
+    counted: dict[int, dict[str, int]] = {}
+    for row in rows:
+        of_step = counted.setdefault(int(row["time"].timestamp()), {})
+        of_step[row[column]] = of_step.get(row[column], 0) + row["verdicts"]
+    times = sorted(counted)
+    lines = [[counted[time].get(kind, 0) for time in times] for kind in kinds]
+    said = (f"{words.number(sum(line))} {name}" for line, name in zip(lines, kinds.values(), strict=True))
     return {
-        "kind": "history",
+        "kind": "counts",
         "x": _x(span),
-        "series": [
-            times,
-            total,
-            [None if row["lag_total_mean"] is None else round(row["lag_total_mean"], 1) for row in rows],
-        ],
-        "rules": [],
-        "told": _told_lag(total, worst),
+        "width": _SECONDS[step],
+        "series": [times, *lines],
+        "names": list(kinds.values()),
+        "styles": list(kinds),
+        "told": ", ".join(said),
     }
 
 
@@ -106,7 +168,7 @@ def rebalance_plot(decisions: Sequence[Row], span: Range) -> dict[str, Any]:
             [int(row["record_time"].timestamp()) for row in shown],
             [row["partitions_moved"] for row in shown],
             [row["partitions_moved_optimal"] for row in shown],
-            [_shape(row) for row in shown],
+            [_SHAPES[bool(row["joined"]), bool(row["left"])] for row in shown],
         ],
         "told": _told_moves(len(shown), sum(row["partitions_moved"] or 0 for row in shown)),
     }
@@ -147,30 +209,40 @@ def step_plot(rows: Sequence[Row], steps: Steps, span: Range) -> dict[str, Any]:
     }
 
 
-def _told_moves(decisions: int, moved: int) -> str:
-    return f"{words.number(decisions)} decisions, {words.number(moved)} partitions moved"
+def measured(value: float | None, unit: str) -> str:
+    """A value with its unit; a dash for None."""
+    if value is None:
+        return words.DASH
+    if unit == "/s":
+        return f"{words.rate(value)}/s"
+    if unit in {"", "count"}:
+        return words.number(value) if unit else words.ratio(value)
+    return f"{words.number(value)} {unit}"
+
+
+def moment_of(begin: date) -> datetime:
+    """The beginning of an hour as it is, or of a day, in UTC."""
+    return begin if isinstance(begin, datetime) else datetime(begin.year, begin.month, begin.day, tzinfo=UTC)
 
 
 def _x(span: Range) -> list[int]:
     return [int(span.begin.timestamp()), int(span.end.timestamp())]
 
 
-def _shape(row: Row) -> int:
-    joined, left = bool(row["joined"]), bool(row["left"])
-    return _SHAPES["joined and left" if joined and left else "joined" if joined else "left" if left else "other"]
+def _short(value: float | None) -> float | None:
+    """Four digits of a fraction: what a chart can show; a page with a thousand values is a third as long."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def _start(begin: date) -> int:
-    moment = begin if isinstance(begin, datetime) else datetime(begin.year, begin.month, begin.day, tzinfo=UTC)
-    return int(moment.timestamp())
+def _told_lines(lines: Sequence[Sequence[float | None]], names: Sequence[str], unit: str) -> str:
+    said = []
+    for name, values in zip(names, lines, strict=True):
+        known = [value for value in values if value is not None]
+        if known:
+            low, high, now = (measured(value, unit) for value in (min(known), max(known), known[-1]))
+            said.append(f"{name} from {low} to {high}, last {now}")
+    return "; ".join(said) or _NOTHING
 
 
-def _told_lag(total: Sequence[int | None], worst: Sequence[int | None]) -> str:
-    known = [value for value in total if value is not None]
-    if not known:
-        return "no lag was measured in this time"
-    highest = max((value for value in worst if value is not None), default=None)
-    return (
-        f"lag of all partitions from {words.number(min(known))} to {words.number(max(known))}, "
-        f"now {words.number(known[-1])}; worst partition {words.number(highest)}"
-    )
+def _told_moves(decisions: int, moved: int) -> str:
+    return f"{words.number(decisions)} decisions, {words.number(moved)} partitions moved"

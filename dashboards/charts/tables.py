@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.charts.heat import valued
-from dashboards.charts.measures import measured
+from dashboards.charts.plots import measured
 
 __all__ = ["table_of"]
 
@@ -35,40 +35,27 @@ def table_of(plot: Plot) -> dict[str, Any]:
 
     Returns:
         "head": names of the columns; "rows": texts, of which the first is the time or the partition; times are marks
-        (`format.mark`).
+        (`format.time`).
     """
     return _TABLES[plot["kind"]](plot)
 
 
-def _lag(plot: Plot) -> dict[str, Any]:
-    return _highest(plot, ("all partitions, highest", "worst partition, highest"), words.number, holds=True)
-
-
-def _history(plot: Plot) -> dict[str, Any]:
-    return _highest(plot, ("highest", "highest mean"), words.number, holds=False)
-
-
 def _measure(plot: Plot) -> dict[str, Any]:
-    names = [f"{name}, highest" for name in plot["names"]]
-    return _highest(plot, names, lambda value: measured(value, plot["unit"]), holds=not plot["points"])
-
-
-def _highest(plot: Plot, names: Sequence[str], said: Callable[[float | None], str], *, holds: bool) -> dict[str, Any]:
     """The highest value of each line in each step; a value that holds counts in all steps it reaches."""
     times, *lines = plot["series"]
     begin, width = _steps(plot)
     steps: list[list[Sequence[float | None]]] = [[] for _ in range(_ROWS)]
     for time, after, *values in zip(times, [*times, plot["x"][1]][1:], *lines, strict=True):
         at = int((time - begin) // width)
-        until = int(max(time, after - 1) - begin) // width if holds else at
-        for step in range(max(0, at), min(_ROWS - 1, int(until)) + 1):
+        until = at if plot["points"] else int((max(time, after - 1) - begin) // width)
+        for step in range(max(0, at), min(_ROWS - 1, until) + 1):
             steps[step].append(values)
     return {
-        "head": ["from", *names],
+        "head": ["from", *(f"{name}, highest" for name in plot["names"])],
         "rows": [
             [
                 _time(begin + step * width, plot),
-                *(said(_most(each[line] for each in values)) for line in range(len(names))),
+                *(measured(_most(each[line] for each in values), plot["unit"]) for line in range(len(lines))),
             ]
             for step, values in enumerate(steps)
         ],
@@ -76,34 +63,28 @@ def _highest(plot: Plot, names: Sequence[str], said: Callable[[float | None], st
 
 
 def _decisions(plot: Plot) -> dict[str, Any]:
-    """Decisions and moves in each step; steps without a decision are left out."""
+    """Decisions and moves in each step."""
     many = plot["kind"] == "steps"
-    begin, width = _steps(plot)
-    sums: dict[int, list[int]] = {}
-    for time, moved, least, last in zip(*plot["series"], strict=True):
-        of_step = sums.setdefault(max(0, min(_ROWS - 1, int((time - begin) // width))), [0, 0, 0])
-        of_step[0] += last if many else 1
-        of_step[1] += moved or 0
-        of_step[2] += max(0, moved - least) if moved is not None and least is not None else 0
-    return {
-        "head": ["from", "decisions", "partitions moved", "more than needed"],
-        "rows": [
-            [_time(begin + step * width, plot), *map(words.number, found)]
-            for step, found in sorted(sums.items())
-            if found[0]
-        ],
-    }
+    rows = (
+        (time, last if many else 1, moved or 0, 0 if None in {moved, least} else max(0, moved - least))
+        for time, moved, least, last in zip(*plot["series"], strict=True)
+    )
+    return _sums(plot, ("decisions", "partitions moved", "more than needed"), rows)
 
 
 def _counts(plot: Plot) -> dict[str, Any]:
-    """Sums of each step; steps without any are left out."""
+    return _sums(plot, plot["names"], zip(*plot["series"], strict=True))
+
+
+def _sums(plot: Plot, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
+    """Sums of each step, by the time that each row begins with; steps without any are left out."""
     begin, width = _steps(plot)
     sums: dict[int, list[int]] = {}
-    for time, *counts in zip(*plot["series"], strict=True):
+    for time, *counts in rows:
         step = max(0, min(_ROWS - 1, int((time - begin) // width)))
         sums[step] = [known + more for known, more in zip(sums.get(step, [0] * len(counts)), counts, strict=True)]
     return {
-        "head": ["from", *plot["names"]],
+        "head": ["from", *names],
         "rows": [
             [_time(begin + step * width, plot), *map(words.number, found)]
             for step, found in sorted(sums.items())
@@ -129,8 +110,6 @@ def _map(plot: Plot) -> dict[str, Any]:
 
 
 _TABLES: Final[Mapping[str, Callable[[Plot], dict[str, Any]]]] = {
-    "lag": _lag,
-    "history": _history,
     "measure": _measure,
     "counts": _counts,
     "rebalances": _decisions,
@@ -151,4 +130,4 @@ def _most(values: Iterable[Any]) -> Any:
 def _time(second: float, plot: Plot) -> str:
     moment = datetime.fromtimestamp(int(second), UTC)
     begin, end = plot["x"]
-    return f"{moment:%Y-%m-%d}" if end - begin > _LONG_S else words.mark(moment, exact=False)
+    return f"{moment:%Y-%m-%d}" if end - begin > _LONG_S else words.time(moment, exact=False)

@@ -81,7 +81,7 @@ class Archive:
         self._reader: LakeReader | None = None
         self._refreshed = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
-        # (Of their own, so that no chart of the last hour waits until a large lake is open.)
+        # Threads of their own, so that no chart of the last hour waits until a large lake is open.
         self._stretches = {name: StretchReader(root, table_named(name), "round_time") for name in _STRETCHES.values()}
         self._stretching = ThreadPoolExecutor(1, thread_name_prefix="stretch")
         self._answers: OrderedDict[tuple[Any, ...], _Answer] = OrderedDict()

@@ -1,10 +1,19 @@
-"""HTML out of templates, in which every value is escaped."""
+"""HTML out of templates, in which every value is escaped, and the page's style, script and libraries.
+
+Those have addresses that contain their digest, so browsers keep them for good. Ours are in `static/`; the libraries'
+are in `static/vendor/`, which is not in the repository: `conf/scripts.toml` has their versions and hashes, and set-up
+or the build of the wheel fetches them.
+"""
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
+import logging
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -18,12 +27,16 @@ from dashboards.charts.tables import table_of
 from dashboards.page.board import HEALTH
 from streaming.terminal import age
 
-__all__ = ["plain", "render", "said"]
+__all__ = ["Asset", "asset", "assets", "plain", "render", "said"]
+
+_log = logging.getLogger(__name__)
 
 _FOLDER = Path(__file__).parent.parent / "templates" / "boards"
 
 # Titles that appear when the pointer rests: more than this nobody reads there.
 _LONGEST_TITLE = 1_000
+
+_FILTERS: Final = ("number", "ratio", "rate", "percent", "seconds", "size", "visible", "names", "counted", "cause")
 
 _MARK: Final = re.compile("\ue000(-?[0-9]{1,13})([sm])\ue001")
 
@@ -64,8 +77,18 @@ def _long(text: str | None) -> str:
     return shown if len(shown) <= _LONGEST_TITLE else f"{shown[: _LONGEST_TITLE - 1]}…"
 
 
-def _seconds(value: float | None) -> str:
-    return words.DASH if value is None else age(timedelta(seconds=value))
+def _span(value: float | timedelta | None) -> str:
+    """A length of time, also as s: "3 min"."""
+    if value is None:
+        return words.DASH
+    return age(value if isinstance(value, timedelta) else timedelta(seconds=value))
+
+
+def _short(length: timedelta | None) -> str:
+    """A length of time with hundredths of a second where it is short: "0.04 s"."""
+    if length is None or length < timedelta(0):
+        return words.DASH
+    return f"{length.total_seconds():.2f} s" if length < timedelta(seconds=10) else age(length)
 
 
 @cache
@@ -78,19 +101,78 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        number=words.number,
-        ratio=words.ratio,
-        rate=words.rate,
-        percent=words.percent,
-        seconds=words.seconds,
-        span=_seconds,
-        cut=words.cut,
-        visible=words.visible,
+        **{name: getattr(words, name) for name in _FILTERS},
+        span=_span,
+        cut=lambda text, *most: words.cut(text or "", *most),
+        time=lambda moment: said(words.time(moment)),
+        minute=lambda moment: said(words.time(moment, exact=False)),
+        key=lambda row: f"{row['cluster']}/{words.key_of(row['group_id'])}",
+        unassigned=lambda row: words.between(
+            row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"], words.seconds
+        ),
+        interval=lambda ms: words.DASH if ms is None else f"{ms / 1000:g} s",
+        short=_short,
         title=_title,
         lines=_long,
         said=said,
         table=table_of,
         json=lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False),
     )
-    made.globals.update(health_words=HEALTH, DASH=words.DASH)
+    made.globals.update(health_words=HEALTH, words=words, DASH=words.DASH)
     return made
+
+
+_STATIC: Final = Path(__file__).parent.parent / "static"
+
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+_LIBRARIES: Final = ("htmx.min.js", "uPlot.iife.min.js", "uPlot.min.css")
+"""Files of others that the page loads. Without them it works, but does not refresh itself and has no charts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file.
+
+    Attributes:
+        name: Its address below `static/`: digest and name.
+        kind: Media type.
+        body: Its bytes.
+        packed: The same, compressed by gzip.
+    """
+
+    name: str
+    kind: str
+    body: bytes
+    packed: bytes
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """Every file by its address below `static/`."""
+    return {found.name: found for found in _by_file().values()}
+
+
+def asset(file: str) -> str:
+    """The address of a file below the root; "" for a library that was not fetched."""
+    found = _by_file().get(file)
+    return f"static/{found.name}" if found else ""
+
+
+@cache
+def _by_file() -> dict[str, Asset]:
+    found = {}
+    for path in (*sorted(_STATIC.glob("*.*")), *(_STATIC / "vendor" / name for name in _LIBRARIES)):
+        if not path.is_file():
+            _log.warning(
+                "%s is missing, so the page neither refreshes itself nor draws charts: run `make setup`.", path.name
+            )
+            continue
+        body = path.read_bytes()
+        name = f"{hashlib.sha256(body).hexdigest()[:16]}/{path.name}"
+        found[path.name] = Asset(name, _TYPES[path.suffix], body, gzip.compress(body, 9))
+    return found

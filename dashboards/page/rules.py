@@ -16,41 +16,15 @@ __all__ = ["RuleText", "Rules", "RulesFile", "rules_of"]
 
 _THRESHOLD: Final = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
 
+_TEXTS: Final = ("name", "severity", "view", "when", "for", "value", "message", "keep")
+
 # A file of thousands of rules is none that a person reads.
 _MOST: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class RuleText:
-    """One rule, as it stands in the file.
-
-    Attributes:
-        name: Name of the alert.
-        enabled: Whether it is judged.
-        severity: info, warning or critical.
-        view: What it reads.
-        when: The condition.
-        hold: For how long it must have been true; "" for not at all.
-        value: What number it shows; "" for none.
-        message: Template of the message.
-        labels: Pairs of name and template.
-        per: Columns that name the subject of an alert over events; "" otherwise.
-        keep: How long after the last event it resolves; "" where the file does not say.
-        thresholds: Those in condition and value, with their numbers; None for one that the file does not have.
-    """
-
-    name: str
-    enabled: bool
-    severity: str
-    view: str
-    when: str
-    hold: str
-    value: str
-    message: str
-    labels: tuple[tuple[str, str], ...]
-    per: str
-    keep: str
-    thresholds: tuple[tuple[str, float | None], ...]
+RuleText = Mapping[str, Any]
+"""One rule as texts by the names of the file, "" for what it does not say. Beside them `enabled`; `labels` as pairs of
+name and template; `thresholds`, those in condition and value with their numbers, None for one that the file lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +85,24 @@ def rules_of(content: Mapping[str, Any], file: Path) -> tuple[RuleText, ...]:
 
 
 def _rule(given: Mapping[Any, Any], thresholds: Mapping[str, float]) -> RuleText:
-    when, value = _text(given.get("when")), _text(given.get("value"))
+    texts = {name: _text(given.get(name)) for name in _TEXTS}
     labels, per = given.get("labels"), given.get("per")
-    named = dict.fromkeys(_THRESHOLD.findall(f"{when} {value}"))
-    return RuleText(
-        name=_text(given.get("name")),
-        enabled=given.get("enabled") is not False,
-        severity=_text(given.get("severity")),
-        view=_text(given.get("view")),
-        when=when,
-        hold=_text(given.get("for")),
-        value=value,
-        message=_text(given.get("message")),
-        labels=tuple((_text(k), _text(v)) for k, v in sorted(labels.items(), key=str))
+    labels = labels if isinstance(labels, dict) else {}
+    return texts | {
+        "enabled": given.get("enabled") is not False,
+        "labels": [(_text(k), _text(v)) for k, v in sorted(labels.items(), key=str)]
         if isinstance(labels, dict)
-        else (),
-        per=", ".join(map(_text, per)) if isinstance(per, list) else "",
-        keep=_text(given.get("keep")),
-        thresholds=tuple((name, thresholds.get(name)) for name in named),
-    )
+        else [],
+        "per": ", ".join(map(_text, per)) if isinstance(per, list) else "",
+        "thresholds": [
+            (name, thresholds.get(name))
+            for name in dict.fromkeys(_THRESHOLD.findall(f"{texts['when']} {texts['value']}"))
+        ],
+    }
 
 
 def _text(given: object) -> str:
-    # (YAML reads `when: true` as a boolean.)
+    # YAML reads `when: true` as a boolean.
     if given is None:
         return ""
     return str(given).lower() if isinstance(given, bool) else str(given).strip()

@@ -34,4 +34,4 @@ FROM (
 WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since AND record_time < :until
   AND (:cluster IS NULL OR cluster = :cluster)
 GROUP BY cluster, group_id
-ORDER BY cluster, group_id
+ORDER BY unassigned_partition_seconds_min DESC NULLS LAST, cluster, group_id

@@ -35,7 +35,9 @@ SELECT
   c.cluster, c.group_id, c.decision, c.record_time, c.kind, c.generation, c.previous_generation,
   c.generations_skipped, c.follows, c.strategy, c.leader, c.members, c.partitions, c.joined, c.left, c.replaced,
   c.partitions_moved, c.partitions_moved_optimal, c.partitions_pending_handover, c.unassigned_partition_seconds_min, c.unassigned_partition_seconds_max,
-  c.causes,
+  c.causes, 1 AS decisions, CASE WHEN c.kind = 'rebalance' THEN 1 ELSE 0 END AS rebalances,
+  CASE WHEN c.partitions_moved > c.partitions_moved_optimal THEN c.partitions_moved - c.partitions_moved_optimal
+    WHEN c.partitions_moved IS NOT NULL AND c.partitions_moved_optimal IS NOT NULL THEN 0 END AS moves_avoidable,
   d.verdict, d.drifted_count
 FROM decisions AS c
 LEFT JOIN verdicts AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.decision = c.decision

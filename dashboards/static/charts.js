@@ -153,7 +153,8 @@
   const KINDS = window.evenkeelKinds({ ink: () => ink, tips, when, shown });
 
   // Lines and stems are moved on; of other kinds the drawing is made of what was given with it: a change is a new chart.
-  const MOVES_ON = new Set(["lag", "history", "rebalances"]);
+  const MOVES_ON = new Set(["measure", "rebalances"]);
+  const shape = (given) => [given.kind, given.points, given.unit, given.names].join();
 
   function draw() {
     for (const node of [...plots.keys()]) {
@@ -169,7 +170,7 @@
       const given = JSON.parse(node.dataset.plot);
       const known = plots.get(node);
       if (known && known.text === node.dataset.plot) continue;
-      if (known && MOVES_ON.has(given.kind) && known.given.kind === given.kind && known.dark === dark.matches) {
+      if (known && MOVES_ON.has(given.kind) && shape(known.given) === shape(given) && known.dark === dark.matches) {
         Object.assign(known, { text: node.dataset.plot, given });
         known.plot.what = given.series[3];
         known.plot.batch(() => {

@@ -32,7 +32,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
           return {
             stroke: () => ink()[name], width, dash, fill: i ? undefined : () => tint(ink()[name]),
             paths: straight ? window.uPlot.paths.linear() : window.uPlot.paths.stepped({ align: 1 }),
-            // (Of a roll-up a point may stand between two gaps, where a line would not show it.)
+            // A point of a roll-up may stand between two gaps, where a line would not show it.
             points: { show: straight && given.series[0].length < 60, size: 5, fill: () => ink()[name], stroke: () => ink()[name] },
           };
         })],
@@ -41,7 +41,7 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
         plugins: [tips((u, i) => {
           const said = given.names.map((name, at) => [name, u.data[at + 1][i]]).filter(([, value]) => value != null);
           return said.length ? `${when(u.data[0][i])}  ${said.map(([name, value]) => `${name} ${valued(value, given.unit)}`).join(", ")}` : "";
-        })],
+        }), { hooks: { drawAxes: hairlines } }],
       },
     };
   }
@@ -99,40 +99,18 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
     ctx.restore();
   }
 
-  // ---- lag over time: all partitions and the worst one
-
-  function lines(given, box) {
-    const history = given.kind === "history";
-    const names = history ? ["highest", "mean"] : ["lag", "worst partition"];
-    const stepped = window.uPlot.paths.stepped({ align: 1 });
-    return {
-      data: given.series,
-      options: {
-        series: [
-          {},
-          { stroke: () => ink().accent, width: 1.7, paths: stepped, points: { show: false }, fill: () => tint(ink().accent) },
-          { stroke: () => ink().quiet, width: 1.3, dash: [4, 3], paths: stepped, points: { show: false } },
-        ],
-        plugins: [
-          tips((u, i) => u.data[1][i] == null ? "" : `${when(u.data[0][i])}  ${names[0]} ${shown(u.data[1][i])}, ${names[1]} ${shown(u.data[2][i])}`),
-          { hooks: { drawAxes: (u) => hairlines(u, box.given.rules) } },
-        ],
-      },
-    };
-  }
-
   function tint(text) {
     return text.startsWith("rgb(") ? text.replace("rgb(", "rgba(").replace(")", ", 0.09)") : text;
   }
 
-  function hairlines(u, rules) {
+  function hairlines(u) {
     const { ctx } = u;
     ctx.save();
     ctx.strokeStyle = ink().quiet;
     ctx.globalAlpha = 0.6;
     ctx.setLineDash([2, 4]);
     ctx.beginPath();
-    for (const rule of rules) {
+    for (const rule of u.box.given.rules) {
       const x = Math.round(u.valToPos(rule, "x", true));
       ctx.moveTo(x, u.bbox.top);
       ctx.lineTo(x, u.bbox.top + u.bbox.height);
@@ -337,5 +315,5 @@ window.evenkeelKinds = ({ ink, tips, when, shown }) => {
     ctx.restore();
   }
 
-  return { map: heat, lag: lines, history: lines, rebalances: stems, steps: bars, measure, counts };
+  return { map: heat, rebalances: stems, steps: bars, measure, counts };
 };

@@ -26,7 +26,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from dashboards.boards.every import BOARDS
+from dashboards.boards import BOARDS
 from streaming.alerts import Alerter, load_rules
 from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker

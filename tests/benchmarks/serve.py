@@ -23,7 +23,7 @@ from statistics import median
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-from dashboards.page.assets import assets
+from dashboards.page.markup import assets
 from streaming.demo.ports import free_port
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say

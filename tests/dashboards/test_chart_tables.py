@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from dashboards.charts.heat import HeatRow, map_plot
-from dashboards.charts.measures import count_plot, held, measure_plot
-from dashboards.charts.plots import Heard, lag_plot, rebalance_plot, step_plot
-from dashboards.charts.steps import Steps, steps_of
+from dashboards.charts.plots import Heard, count_plot, held, measure_plot, rebalance_plot, step_plot
 from dashboards.charts.tables import table_of
-from dashboards.format import DASH, mark
-from dashboards.spans import Range
+from dashboards.format import DASH, time
+from dashboards.spans import Range, Steps, steps_of
 
 BEGIN = datetime(2026, 11, 20, 0, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -23,7 +21,7 @@ HEARD = Heard(until=SPAN.end, reach=2 * HOUR)
 
 def at(hour: int) -> str:
     """The mark of an hour: 24 rows of 24 hours begin at the hour."""
-    return mark(BEGIN + hour * HOUR, exact=False)
+    return time(BEGIN + hour * HOUR, exact=False)
 
 
 def by_time(plot: dict[str, Any]) -> dict[str, list[str]]:
@@ -31,13 +29,10 @@ def by_time(plot: dict[str, Any]) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in table_of(plot)["rows"]}
 
 
-def lag(hours: float, total: int | None) -> dict[str, Any]:
-    return {"time": BEGIN + hours * HOUR, "lag_total": total, "lag_max": total, "unknown": 0}
-
-
 def test_a_row_has_the_highest_lag_of_its_step_and_a_dash_where_nothing_was_known() -> None:
-    plot = lag_plot([lag(0, 5), lag(0.5, 70), lag(1, 10), lag(2.5, 20), lag(9, 1_234)], [], SPAN, HEARD)
-    rows = by_time(plot)
+    given = ((0, 5), (0.5, 70), (1, 10), (2.5, 20), (9, 1_234))
+    series = held(((BEGIN + hours * HOUR, (lag, lag)) for hours, lag in given), SPAN, HEARD)
+    rows = by_time(measure_plot(series, SPAN, ("all", "worst"), unit="count"))
     assert len(rows) == 24
     # The value of one o'clock holds until half past two, the one of then for two hours at the most.
     assert [rows[at(hour)][0] for hour in range(7)] == ["70", "10", "20", "20", "20", DASH, DASH]

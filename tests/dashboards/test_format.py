@@ -4,7 +4,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboards.format import DASH, Clock, calm, cause, cut, key_of, number, passing, ratio, reasons, seconds, visible
+from dashboards.format import (
+    DASH,
+    Clock,
+    ago,
+    calm,
+    cause,
+    cut,
+    key_of,
+    number,
+    passing,
+    ratio,
+    reasons,
+    seconds,
+    size,
+    time,
+    visible,
+    whole,
+)  # fmt: skip
 from dashboards.page.markup import plain, said
 from dashboards.query import queries
 
@@ -184,13 +201,16 @@ def test_a_link_holds_a_name_or_where_it_is_too_long_a_digest_of_it() -> None:
 def test_numbers_and_times_read_as_people_write_them() -> None:
     assert [number(12_400), number(None), ratio(1.5), ratio(0.001), ratio(None)] == ["12,400", DASH, "1.50", "0", DASH]
     assert [seconds(0.44), seconds(1240.4), seconds(None)] == ["0.4", "1,240", DASH]
-    assert CLOCK.whole(NOW) == "2026-11-21 14:30:00 UTC"
-    assert CLOCK.ago(NOW - timedelta(minutes=3)) == "3 min ago"
-    assert [CLOCK.time(None), CLOCK.whole(None), CLOCK.ago(None)] == [DASH, "", DASH]
+    assert whole(NOW) == "2026-11-21 14:30:00 UTC"
+    assert [ago(NOW - timedelta(minutes=3), NOW), ago(NOW + timedelta(minutes=3), NOW)] == ["3 min", "0 s"]
+    assert [time(None), whole(None), ago(None, NOW)] == [DASH, "", DASH]
+    assert [size(n) for n in (None, 0, 999, 1_000, 1_340_000, 250_000_000, 3_000_000_000_000)] == [
+        DASH, "0 B", "999 B", "1.0 KB", "1.3 MB", "250 MB", "3.0 TB",
+    ]  # fmt: skip
 
 
 def test_a_time_is_a_mark_that_no_name_can_pass_for() -> None:
-    assert CLOCK.time(NOW) == f"\ue000{NOW.timestamp() * 1000:.0f}s\ue001"
-    assert plain(CLOCK.time(NOW)) == "14:30:00 UTC"
-    assert said(CLOCK.time(NOW, exact=False)) == '<time datetime="2026-11-21T14:30:00Z" data-as="m">14:30</time>'
-    assert "<time" not in said(visible(CLOCK.time(NOW)))
+    assert time(NOW) == f"\ue000{NOW.timestamp() * 1000:.0f}s\ue001"
+    assert plain(time(NOW)) == "14:30:00 UTC"
+    assert said(time(NOW, exact=False)) == '<time datetime="2026-11-21T14:30:00Z" data-as="m">14:30</time>'
+    assert "<time" not in said(visible(time(NOW)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.charts.held import HeldValue, held_in, rolled_up, total
+from dashboards.boards.states import HeldValue, held_in, rolled_up, total
 from dashboards.charts.plots import Heard
 from dashboards.spans import Range
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboards.boards.parts.matrix import MOST_MEMBERS, MOST_ROWS, matrix
+from dashboards.boards.owners import MOST_MEMBERS, MOST_ROWS, matrix
 
 OFFSET = 100
 

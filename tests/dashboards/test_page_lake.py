@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.boards.parts.status import status
+from dashboards.boards.itself import status
 from dashboards.lake import PageLake
 from dashboards.page.address import Address
 from dashboards.page.archive import Archive

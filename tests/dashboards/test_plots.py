@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.charts.plots import Heard, lag_plot, rebalance_plot
+from dashboards.charts.plots import Heard, held, measure_plot, rebalance_plot
 from dashboards.spans import Range
 
 END = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -13,31 +13,40 @@ SPAN = Range("live", END - timedelta(hours=1), END)
 HEARD = Heard(until=END, reach=timedelta(hours=2))
 
 
-def lag(minutes_ago: int, total: int | None) -> dict[str, Any]:
-    return {"time": END - timedelta(minutes=minutes_ago), "lag_total": total, "lag_max": total, "unknown": 0}
+def lines(*rows: tuple[int, int | None], heard: Heard = HEARD) -> list[list[Any]]:
+    """Two lines of the same lag, of rows of minutes before the end and a lag."""
+    return held(((END - timedelta(minutes=ago), (total, total)) for ago, total in rows), SPAN, heard)
 
 
-def totals(chart: dict[str, Any]) -> list[tuple[float, int | None]]:
+def totals(series: list[list[Any]]) -> list[tuple[float, int | None]]:
     """Minutes before the end, and the lag from then on; the second after a value's end counts with it."""
-    times, total, _ = chart["series"]
+    times, total, _ = series
     return [(round((END.timestamp() - at) / 60), value) for at, value in zip(times, total, strict=True)]
 
 
 def test_a_value_holds_until_the_next_and_from_before_the_span() -> None:
-    assert totals(lag_plot([lag(90, 50), lag(30, 100)], [], SPAN, HEARD)) == [(60, 50), (30, 100), (0, 100), (0, None)]
+    assert totals(lines((90, 50), (30, 100))) == [(60, 50), (30, 100), (0, 100), (0, None)]
 
 
 def test_an_unknown_lag_is_a_gap_and_not_a_zero() -> None:
-    chart = lag_plot([lag(60, 100), lag(45, None), lag(15, 100)], [], SPAN, HEARD)
-    assert totals(chart) == [(60, 100), (45, None), (15, 100), (0, 100), (0, None)]
-    assert chart["told"] == "lag of all partitions from 100 to 100, now 100; worst partition 100"
+    series = lines((60, 100), (45, None), (15, 100))
+    assert totals(series) == [(60, 100), (45, None), (15, 100), (0, 100), (0, None)]
+    chart = measure_plot(series, SPAN, ("lag", "worst"), unit="count", rules=[END])
+    assert chart["told"] == "lag from 100 to 100, last 100; worst from 100 to 100, last 100"
+    assert chart["rules"] == [END.timestamp()]
 
 
 def test_nothing_is_drawn_for_a_time_of_which_nothing_was_heard() -> None:
     heard = Heard(until=END - timedelta(minutes=6), reach=timedelta(minutes=15))
-    chart = lag_plot([lag(60, 100), lag(12, 50)], [], SPAN, heard)
-    assert totals(chart) == [(60, 100), (45, 100), (45, None), (12, 50), (6, 50), (6, None)]
-    assert lag_plot([], [], SPAN, heard)["told"] == "no lag was measured in this time"
+    series = lines((60, 100), (12, 50), heard=heard)
+    assert totals(series) == [(60, 100), (45, 100), (45, None), (12, 50), (6, 50), (6, None)]
+    assert lines(heard=heard) == [[]]
+    assert measure_plot([], SPAN, ("lag",))["told"] == "nothing was measured in this time"
+
+
+def test_large_whole_numbers_stay_exact_and_fractions_are_cut_to_what_a_chart_shows() -> None:
+    _, whole, part = held([(END - timedelta(hours=1), (1_234_567, 0.123456))], SPAN, HEARD)
+    assert (whole[0], part[0]) == (1_234_567, 0.1235)
 
 
 def test_a_decision_stands_at_its_time_and_tells_moves_and_the_least() -> None:

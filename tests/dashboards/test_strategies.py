@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from dashboards.boards.parts.strategies import better, strategies
-from dashboards.format import Clock
+from dashboards.boards.decision import better, strategies
 
 NOW = datetime(2026, 11, 21, 14, 10, tzinfo=UTC)
-CLOCK = Clock(NOW)
 
 
 def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool | None = False, **more: Any) -> Any:
@@ -73,12 +71,11 @@ def test_nothing_is_said_where_what_runs_is_not_known() -> None:
 @pytest.mark.parametrize("of", [None, verdict("drifted"), verdict("unverified"), verdict(offset=11)])
 def test_no_comparison_is_made_with_what_was_not_recomputed(of: Any) -> None:
     rows = [RANGE, row("sticky", 3, 0.0)]
-    assert "instead of" in strategies(rows, verdict(), CLOCK)["sentence"]
-    assert strategies(rows, of, CLOCK)["sentence"] == ""
+    assert "instead of" in strategies(rows, verdict())["sentence"]
+    assert strategies(rows, of)["sentence"] == ""
 
 
 def test_the_balance_by_load_stands_beside_that_by_number_or_the_reason_why_not() -> None:
     known = row("range", 1, 0.0, runs=True, load_imbalance=1.5, load_imbalance_optimal_max=0.2, load_reason=None)
-    shown = strategies([known, row("sticky", 3, 0.0)], verdict(), CLOCK)
-    assert [(one["load"], one["load_reason"]) for one in shown["rows"]] == [(1.5, ""), (None, "no window")]
-    assert shown["best"]["load"] == 0.2
+    shown = strategies([known, row("sticky", 3, 0.0)], verdict())
+    assert [(one["load_imbalance"], one["load_reason"]) for one in shown["rows"]] == [(1.5, None), (None, "no_window")]

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dashboards.boards.parts import past
+from dashboards.boards import rebalances
 from dashboards.format import DASH
 from dashboards.page.rules import RulesFile
 from streaming.alerts.decisions import Decisions
@@ -153,7 +153,7 @@ def test_rules_of_a_file_that_cannot_be_read_are_a_sentence_and_the_alerts_stay(
     rules = RulesFile(file)
     assert "cannot be read" in (rules.read().problem or "")
     file.write_text("rules:\n- {name: late, severity: info, view: rounds_current, when: true, message: m}\n")
-    assert [(rule.name, rule.when) for rule in rules.read().rules] == [("late", "true")]
+    assert [(rule["name"], rule["when"]) for rule in rules.read().rules] == [("late", "true")]
     file.write_text("rules: [\n")
     assert "is not YAML" in (rules.read().problem or "")
     assert boards.get("/alerts").status == 200
@@ -327,7 +327,7 @@ def test_decisions_that_are_left_out_are_said(
     served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [group], rounds=100))
     served.look()
     assert "decisions are in the list" not in served.get("/rebalances").text
-    monkeypatch.setattr(past, "_MOST", 2)
+    monkeypatch.setattr(rebalances, "_MOST", 2)
     served.model.lake.forget()
     for target in ("/rebalances", "/groups/g"):
         assert "Only the newest 2 decisions" in served.get(target).text

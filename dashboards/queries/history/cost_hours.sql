@@ -22,4 +22,4 @@ WHERE event_date >= CAST(:since AS DATE) AND event_date <= CAST(:until AS DATE) 
   AND (:cluster IS NULL OR cluster = :cluster)
 GROUP BY cluster, group_id
 HAVING sum(decisions) > 0
-ORDER BY cluster, group_id
+ORDER BY unassigned_partition_seconds_min DESC NULLS LAST, cluster, group_id

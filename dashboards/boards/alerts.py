@@ -1,0 +1,203 @@
+"""Alerts: what fires, what fired, what was sent where, the rules behind it; and what people left: mutes and marks.
+
+A board whose address has a range gets the marks of that time below its content (`marks.html.j2`); `charts.js` draws
+them from there, so that no chart need know of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from dashboards import format as words
+from dashboards.format import Row
+from dashboards.page.board import TIMES, Board, NotThereError, View, name_of
+from streaming.notes import Mute, muting
+from streaming.terminal import age
+
+__all__ = ["ALERTS", "RULE", "firing", "lasted", "marks", "muted", "place_of"]
+
+_SEVERITIES: Final = {"critical": 3, "warning": 2, "info": 1}
+"""The signs of severities, as the numbers of `HEALTH`."""
+
+# Rows of a table; the newest are what people look for, the rest is counted.
+_SHOWN: Final = 100
+_MOST: Final = 2_000
+
+# Enough alerts on another board to see the gravest; its groups show the rest.
+_GRAVEST: Final = 5
+
+# More lines in one chart hide what they are to explain.
+_MOST_MARKS: Final = 50
+
+_OUTCOMES: Final[Mapping[str, tuple[str, str]]] = {
+    "delivered": ("delivered", ""),
+    "failed": ("failed, will be tried again", "warn"),
+    "given_up": ("given up", "bad"),
+    "skipped": ("not sent", "quiet"),
+    "held": ("held back", "quiet"),
+}
+"""Words and style by the column `outcome`."""
+
+
+def _alerts(view: View) -> Mapping[str, Any]:
+    severity = view.address.one_of("severity", _SEVERITIES)
+    now, file = view.rows("alert_states", rule=None), view.rules.read()
+    names = {rule["name"] for rule in file.rules}
+    targets = view.rows("targets")
+    return {
+        **_panels(view, now, None, severity),
+        "severities": view.chips("severity", _SEVERITIES),
+        "targets": sorted(targets, key=lambda row: (-row["failed"], -row["given_up"], row["target"], row["cluster"])),
+        "rules": file.rules,
+        "counts": Counter((row["rule"], row["state"]) for row in now),
+        "unlisted": sorted({row["rule"] for row in now if row["rule"] and row["rule"] not in names}),
+        "shipped": file.shipped,
+        "problem": file.problem or "",
+    }
+
+
+def _rule(view: View) -> Mapping[str, Any]:
+    name, file = view.address.path[1], view.rules.read()
+    rule = next((rule for rule in file.rules if rule["name"] == name), None)
+    panels = _panels(view, view.rows("alert_states", rule=name), name, "")
+    known = rule is not None or panels["history"] or view.unread
+    if not known and not view.rows("alert_states", cluster=None, rule=name):
+        message = f"No alert rule is called {words.cut(name, 120)}, and no alert of that name is in the tables."
+        raise NotThereError(message)
+    return {**panels, "name": name, "rule": rule, "problem": file.problem or ""}
+
+
+def _panels(view: View, now: Sequence[Row], rule: str | None, severity: str) -> dict[str, Any]:
+    """What both boards show: alerts of now and of a time, and their deliveries. Of each, as many as are shown."""
+    asked: dict[str, Any] = {"rule": rule, "most": _MOST}
+    found: dict[str, Sequence[Row]] = {
+        "firing": [row for row in now if row["state"] == "firing"],
+        "pending": [row for row in now if row["state"] == "pending"],
+        "history": view.rows("alert_history", view.span, **asked),
+        "attempts": view.rows("deliveries", view.span, **asked),
+        "owed": view.rows("owed", **asked),
+    }
+    wanted = {
+        name: [row for row in rows if not severity or row["severity"] == severity] for name, rows in found.items()
+    }
+    return {
+        **{name: rows[:_SHOWN] for name, rows in wanted.items()},
+        "number": {name: _count(len(rows)) for name, rows in wanted.items()},
+        "fires": {row["alert_id"] for row in wanted["firing"]},
+        "muted": muted(wanted["firing"][:_SHOWN], view),
+        "mutes": [row for row in _holding(view) if rule is None or (row["kind"], row["name"]) == ("rule", rule)],
+        "severity_of": _SEVERITIES,
+        "place": place_of,
+        "lasted": lasted,
+        "outcomes": _OUTCOMES,
+        "shown": _SHOWN,
+    }
+
+
+def _count(rows: int) -> str:
+    return words.number(rows) if rows < _MOST else f"{words.number(rows)} or more"
+
+
+def lasted(row: Row) -> str:
+    """For how long an alert was true, from its first round to its end; "" while it has no end."""
+    if row["since"] is None or row["ended_time"] is None:
+        return ""
+    # The ends of two rounds by a broker's clock, which may have been set back.
+    return age(max(timedelta(0), row["ended_time"] - row["since"]))
+
+
+def place_of(row: Row) -> str:
+    """Topic and partition of an alert, with the broker where each broker numbers its own (RocketMQ); "" for neither."""
+    topic = row.get("topic")
+    if topic is None:
+        return ""
+    # Only the key has the broker, and only some of the queries have the key. One that is no JSON object is of no
+    # release, and must not take the board away.
+    try:
+        entity = json.loads(row.get("entity") or "{}")
+    except ValueError:
+        entity = {}
+    broker = entity.get("broker") if isinstance(entity, dict) else None
+    known = "/".join(str(part) for part in (broker, row["partition"]) if part is not None)
+    return f"{topic} {known}" if known else str(topic)
+
+
+def firing(view: View, group: Row | None) -> dict[str, Any]:
+    """Values of the macro `firing`: the gravest alerts of one group or of all."""
+    rows = view.rows("alerts", **({} if group is None else name_of(group)))
+    return {
+        "number": len(rows),
+        "with_group": group is None,
+        "rows": rows[:_GRAVEST],
+        "muted": muted(rows[:_GRAVEST], view),
+        "severity_of": _SEVERITIES,
+    }
+
+
+def muted(rows: Iterable[Row], view: View) -> Mapping[str, str]:
+    """By `alert_id`, why nobody is sent an alert now: of rows with cluster, rule, severity and group_id."""
+    held, ms = [_mute(row) for row in _holding(view)], _ms(view.now)
+    found = {}
+    for row in rows if held else ():
+        group, here = row["group_id"], [one for one in held if one.cluster == row["cluster"]]
+        owner = (view.owner(group) or None) if group is not None else None
+        holding = muting(here, ms, row["rule"] or "", row["severity"] or "", group, owner)
+        if holding is not None:
+            mute, until = holding
+            left = age(timedelta(milliseconds=until - ms))
+            found[row["alert_id"]] = f"muted for {left} more: {mute.reason} ({mute.made_by})"
+    return found
+
+
+def marks(view: View) -> list[dict[str, Any]]:
+    """Marks of the time that a board shows, the oldest first: of the group that its address names, or of all."""
+    path = view.address.path
+    group = path[1] if len(path) > 1 and path[0] == "groups" else None
+    span = view.span.whole_minutes
+    rows = view.lake.ask(
+        "marks",
+        {"cluster": view.cluster, "group_id": group, "since": span.begin, "until": span.end, "most": _MOST_MARKS},
+    )
+    return rows[::-1]
+
+
+def _holding(view: View) -> list[Row]:
+    """Mutes that hold now, each with the end of this time as `until_time`."""
+    begun = (row for row in view.rows("mutes") if row["from_time"] is not None)
+    holding = ((row, _mute(row).holds_until(_ms(view.now))) for row in begun)
+    return [
+        {**row, "until_time": datetime.fromtimestamp(until / 1000, UTC)} for row, until in holding if until is not None
+    ]
+
+
+def _mute(row: Row) -> Mute:
+    texts = {name: row[name] or "" for name in ("mute_id", "cluster", "kind", "name", "reason", "made_by")}
+    return Mute(**texts, since=_ms(row["from_time"]), until=_ms(row["until_time"]), repeat_ms=row["repeat_ms"])
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+ALERTS = Board(
+    path=("alerts",),
+    template="alerts.html.j2",
+    fill=_alerts,
+    title="Alerts · Evenkeel",
+    word="Alerts",
+    parameters=TIMES | {"severity"},
+    span="24h",
+)
+
+RULE = Board(
+    path=("alerts", "{rule}"),
+    template="rule.html.j2",
+    fill=_rule,
+    title="{rule} · Evenkeel",
+    parameters=TIMES,
+    span="24h",
+)

@@ -1,0 +1,210 @@
+"""Drift over time: verdicts, groups that drifted, other strategies than configured, what was not recomputed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from dashboards import format as words
+from dashboards.charts.plots import count_plot
+from dashboards.format import Row
+from dashboards.page.board import TIMES, Board, View, by_group, fold, key, total
+from dashboards.spans import step_of
+
+__all__ = ["BOARD", "drifted_groups", "libraries", "mismatches", "reasons"]
+
+# Verdicts that are read for the list; those that an owner's filter leaves of them are shown.
+_MOST: Final = 2_000
+
+# Rows of a table; the newest and the worst are what people look for, the rest is counted.
+_SHOWN: Final = 100
+
+# Bars of the chart.
+_MOST_BARS: Final = 400
+
+_WORDS: Final[Mapping[str, str]] = {
+    "drifted": "drifted",
+    "unverified": "not recomputed",
+    "identical": "as expected",
+    "not_applicable": "not applicable",
+}
+
+
+def _sum(rows: Iterable[Row]) -> int:
+    return sum(row["verdicts"] for row in rows)
+
+
+def _newest(rows: Iterable[Row]) -> Row:
+    return max(rows, key=lambda row: row["last_time"])
+
+
+def drifted_groups(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Groups with a drifted decision, those with most of them first.
+
+    Args:
+        rows: Rows of verdict_groups.sql.
+
+    Returns:
+        Dicts with cluster, group_id, drifted, verdicts (of all kinds but not_applicable), drifted_most, first_time of
+        drifted decisions, last (the row of the newest of them), strategies.
+    """
+    judged: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        judged[key(row)] += row["verdicts"] if row["verdict"] != "not_applicable" else 0
+    found = fold(
+        (row for row in rows if row["verdict"] == "drifted"),
+        ("cluster", "group_id"),
+        drifted=_sum,
+        verdicts=lambda alike: judged[key(alike[0])],
+        drifted_most=lambda alike: max(row["drifted_most"] or 0 for row in alike),
+        first_time=lambda alike: min(row["first_time"] for row in alike),
+        last=_newest,
+        strategies=lambda alike: list(dict.fromkeys(row["strategy"] for row in alike if row["strategy"])),
+    )
+    return sorted(found, key=lambda one: (-one["drifted"], -one["drifted_most"], one["group_id"]))
+
+
+def mismatches(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Groups that ran another strategy than the configured one, those that did so last first."""
+    found = fold(
+        (row for row in rows if row["mismatches"]),
+        ("cluster", "group_id", "strategy", "expected_strategy"),
+        mismatches=lambda alike: total(alike, "mismatches"),
+        first_time=lambda alike: min(row["first_time"] for row in alike),
+        last=_newest,
+    )
+    return sorted(found, key=lambda one: one["last"]["last_time"], reverse=True)
+
+
+def reasons(rows: Iterable[Row], verdict: str) -> list[dict[str, Any]]:
+    """Why decisions had a verdict: for each reason how many, in how many groups, and the last of them."""
+    found = fold(
+        ({**row, "reason": row["reason"] or ""} for row in rows if row["verdict"] == verdict),
+        ("reason",),
+        verdicts=_sum,
+        groups=lambda alike: len(by_group(alike)),
+        last=_newest,
+    )
+    return sorted(found, key=lambda one: (-one["verdicts"], one["reason"]))
+
+
+def libraries(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """As what assignments were recomputed: for each client library, or broker, how many and in how many groups."""
+    found = fold(
+        (row for row in rows if row["verdict"] == "identical"),
+        ("matching_library",),
+        verdicts=_sum,
+        groups=lambda alike: len(by_group(alike)),
+        candidates=lambda alike: max(row["candidates_most"] or 0 for row in alike),
+    )
+    return sorted(found, key=lambda one: (-one["verdicts"], one["matching_library"] or ""))
+
+
+def _fill(view: View) -> Mapping[str, Any]:
+    span, verdict = view.span, view.address.one_of("verdict", _WORDS)
+    step = step_of(span, _MOST_BARS)
+    everyone = view.rows("verdict_groups", span)
+    rows = view.owned(everyone)
+    before = view.owned(view.rows("verdict_groups", span.before)) if view.compared else None
+    each = "yes" if view.address.text("owner") else "no"
+    steps = view.owned(view.rows("verdict_steps", span, step=step, each=each))
+    read = view.rows("verdicts", span, verdict=verdict or "drifted", most=_MOST)
+    listed, drifted, wrong = view.owned(read), drifted_groups(rows), mismatches(rows)
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts[row["verdict"]] += row["verdicts"]
+    return {
+        "owners": view.owner_chips({row["group_id"] for row in everyone}),
+        "verdicts": view.chips("verdict", _WORDS, counts),
+        "says": _WORDS,
+        "sums": _sums(rows, before, known="verdict_groups" not in view.unread),
+        "plot": count_plot(steps, span, step, _WORDS, "verdict"),
+        "step": step,
+        "groups": drifted[:_SHOWN],
+        "number_of_groups": len(drifted),
+        "state_of": _states(view),
+        "mismatches": wrong,
+        "reasons": [
+            ("Why not recomputed", reasons(rows, "unverified"),
+             "Every decision of this time that could be judged was recomputed."),
+            ("Why not applicable", reasons(rows, "not_applicable"), "There is no such decision in this time."),
+        ],
+        "libraries": libraries(rows),
+        "list_word": _WORDS[verdict or "drifted"],
+        "list": [(row, _says(row)) for row in listed[:_SHOWN]],
+        "older": len(listed) - _SHOWN,
+        "not_before": read[-1]["record_time"] if len(read) >= _MOST else None,
+    }  # fmt: skip
+
+
+def _sums(rows: Sequence[Row], before: Sequence[Row] | None, *, known: bool) -> list[tuple[Any, ...]]:
+    def verdicts(*names: str) -> Any:
+        return lambda found: _sum(row for row in found if row["verdict"] in names)
+
+    figures = (
+        ("judged", verdicts(*_WORDS), "decisions with a verdict"),
+        (
+            "drifted",
+            verdicts("drifted"),
+            "two owners, a broken promise, another strategy than configured, or other clients than declared",
+        ),
+        ("groups that drifted", lambda found: len(drifted_groups(found)), ""),
+        ("not recomputed", verdicts("unverified"), "an exact recomputation is not possible"),
+        ("as expected", verdicts("identical"), "recomputed, and equal"),
+        (
+            "other strategy",
+            lambda found: sum(row["mismatches"] for row in found),
+            "decisions with another strategy than the configured one",
+        ),
+    )
+    return [
+        (
+            word,
+            words.number(of(rows)) if known else words.DASH,
+            title,
+            # Without a row it is not known whether nothing was decided, or nothing was kept.
+            None if before is None else words.number(of(before)) if before else words.DASH,
+        )
+        for word, of, title in figures
+    ]
+
+
+def _states(view: View) -> Any:
+    """What holds now of a group by its row: whether it is still drifted, and a sentence; None if it is gone."""
+    now, since = by_group(view.groups()), by_group(view.rows("since"))
+
+    def state(row: Row) -> tuple[bool, str] | None:
+        present = now.get(key(row))
+        if present is None:
+            return None
+        if present["verdict"] != "drifted":
+            return False, _WORDS.get(present["verdict"], "pending")
+        began = since.get(key(row), {}).get("drifted_since") or present["last_decision_time"]
+        return True, f"drifted{view.clock.since(began)}"
+
+    return state
+
+
+def _says(row: Row) -> str:
+    """What a verdict rests on."""
+    if row["verdict"] == "identical":
+        return f"recomputed as {row['matching_library'] or 'an unknown library'}"
+    said = f"{row['basis']}: {row['reason']}" if row["basis"] else str(row["reason"] or "")
+    if row["basis"] == "configured" and row["own_verdict"] != "identical":
+        said += f" (by {words.cut(row['strategy'], 30)} it is {row['own_verdict']})"
+    if row["nearest_library"] and not row["basis"]:
+        differing = words.counted(row["nearest_differing"], "partition")
+        said += f"; {row['nearest_library']} differs in {differing}"
+    return said
+
+
+BOARD = Board(
+    path=("drift",),
+    template="drift.html.j2",
+    fill=_fill,
+    title="Drift · Evenkeel",
+    word="Drift",
+    parameters=TIMES | {"verdict", "owner", "compare"},
+    span="24h",
+)

@@ -1,1 +1,0 @@
-"""What several boards show: lists, filters, the matrix, spans of time. Not boards themselves."""

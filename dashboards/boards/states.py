@@ -1,0 +1,193 @@
+"""In which state a group was, and for how long: its coordinator's state, verdict, lag status and findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from dashboards import format as words
+from dashboards.charts.plots import Heard, reaching
+from dashboards.format import Row
+from dashboards.page.board import View, name_of
+from dashboards.spans import Range
+from streaming.terminal import age
+
+__all__ = ["HeldValue", "held_in", "rolled_up", "since_of", "states", "states_within", "total"]
+
+_MEASURES: Final = {"state": "coordinator state", "verdict": "verdict", "lag_status": "lag status"}
+"""Columns of which a group always has one value, with their words."""
+
+_HOLDS: Final = "holds"
+"""The only value of a finding."""
+
+_TONES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("Stable", "identical", "ok"), "fine"),
+    **dict.fromkeys(("drifted", "stalled", "stopped", "Dead"), "bad"),
+    **dict.fromkeys(("unverified", "unknown"), "unsure"),
+    **dict.fromkeys(("Empty", "not_applicable", "no_commit", "pending"), "rest"),
+}
+"""How values are drawn; all others, such as PreparingRebalance and findings, as `warn`."""
+
+# Changes in the list: a group that rebalances every minute makes as many in half an hour.
+_CHANGES: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class HeldValue:
+    """A value and a time for which it held without a pause.
+
+    Attributes:
+        value: The value.
+        begin: Its first moment within what is shown.
+        end: Its last.
+        whole: Whether it began then; False where it already held when the rows began.
+    """
+
+    value: str
+    begin: datetime
+    end: datetime
+    whole: bool
+
+
+def held_in(rows: Sequence[Row], span: Range, heard: Heard) -> dict[str, list[HeldValue]]:
+    """What held when, by measure; each finding is a measure of its own: "finding unassigned".
+
+    Args:
+        rows: Rows of states.sql, the oldest first, with rows before the span if there are any.
+        span: What is shown.
+        heard: How long a value holds.
+    """
+    found: dict[str, list[HeldValue]] = {name: [] for name in _MEASURES}
+    changes = ((row["round_time"], row["last_time"], row) for row in rows)
+    for begin, end, row, _ in reaching(changes, span, heard):
+        if row["ended"] or end <= begin:
+            continue
+        whole = row is not rows[0] and row["round_time"] >= span.begin
+        for name, value in _values(row).items():
+            known = found.setdefault(name, [])
+            if known and (known[-1].value, known[-1].end) == (value, begin):
+                known[-1] = replace(known[-1], end=end)
+            else:
+                known.append(HeldValue(value, begin, end, whole))
+    return found
+
+
+def _values(row: Row) -> dict[str, str]:
+    """Values by measure, as a row has them."""
+    return {name: row[name] for name in _MEASURES if row[name] is not None} | {
+        f"finding {finding['finding']}": _HOLDS for finding in row["findings"] or ()
+    }
+
+
+def total(held: Iterable[HeldValue]) -> dict[str, timedelta]:
+    """The time of each value, the longest first."""
+    seconds: Counter[str] = Counter()
+    for one in held:
+        seconds[one.value] += (one.end - one.begin).total_seconds()  # type: ignore[assignment]
+    return _longest_first(seconds)
+
+
+def rolled_up(rows: Sequence[Row]) -> dict[str, dict[str, timedelta]]:
+    """The time of each value by measure, the longest first, from rows of group_hours.sql or group_days.sql."""
+    found: dict[str, Counter[str]] = {name: Counter() for name in _MEASURES}
+    for row in rows:
+        for name in _MEASURES:
+            for item in row[f"{name}_seconds"] or ():
+                found[name][item["name"]] += item["seconds"]
+        for item in row["finding_seconds"] or ():
+            found.setdefault(f"finding {item['name']}", Counter())[_HOLDS] += item["seconds"]
+    return {name: _longest_first(seconds) for name, seconds in found.items()}
+
+
+def _longest_first(seconds: Counter[str]) -> dict[str, timedelta]:
+    return {
+        name: timedelta(seconds=value) for name, value in sorted(seconds.items(), key=lambda item: (-item[1], item[0]))
+    }
+
+
+def states_within(view: View, group: Row, span: Range) -> dict[str, list[HeldValue]]:
+    """What held when in a span.
+
+    Beyond what is held in memory the roll-ups tell for how long, and not when: it is empty then, as it is while the
+    rows are still being read.
+    """
+    if not view.in_memory(span):
+        return {}
+    asked = span.whole_minutes
+    name = name_of(group)
+    rows = view.newest("states", timedelta(minutes=1), **name, since=asked.begin - view.lake.reach, until=asked.end)
+    if "states" in view.unread:
+        return {}
+    if not rows or rows[-1]["last_time"] < group["round_time"] < span.end:
+        # The group's newest row is in memory before the next question is asked.
+        rows = [*rows, {**group, "ended": False, "last_time": group["round_time"]}]
+    return held_in(rows, span, Heard(view.newest_round(group["cluster"]), view.lake.reach))
+
+
+def since_of(held: Mapping[str, Sequence[HeldValue]], measure: str, value: str | None) -> str:
+    """Since when the present value holds: a time, or a time before which it began; "" where that is not known."""
+    known = held.get(measure) or ()
+    if not known or known[-1].value != value:
+        return ""
+    return words.time(known[-1].begin) if known[-1].whole else f"before {words.time(known[-1].begin, exact=False)}"
+
+
+def states(group: Row, span: Range, held: Mapping[str, Sequence[HeldValue]], history: Sequence[Row]) -> dict[str, Any]:
+    """Values of `states.html.j2`.
+
+    Args:
+        group: The row of groups.sql.
+        span: What is shown.
+        held: By `states_within`.
+        history: Rows of group_hours.sql or group_days.sql, where that has nothing.
+    """
+    times = {name: total(of) for name, of in held.items()} or rolled_up(history)
+    now = _values(group)
+    begun = {f"finding {finding['finding']}": words.time(finding["since"]) for finding in group["findings"] or ()}
+    rows = [
+        {
+            "word": _MEASURES.get(name) or _said(name.removeprefix("finding ")),
+            "finding": name not in _MEASURES,
+            "now": _said(now.get(name, "")) or words.DASH,
+            "since": begun.get(name) or since_of(held, name, now.get(name)),
+            "strip": _strip(held.get(name, ()), span),
+            "times": ", ".join(
+                age(time) if value == _HOLDS else f"{_said(value)} {age(time)}"
+                for value, time in times.get(name, {}).items()
+                if time
+            ),
+        }
+        for name in dict.fromkeys((*_MEASURES, *now, *times))
+    ]
+    return {"rows": rows, "drawn": bool(held), "span": span, "changes": _changes(held.get("state", ()))}
+
+
+def _strip(held: Sequence[HeldValue], span: Range) -> list[dict[str, Any]]:
+    """Bars from 0 to 1000 over the span."""
+    lengths = [
+        (one, 1000 * ((one.begin - span.begin) / span.length), 1000 * ((one.end - one.begin) / span.length))
+        for one in held
+    ]
+    # A state of a second is still seen in a day.
+    return [
+        {"x": f"{begin:.1f}", "width": f"{max(length, 1.5):.1f}", "tone": _TONES.get(one.value, "warn")}
+        for one, begin, length in lengths
+    ]
+
+
+def _changes(held: Sequence[HeldValue]) -> dict[str, Any]:
+    """The states as a table, the newest first."""
+    return {
+        "head": ["Since", "Coordinator state", "For"],
+        "rows": [
+            [f"{'' if one.whole else 'before '}{words.time(one.begin)}", _said(one.value), age(one.end - one.begin)]
+            for one in list(reversed(held))[:_CHANGES]
+        ],
+    }
+
+
+def _said(value: str) -> str:
+    return words.cut(value.replace("_", " "), 40)
