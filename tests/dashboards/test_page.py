@@ -12,9 +12,9 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import pytest
-from dashboards.boards.every import BOARDS
 from playwright.sync_api import Locator, Page, Route, expect
 
+from dashboards.boards import BOARDS
 from streaming.places import cache_folder
 from tests.dashboards.conftest import PATIENCE_MS
 from tests.dashboards.made_lake import HOSTILE, MadeGroup, MadeLake, stories
