@@ -173,11 +173,17 @@ def serve(
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen; default: 127.0.0.1:8090.")
     ] = None,
+    alerts: Annotated[
+        Literal["on", "off"] | None, typer.Option("--alerts", help="Whether to judge and deliver alerts; default: on.")
+    ] = None,
+    cluster: ClusterOption = None,
 ) -> None:
-    """Serve the page, metrics and the API over the tables (docs/page.md, docs/metrics.md, docs/api.md)."""
+    """Serve page, metrics and API over the tables, and deliver alerts (docs/page.md, docs/metrics.md, docs/api.md)."""
     if listen is not None:
         os.environ["EVENKEEL_SERVE__LISTEN"] = listen
-    settings = _settings(None, lake, None)
+    if alerts is not None:
+        os.environ["EVENKEEL_SERVE__ALERTS"] = str(alerts == "on")
+    settings = _settings(None, lake, cluster)
     from streaming.serve import main as run_server  # noqa: PLC0415
 
     raise typer.Exit(run_server(settings))

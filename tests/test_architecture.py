@@ -135,8 +135,8 @@ ROOMS = {
     ),
     "streaming.serve": room(
         "msgspec pyarrow pydantic starlette uvicorn",
-        "dashboards streaming.burrow streaming.config streaming.exceptions streaming.explain streaming.lifecycle "
-        "streaming.notes streaming.tables",
+        "dashboards streaming.alerts streaming.burrow streaming.config streaming.exceptions streaming.explain "
+        "streaming.lifecycle streaming.notes streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)

@@ -76,7 +76,7 @@ def test_a_variable_that_is_no_json_is_one_sentence_without_its_value_and_exit_c
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("module", ["streaming.job", "streaming.probe", "streaming.alerts", "streaming.serve"])
+@pytest.mark.parametrize("module", ["streaming.job", "streaming.probe", "streaming.serve"])
 def test_the_processes_of_up_say_it_in_the_same_sentence(module: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", module],

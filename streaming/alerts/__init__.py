@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.alerts.commands import check_settings, main, open_targets, print_preview, send_test
+from streaming.alerts.commands import AlerterWork, check_settings, main, open_targets, print_preview, send_test
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.judging.feed import Chunk, Feed, FeedRound
@@ -20,6 +20,7 @@ __all__ = [
     "STANDING_COLUMNS",
     "TIME_BEHIND",
     "Alerter",
+    "AlerterWork",
     "Chunk",
     "Conditions",
     "Feed",

@@ -258,9 +258,10 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class ServeSettings(Section):
-    """The server: page, metrics and API.
+    """The server: page, metrics, API and alerts.
 
     Attributes:
+        alerts: Whether it judges and delivers the alerts of `cluster` as well (`evenkeel alert` does so alone).
         listen: "address:port" that it listens on; an IPv6 address in brackets.
         path: Path under which a proxy serves it, "" for the root.
         hosts: Names under which it may be asked. Empty allows any, but on loopback only this machine's own: else a
@@ -279,6 +280,7 @@ class ServeSettings(Section):
         public_url: Where people reach the page, "https://evenkeel.example.org/path"; messages of alerts link to it.
     """
 
+    alerts: bool = True
     listen: str = "127.0.0.1:8090"
     path: str = ""
     hosts: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ from streaming.demo.ports import check_port_is_free, free_port
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
-from streaming.up import ALERTER, JOB, PROBE, SERVER, lines, page_url, print_summary, watch
+from streaming.up import JOB, PROBE, SERVER, lines, page_url, print_summary, watch
 
 __all__ = ["INTERVAL_MS", "LOOK_MS", "Folders", "folders_of", "run_course", "settings_of_demo", "wait"]
 
@@ -128,10 +128,9 @@ def run_course(
     lake = str(folders.tables)
     notices: deque[str] = deque(maxlen=1)
     with Programs(folders.rest / "logs", environment_of(settings), notices.append) as programs:
-        for program in (JOB, PROBE, ALERTER, traffic):
+        for program in (JOB, PROBE, SERVER, traffic):
             programs.start(program)
         if seconds is None:
-            programs.start(SERVER)
             page = f"page at {page_url(settings)}"
             console.print(lines(page), soft_wrap=True)
 
@@ -146,7 +145,7 @@ def run_course(
         if is_quiet:
             _catch_up(stop, lake)
             at_end(programs)
-        programs.stop(["probe", "job", "alerter"])
+        programs.stop(["probe", "job", "server"])
         missing, unjudged = ["it was stopped"], list[str]()
         if is_quiet:
             reader = LakeReader(folders.tables)

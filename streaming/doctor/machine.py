@@ -23,7 +23,7 @@ from streaming.exceptions import SetupError
 from streaming.java import find_java, java_release
 from streaming.stores import on_object_store
 
-# What the four processes take together for a cluster of ordinary size (docs/performance.md: 3.1 GB for 20 million
+# What the three processes take together for a cluster of ordinary size (docs/performance.md: 3.1 GB for 20 million
 # records); a machine with less swaps or ends one of them.
 _MEMORY_MB: Final = 4_096
 _MEMORY_LEAST_MB: Final = 1_024

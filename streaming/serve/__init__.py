@@ -1,4 +1,4 @@
-"""One HTTP server over the tables: page, metrics, API, health."""
+"""One HTTP server over the tables: page, metrics, API, health; and the alerter in a thread."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dashboards import Site
+from streaming.alerts import AlerterWork
 from streaming.config import ServeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
@@ -25,6 +26,9 @@ _LOG = room_log(__name__)
 
 # Time for answers under way, and then for the thread that reads the lake.
 _GRACE_S = 3
+
+# Time for a delivery under way: a target may take twice its timeout of ten seconds.
+_ALERTS_GRACE_S = 22
 
 # A path may name a group of 32,767 bytes, each written as %XX.
 _LONGEST_HEAD = 112 * 1024
@@ -45,12 +49,13 @@ class _Server(uvicorn.Server):
 
 def main(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM, which end the process with exit code 0; returns the exit code of a failure."""
-    set_up_log({"uvicorn.error": logging.WARNING})
+    set_up_log({"uvicorn.error": logging.WARNING, "urllib3": logging.ERROR})  # (whose warnings contain paths of URLs)
     return exit_code(lambda: _run(settings))
 
 
 def _run(settings: Settings) -> NoReturn:
     serve = settings.serve
+    work = AlerterWork(settings) if serve.alerts else None
     with _listener(serve) as listener:
         model = Model(settings, after=lambda: scrapes.warm())  # noqa: PLW0108 - made below
         scrapes = Scrapes(model, by_partition=serve.partition_series, most_series=serve.most_series)
@@ -68,7 +73,11 @@ def _run(settings: Settings) -> NoReturn:
         if serve.token is None and serve.password is None and not serve.own_hosts:
             _LOG.warning("everyone who reaches this address can read it: set EVENKEEL_SERVE__TOKEN, or use a proxy")
         model.start()
+        if work is not None:
+            work.start()
         server.run(sockets=[listener])
+        if work is not None:
+            work.stop(_ALERTS_GRACE_S)
         model.stop(_GRACE_S)
         site.stop()
     # A thread that reads the lake may be inside DuckDB for minutes: the interpreter would wait for it, or print long

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from streaming.up.live import lines, print_summary
-from streaming.up.run import ALERTER, JOB, PROBE, SERVER, page_url, stop_signals, up, watch
+from streaming.up.run import JOB, PROBE, SERVER, page_url, stop_signals, up, watch
 
 __all__ = [
-    "ALERTER",
     "JOB",
     "PROBE",
     "SERVER",

@@ -49,12 +49,10 @@ _STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOG
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES + _LOGIN)
 # (Longer than any batch: the job stops between two.)
 JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS + _LOGIN + _ROCKETMQ)
-# (Longer than a slow target may take to answer.)
-ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30, without=_CLUSTERS + _LOGIN)
-# (Longer than it waits for answers under way, and for the thread that reads the lake.)
-SERVER = Program("server", ("-m", "streaming.serve"), grace_s=10, without=_CLUSTERS + _TARGETS)
+# (Longer than a slow target may take to answer, and then the thread that reads the lake.)
+SERVER = Program("server", ("-m", "streaming.serve"), grace_s=35, without=_CLUSTERS)
 
-PROGRAMS = (PROBE, JOB, ALERTER, SERVER)
+PROGRAMS = (PROBE, JOB, SERVER)
 """In starting order; they stop in reverse."""
 
 _REFRESH_S = 2.0
@@ -235,7 +233,7 @@ def watch(
             notice = poll()
             try:
                 live.update(view.draw(console.height, notice), refresh=True)
-            except Exception as error:  # noqa: BLE001 - four processes must not end because a table could not be drawn
+            except Exception as error:  # noqa: BLE001 - three processes must not end because a table could not be drawn
                 if type(error) not in noted:
                     noted.add(type(error))
                     note(_undrawn(error))

@@ -1,6 +1,6 @@
 """An alerter as if on another machine that shares the lake: without the lock of this one, with a token of its own.
 
-python -m tests.alerts.elsewhere NAME PATIENCE_S    # settings from the environment, as `python -m streaming.alerts`
+python -m tests.alerts.elsewhere NAME PATIENCE_S    # settings from the environment, as `evenkeel alert`
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 
 from streaming.config import Filters, KafkaSettings, environment_of, load_settings, secret_variable
 from streaming.config import kafka as kafka_settings
-from streaming.up import ALERTER, JOB, PROBE, SERVER
+from streaming.up import JOB, PROBE, SERVER
 
 
 def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,18 +44,18 @@ def test_strategies_and_clients_are_left_to_the_file_which_the_probe_reads_again
 def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
     secrets = {secret_variable(name, section) for section in ("kafka", "bus") for name in kafka_settings.KAFKA_SECRETS}
     assert len(secrets) == 6
-    assert all(secrets <= set(program.without) for program in (ALERTER, SERVER))
+    assert secrets <= set(SERVER.without)
     assert not any(secrets & set(program.without) for program in (PROBE, JOB))
 
 
 def test_the_login_of_the_server_goes_to_the_server_alone() -> None:
     login = {"EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD", "EVENKEEL_SERVE__MARKS_TOKEN"}
     assert login <= set(environment_of(load_settings(serve={"token": "t", "password": "p", "marks_token": "m"})))
-    assert all(login <= set(program.without) for program in (PROBE, JOB, ALERTER))
+    assert all(login <= set(program.without) for program in (PROBE, JOB))
     assert not login & set(SERVER.without)
 
 
-def test_targets_and_the_heartbeat_url_go_to_the_alerter_alone() -> None:
+def test_targets_and_the_heartbeat_url_go_to_the_server_alone() -> None:
     secrets = {"EVENKEEL_ALERTS__TARGETS", "EVENKEEL_ALERTS__HEARTBEAT_URL"}
-    assert all(secrets <= set(program.without) for program in (PROBE, JOB, SERVER))
-    assert not secrets & set(ALERTER.without)
+    assert all(secrets <= set(program.without) for program in (PROBE, JOB))
+    assert not secrets & set(SERVER.without)

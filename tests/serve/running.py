@@ -31,7 +31,7 @@ def running(
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The process, once `/health` says one of some words; yields its address."""
     port = free_port()
-    given = {**os.environ, "EVENKEEL_SERVE__REFRESH_MS": "500", **environment}
+    given = {**os.environ, "EVENKEEL_SERVE__REFRESH_MS": "500", "EVENKEEL_SERVE__ALERTS": "false", **environment}
     with log.open("wb") as output:
         command = [EVENKEEL, "serve", "--lake", str(lake), "--listen", f"127.0.0.1:{port}"]
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=given)

@@ -233,7 +233,6 @@ def life(
             up.kill("a worker of the job", "pyspark.daemon")
             for name, module in (
                 ("probe", "streaming.probe"),
-                ("alerter", "streaming.alerts"),
                 ("server", "streaming.serve"),
             ):
                 up.kill(name, "-m", module)
@@ -255,9 +254,9 @@ def life(
 
 
 def test_every_process_that_is_killed_is_back(life: _Life) -> None:
-    assert life.up.back == {"a worker of the job", "probe", "alerter", "server", "the job", "the job's JVM"}
+    assert life.up.back == {"a worker of the job", "probe", "server", "the job", "the job's JVM"}
     files = sorted((life.up.lake / "_logs" / "mine").glob("*.log*"))
-    assert [file.stem for file in files] == ["alerter", "job", "probe", "server", "up"]
+    assert [file.stem for file in files] == ["job", "probe", "server", "up"]
     assert life.up.output.rstrip().endswith("all processes have ended")
     assert "job     | " in life.up.output
     # The job's last message about its killed JVM is one sentence, which `up` repeats.

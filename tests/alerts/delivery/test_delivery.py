@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +20,7 @@ from streaming.tables import append_once
 from tests.alerts.build import DRIFT, rules
 from tests.alerts.delivery.delivered import Lake, until_idle
 from tests.alerts.receiver import Receiver
+from tests.serve.running import EVENKEEL
 
 pytestmark = pytest.mark.turn(6)
 
@@ -191,12 +191,11 @@ def _started(lake: Lake, log: Path, **targets: str) -> subprocess.Popen[bytes]:
         "EVENKEEL_LAKE": lake.writer.root,
         "EVENKEEL_ALERTS__RULES": str(lake.folder / "alerts.yaml"),
         "EVENKEEL_ALERTS__LOOK_MS": "100",
-        "EVENKEEL_ALERTS__FIRST_START": "deliver",
         "EVENKEEL_ALERTS__TIMEOUT_MS": "30000",
     }
     with log.open("ab") as out:
         return subprocess.Popen(
-            [sys.executable, "-m", "streaming.alerts"],
+            [EVENKEEL, "alert"],
             env=environment,
             stdout=out,
             stderr=out,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from streaming.cli import app
 from streaming.config import SHIPPED_RULES
 from streaming.exceptions import SetupError
 from tests.alerts.build import DRIFT, UNEVEN, rules
+from tests.serve.running import EVENKEEL
 
 _GOOD = {
     "name": "lag",
@@ -213,7 +213,7 @@ def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path
     file = _file(tmp_path, severity="urgent")
     environment = {"EVENKEEL_ALERTS__RULES": str(file), "EVENKEEL_LAKE": str(tmp_path / "lake"), "PATH": ""}
     done = subprocess.run(
-        [sys.executable, "-m", "streaming.alerts"],
+        [EVENKEEL, "alert"],
         env=environment,
         cwd=SHIPPED_RULES.parents[1],
         capture_output=True,
