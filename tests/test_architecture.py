@@ -97,9 +97,9 @@ ROOMS = {
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
     ),
     "streaming.maintain": room(
-        "deltalake duckdb msgspec py4j pyarrow pyspark rich",
+        "deltalake duckdb py4j pyarrow pyspark rich",
         "streaming.advice streaming.config streaming.exceptions streaming.history streaming.plurals "
-        "streaming.process streaming.spark streaming.stores streaming.tables streaming.terminal streaming.times",
+        "streaming.process streaming.spark streaming.stores streaming.tables streaming.times",
     ),
     "streaming.catalog": room(
         "deltalake pyarrow rich", "streaming.exceptions streaming.stores streaming.tables streaming.terminal"

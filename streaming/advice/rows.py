@@ -49,7 +49,7 @@ class AdviceOfDay:
 
 def advice_of_day(
     sources: AdviceSources, before: pa.Table, cluster: str, day: date, period_days: int, parts: int = 1
-) -> Iterator[AdviceOfDay | None]:
+) -> AdviceOfDay:
     """Find the rows of `advice` for one day of one cluster, one part of its groups after the other.
 
     Args:
@@ -58,18 +58,13 @@ def advice_of_day(
         cluster: The cluster.
         day: The day.
         period_days: Days of the period that have figures.
-        parts: In how many parts: less memory, and less time at once, for more time in all.
-
-    Yields:
-        None after each part but the last one, then the rows of all.
+        parts: In how many parts: less memory for more time.
     """
     held = {(row["group_id"], row["kind"]): row for row in before.to_pylist() if not row["ended"]}
     rows = []
     groups = 0
     with _with(sources) as connection:
         for part in range(parts):
-            if part:
-                yield None
             for period in _periods(connection, {"cluster": cluster, "part": part, "parts": parts}, day):
                 groups += 1
                 for advice in advise(period):
@@ -78,7 +73,7 @@ def advice_of_day(
                     rows.append(_row(advice, cluster, period.group_id, day, since, period_days))
     rows += [{**last, "event_date": day, "ended": True, "definition": DEFINITION} for _, last in sorted(held.items())]
     schema = pa.schema([field.remove_metadata() for field in table_named("advice").arrow_schema])
-    yield AdviceOfDay(pa.Table.from_pylist(rows, schema), groups)
+    return AdviceOfDay(pa.Table.from_pylist(rows, schema), groups)
 
 
 def _follows(day: date, before: date) -> bool:

@@ -346,17 +346,11 @@ class MaintenanceSettings(Section):
 
     Attributes:
         keep_days: By table, how many days of rows are kept, where it is not the table's default (docs/tables.md).
-        piece_mb: Files that one piece of compaction reads, MB.
-        piece_rows: Rows that it reads: its memory.
         in_job: The job maintains its lake between batches.
-        piece_seconds: How long a piece of compaction in the job should take at most, s.
     """
 
     keep_days: dict[str, int] = Field(default_factory=dict)
-    piece_mb: int = Field(default=64, ge=1)
-    piece_rows: int = Field(default=2_000_000, ge=1_000)
     in_job: bool = True
-    piece_seconds: float = Field(default=5.0, gt=0)
 
 
 class Settings(BaseSettings):

@@ -1,8 +1,8 @@
 """Which hours and days of history are to be computed: a pure function of counts.
 
-Rows are only appended, so a span whose number of source rows has changed since it was computed got late ones, and one
-that nobody has computed has none. Nothing else is kept of what was done: a lost table fills itself again from what
-the lake still has, and a crash between two commits leaves a span that is due.
+Rows are only appended, and deleted by whole days, so a span that has more source rows than when it was computed got
+late ones, and one that nobody has computed has none. Nothing else is kept of what was done: a lost table fills itself
+again from what the lake still has, and a crash between two commits leaves a span that is due.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def due_hours(
     """Hours to be computed, in the order in which to do it.
 
     Args:
-        sources: Rows by hour; hours whose rows retention may have touched must be left out.
+        sources: Rows by hour.
         written: What is there by hour.
         newest: Time of each cluster's newest round, by number.
         now: The clock: an hour of a cluster that has been silent for a day is closed, too.
@@ -122,4 +122,4 @@ def _is_closed(span: HistorySpan, length: timedelta, newest: Mapping[str, dateti
 
 
 def _is_due(source_rows: int, there: WrittenSpan | None) -> bool:
-    return there is None or there.source_rows != source_rows or there.definition < DEFINITION
+    return there is None or there.source_rows < source_rows or there.definition < DEFINITION

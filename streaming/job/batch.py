@@ -7,7 +7,6 @@ action reads every state partition. So a batch is collected at once, or kept whe
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from streaming.config import Writer
-    from streaming.maintain import Pace
     from streaming.tables import Lake
 
 # `auto` collects a batch of up to so many packed bytes, about 400,000 rows: the driver and its JVM grow by some
@@ -38,7 +36,7 @@ _COLLECTED_ROWS = 100_000
 def batch_writer(
     lake: Lake,
     done: Callable[[int, dict[str, int]], None] | None = None,
-    pace: Pace | None = None,
+    running: Callable[[bool], None] = lambda _: None,
     writer: Writer = "delta-rs",
     catalog: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
@@ -47,14 +45,13 @@ def batch_writer(
     Args:
         lake: Where the rows go.
         done: Called after each batch with its number and the rows written per table.
-        pace: Hears when batches begin and end.
+        running: Called with True when a batch begins, and with False when it is written.
         writer: What writes them, as `job.writer`. A lake that looks at the rows, as a rebuild's does, gets them here.
         catalog: Schema in which the tables are registered; None for none.
     """
 
     def write(batch: DataFrame, number: int) -> None:
-        if pace is not None:
-            pace.began(time.monotonic())
+        running(True)
         # The id belongs to the checkpoint: a new checkpoint begins at batch 0 again and must not be taken for it.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         if writer == "delta-rs" or not isinstance(lake, DeltaLake):
@@ -63,8 +60,7 @@ def batch_writer(
             written = write_with_spark(batch, lake, query, number, catalog=catalog)
         else:
             written = _write_by_size(batch, lake, query, number)
-        if pace is not None:
-            pace.ended(time.monotonic())
+        running(False)
         if done is not None:
             done(number, written)
 

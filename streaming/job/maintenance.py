@@ -1,8 +1,7 @@
 """Maintenance of the lake by its own job, between two batches.
 
-It runs in the thread that waits for the query's end, so no batch waits for it. Both share the machine, so a piece
-begins only when it should be done before the next batch. Deleting a large day can take longer than any gap; it begins
-in one all the same.
+It runs in the thread that waits for the query's end, so no batch waits for it; both share the machine, so a piece
+begins only between two batches.
 """
 
 from __future__ import annotations
@@ -14,58 +13,50 @@ from collections.abc import Callable
 from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
-from streaming.maintain import Gap, Maintainer, NotMaintainedError, Pace, line_of, maintainer_of
+from streaming.maintain import NotMaintainedError, line_of, maintainer_of
 from streaming.process import MAINTAINER, only_one
 
 _LOG = room_log(__name__)
 
-# Tables need joining only after dozens of batches, so a lake without work is looked at this rarely.
+# An open day is joined once an hour, so a lake without work is looked at this rarely.
 _NOTHING_S = 300.0
 
-# After a failure: often enough to recover within the hour, rarely enough for the log. (A busy job, which always has
-# something left to do, tries a table again every ten minutes, and tells its failures no more often.)
+# After a failure: often enough to recover within the hour, rarely enough for the log.
 _FAILED_S = 3_600.0
 
-# A job that has had no gap for this long takes the time: each file makes appends slower, so without maintenance it
-# would never have a gap again. One piece every few minutes bounds the number of files.
+# A job that was never met between two batches for this long takes the time: each file makes appends slower, so without
+# maintenance it would never have a gap again. One piece every few minutes bounds the number of files.
 _STARVED_S = 3_600.0
 _FORCED_EVERY_S = 300.0
 
 
 class JobMaintenance:
-    """Maintains the lake while its job waits for the next batch.
+    """Maintains the lake while its job waits for the next batch. Batches are told from another thread."""
 
-    Attributes:
-        pace: Must be told when batches begin and end.
-    """
-
-    def __init__(
-        self, settings: Settings, checkpoint: str | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             settings: All settings.
-            checkpoint: Where the job's state is; None for the settings' own place.
             clock: Seconds that only grow.
 
         Raises:
             SetupError: A setting of the maintenance is wrong.
         """
-        self.pace = Pace()
         self._settings = settings
         self._clock = clock
         self._told: dict[str, float] = {}
-        self._maintainer = (
-            maintainer_of(settings, told=self._tell, in_job=True, checkpoint=checkpoint)
-            if settings.maintenance.in_job
-            else None
-        )
+        self._maintainer = maintainer_of(settings, tell=self._tell) if settings.maintenance.in_job else None
+        self._is_between = False
         self._not_before = self._last_gap = clock()
         self._forced_at = self._last_gap + _STARVED_S
 
+    def batch_runs(self, runs: bool) -> None:
+        """A batch begins, or is written; nothing is known before the first one."""
+        self._is_between = not runs
+
     def work(self, stop: threading.Event) -> None:
-        """Use the gap until the next batch, if there is one. Failures are logged: the job goes on without maintenance.
+        """Do what is due as long as no batch runs. Failures are logged: the job goes on without maintenance.
 
         Args:
             stop: Ends the work after the piece in progress.
@@ -73,8 +64,8 @@ class JobMaintenance:
         now = self._clock()
         if self._maintainer is None or now < self._not_before:
             return
-        gap = self.pace.gap(now)
-        if gap is not None:
+        forced = not self._is_between
+        if not forced:
             self._last_gap, self._forced_at = now, now + _STARVED_S
         elif now >= self._forced_at:
             self._forced_at = now + _FORCED_EVERY_S
@@ -85,19 +76,22 @@ class JobMaintenance:
             )
         else:
             return
-        pause = self._pieces(self._maintainer, gap, stop)
-        self._not_before = self._clock() + pause
+        self._not_before = self._clock() + self._pieces(stop, forced=forced)
 
-    def _pieces(self, maintainer: Maintainer, gap: Gap | None, stop: threading.Event) -> float:
-        """Do what fits into the gap, or one piece without one; returns the seconds until the next look."""
-        left, whole = (gap.left, gap.whole) if gap is not None else (0.0, None)
+    def _pieces(self, stop: threading.Event, *, forced: bool) -> float:
+        """Do pieces until a batch begins, or one piece beside a batch; returns the seconds until the next look."""
+        assert self._maintainer is not None  # noqa: S101 - `work` has looked
+        done = 0
+
+        def may_go_on() -> bool:
+            return not stop.is_set() and (done == 0 if forced else self._is_between)
+
         try:
             with only_one(MAINTAINER, self._settings.lake, None, wait=False) as check:
-                for done in maintainer.work(left, whole):
-                    _LOG.info("maintenance: %s", line_of(done))
+                for piece in self._maintainer.work(may_go_on):
+                    done += 1
+                    _LOG.info("maintenance: %s", line_of(piece))
                     check()
-                    if stop.is_set() or self.pace.gap(self._clock()) is None:
-                        return 0.0
         except SetupError as held:
             _LOG.info("no maintenance by this job for %d minutes: %s", _NOTHING_S / 60, held)
             return _NOTHING_S
@@ -106,7 +100,7 @@ class JobMaintenance:
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the job
             _warn(str(error) if isinstance(error, EvenkeelError) else f"{type(error).__name__}: {error}")
             return _FAILED_S
-        return 0.0 if maintainer.has_more else _NOTHING_S
+        return _NOTHING_S if may_go_on() else 0.0
 
     def _tell(self, table: str, reason: str) -> None:
         """Log that a table could not be maintained, once an hour for each."""

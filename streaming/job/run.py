@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from streaming.maintain import Pace
 
 _LOG = room_log(__name__)
 
@@ -64,7 +63,7 @@ def start_query(
     plan: Rebuild | None = None,
     available_now: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
-    pace: Pace | None = None,
+    running: Callable[[bool], None] = lambda _: None,
     hold: Path | None = None,
     catalog: str | None = None,
 ) -> StreamingQuery:
@@ -79,7 +78,7 @@ def start_query(
         plan: The plan of the checkpoint's rebuild, done or not; None where there is none.
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
-        pace: Hears when batches begin and end.
+        running: As of `batch_writer`.
         hold: No batch begins while this file exists.
         catalog: Schema in which the tables are registered; None for none.
     """
@@ -98,7 +97,7 @@ def start_query(
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
         .option("checkpointLocation", as_s3a(checkpoint or checkpoint_of(settings)))
-        .foreachBatch(batch_writer(lake, done, pace, settings.job.writer, catalog))
+        .foreachBatch(batch_writer(lake, done, running, settings.job.writer, catalog))
     )
     if available_now:
         return writer.trigger(availableNow=True).start()
@@ -137,7 +136,7 @@ def run(
         kafka.export_secrets(section)
     plan = _plan_of(settings, place, rebuild_state=rebuild_state)
     clear_torn_start(place)
-    maintenance = JobMaintenance(settings, place)
+    maintenance = JobMaintenance(settings)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
         tables = DeltaLake(settings.lake, check=check)
@@ -158,7 +157,7 @@ def run(
                 plan=plan,
                 available_now=available_now,
                 done=done,
-                pace=maintenance.pace,
+                running=maintenance.batch_runs,
                 hold=hold,
                 # (Only we write the tables of an object store: Delta's own writer would not notice other commits.)
                 catalog=schema if registered and not on_object_store(settings.lake) else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
@@ -20,7 +20,6 @@ from streaming.advice import (
     AGAIN_DAYS,
     DEFINITION,
     PERIOD,
-    AdviceOfDay,
     AdviceSources,
     AdvisedDay,
     advice_of_day,
@@ -30,8 +29,9 @@ from streaming.advice import (
     period_of,
     source_rows,
 )
-from streaming.maintain.table.delta_table import MaintainedTable
-from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, limited, table_named
+from streaming.maintain.pieces import Done
+from streaming.maintain.rollups import put
+from streaming.tables import ADVICE_TABLES, HISTORY_TABLES, DeltaLake, OpenedTable, limited, table_named
 
 _ADVICE, _DAYS = (table.name for table in ADVICE_TABLES)
 _HISTORY = HISTORY_TABLES[-1].name
@@ -40,14 +40,14 @@ _HISTORY = HISTORY_TABLES[-1].name
 _READ = (_HISTORY, "rebalance_churn", "drift", "members", "what_if", "partition_hourly")
 _READ_LAST = ("group_health", "rounds")
 
-# Rows of files for which the groups are worked on in one part, which is a piece: it takes 3 to 4 s and half a gigabyte.
+# Rows of files for which the groups are worked on in one part: it takes 3 to 4 s and half a gigabyte.
 # With more parts the files are read more often.
 _PART_ROWS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """A day of one cluster that is to be looked at for advice, or the next part of its groups.
+    """A day of one cluster that is to be looked at for advice.
 
     Attributes:
         cluster: The cluster.
@@ -56,9 +56,6 @@ class Advised:
         before: The day that was looked at before it; None for the first.
         source_rows: Rows of its history, by which it was found due.
         carried: The sum over the advice of the day before.
-        files: Files that will be read.
-        rows: Their rows, divided by the parts.
-        parts: Into how many parts the groups are divided.
     """
 
     cluster: str
@@ -67,16 +64,13 @@ class Advised:
     before: date | None
     source_rows: int
     carried: int
-    files: int = 0
-    rows: int = 0
-    parts: int = 1
 
 
 class Advising:
     """The advice of one lake. Not thread-safe."""
 
     def __init__(
-        self, lake: str, opened: Callable[[str], MaintainedTable | None], keep_days: Mapping[str, int]
+        self, lake: str, opened: Callable[[str], OpenedTable | None], keep_days: Mapping[str, int | None]
     ) -> None:
         """Prepare; nothing is read yet.
 
@@ -88,59 +82,36 @@ class Advising:
         self._lake = lake
         self._opened = opened
         # (A period must be whole: where its rows were deleted, its day is no longer looked at.)
-        self._back = min(AGAIN_DAYS, *(keep_days[name] - PERIOD for name in (*_READ, "group_health")))
-        self._today: date | None = None
-        self._due: list[Advised] = []
-        self._under_way: Iterator[AdviceOfDay | None] | None = None
-        self._settled: tuple[frozenset[str], ...] | None = None
-        self._created = False
+        kept = (keep_days[name] for name in (*_READ, "group_health"))
+        self._back = min(AGAIN_DAYS, *(days - PERIOD for days in kept if days is not None))
+        self._settled: tuple[int | None, ...] | None = None
 
-    def next(self, today: date) -> Advised | None:
-        """What to look at next; None when nothing is due.
+    def work(self, today: Callable[[], date]) -> Iterator[Done]:
+        """Look at each day that is due, until none is.
 
         Args:
-            today: The newest day of the lake (`today_of`).
+            today: Gives the newest day of the lake (`today_of`).
         """
-        if today != self._today:
-            # (Retention may have deleted since what was due on another day would read.)
-            self.forget()
-            self._today = today
-        if not self._due:
-            self._due = self._look(today)
-        if not self._due:
-            return None
-        due = self._due[0]
-        files = rows = 0
-        for name in _READ:
-            more_files, more_rows = self._weight(name, due.period[0], due.day)
-            files, rows = files + more_files, rows + more_rows
-        more_files, more_rows = self._weight("group_health", due.day, due.day)
-        parts = max(1, -(-(rows + more_rows) // _PART_ROWS))
-        return replace(due, files=files + more_files, rows=(rows + more_rows) // parts, parts=parts)
-
-    def forget(self) -> None:
-        """Forget what was due and which tables exist: after a failed piece, a table may have been deleted."""
-        self._due, self._under_way, self._settled, self._created = [], None, None, False
-
-    def do(self, due: Advised) -> tuple[int, int]:
-        """Look at the next part of a day, and after the last write what was found.
-
-        Returns:
-            Rows that were written, and bytes of their files; 0 before the last part.
-
-        Raises:
-            MaintenanceError: A table is written all the time, so nothing could be committed.
-        """
-        if not self._created:
+        while due := self._look(today()):
             DeltaLake(self._lake).create(ADVICE_TABLES)
-            self._created = True
-        under_way, self._under_way = self._under_way or self._begun(due), None
-        found = next(under_way)
-        if found is None:
-            self._under_way = under_way
-            return 0, 0
-        ours = pc.field("cluster") == due.cluster
-        size = self._put(_ADVICE, due.day, found.rows, ours)
+            for advised in due:
+                yield Done(_ADVICE, "advice", advised.day, rows=self._advise(advised))
+
+    def _advise(self, due: Advised) -> int:
+        """Look at a day, and write what was found; returns the number of rows."""
+        weights = [self._weight(name, due.period[0], due.day) for name in _READ]
+        parts = max(1, -(-(sum(weights) + self._weight("group_health", due.day, due.day)) // _PART_ROWS))
+        sources = AdviceSources(
+            **{name: self._rows_of(name, due.day, due.day) for name in _READ_LAST},
+            **{name: self._rows_of(name, due.period[0], due.day) for name in _READ},
+        )
+        before = table_named(_ADVICE).arrow_schema.empty_table()
+        if due.before is not None:
+            rows = self._rows_of(_ADVICE, due.before, due.before)
+            before = rows.to_table(filter=pc.field("cluster") == due.cluster)
+        found = advice_of_day(sources, before, due.cluster, due.day, len(due.period), parts)
+        name = due.cluster.replace("'", "''")
+        self._put(_ADVICE, due.day, found.rows, f"cluster = '{name}'")
         looked = {
             "cluster": due.cluster,
             "event_date": due.day,
@@ -154,42 +125,27 @@ class Advising:
         }
         schema = pa.schema([field.remove_metadata() for field in table_named(_DAYS).arrow_schema])
         # `advice_days` comes last: it says that the day is done.
-        size += self._put(_DAYS, due.day, pa.Table.from_pylist([looked], schema), ours)
-        self._due.pop(0)
-        return found.rows.num_rows + 1, size
+        self._put(_DAYS, due.day, pa.Table.from_pylist([looked], schema), f"cluster = '{name}'")
+        return int(found.rows.num_rows) + 1
 
-    def _begun(self, due: Advised) -> Iterator[AdviceOfDay | None]:
-        sources = AdviceSources(
-            **{name: self._rows_of(name, due.day, due.day) for name in _READ_LAST},
-            **{name: self._rows_of(name, due.period[0], due.day) for name in _READ},
-        )
-        before = table_named(_ADVICE).arrow_schema.empty_table()
-        if due.before is not None:
-            rows = self._rows_of(_ADVICE, due.before, due.before)
-            before = rows.to_table(filter=pc.field("cluster") == due.cluster)
-        return advice_of_day(sources, before, due.cluster, due.day, len(due.period), due.parts)
-
-    def _put(self, name: str, day: date, rows: pa.Table, stale: ds.Expression) -> int:
-        table = self._opened(name)
-        assert table is not None  # noqa: S101 - `do` has created it
-        if not rows.num_rows and not any(file.day == day for file in table.files()):
-            return 0
-        return table.put(day, rows, stale)
+    def _put(self, name: str, day: date, rows: pa.Table, where: str) -> None:
+        opened = self._opened(name)
+        assert opened is not None  # noqa: S101 - `work` has created it
+        put(opened, day, rows, where)
 
     def _rows_of(self, name: str, first: date, last: date) -> ds.Dataset:
-        table = self._opened(name)
-        if table is None:
+        opened = self._opened(name)
+        if opened is None:
             return ds.dataset(table_named(name).arrow_schema.empty_table())
-        return table.rows_of(first, last)
+        return opened.rows(opened.files((first, last)), encoded=True)
 
-    def _weight(self, name: str, first: date, last: date) -> tuple[int, int]:
-        table = self._opened(name)
-        of = [] if table is None else [file for file in table.files() if first <= file.day <= last]
-        return len(of), sum(file.rows for file in of)
+    def _weight(self, name: str, first: date, last: date) -> int:
+        opened = self._opened(name)
+        return 0 if opened is None else sum(file.rows or 0 for file in opened.files((first, last)))
 
     def _look(self, today: date) -> list[Advised]:
         first = today - timedelta(days=self._back)
-        state = (self._files(_HISTORY), self._files(_ADVICE), self._files(_DAYS))
+        state = tuple(self._version(name) for name in (_HISTORY, _ADVICE, _DAYS))
         if state == self._settled:
             return []
         begin, again = first - timedelta(days=PERIOD), timedelta(days=AGAIN_DAYS)
@@ -224,9 +180,9 @@ class Advising:
             connection.register("asked", self._rows_of(name, first, date.max))
             return connection.sql(sql).fetchall()
 
-    def _files(self, name: str) -> frozenset[str]:
-        table = self._opened(name)
-        return frozenset() if table is None else frozenset(file.path for file in table.files())
+    def _version(self, name: str) -> int | None:
+        opened = self._opened(name)
+        return None if opened is None else opened.delta.version()
 
 
 def _sum(sums: Mapping[date, int], day: date | None) -> int:

@@ -1,8 +1,7 @@
 """Maintains a lake piece by piece, for as long as the caller allows: finds a piece, does it, and says what was done.
 
-Each piece is at most one commit to one table. The lake is consistent between two pieces, and after a `kill -9` inside
-one: the next call starts from what is there. What to do is decided elsewhere (`plan.py`, `rollups.py`), and so are
-whose turn it is (`turns.py`) and what fits into a time (`speed.py`).
+Each piece is at most one commit to one table, by Delta's own library. The lake is consistent between two pieces, and
+after a `kill -9` inside one: the next call starts from what is there.
 """
 
 from __future__ import annotations
@@ -12,52 +11,44 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import cache
+from functools import partial
 
 import duckdb
 import pyarrow as pa
+from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
-from streaming.exceptions import EvenkeelError
-from streaming.maintain.advising import Advised, Advising
-from streaming.maintain.done import Done
-from streaming.maintain.engines.engine import Engine, by_engine
-from streaming.maintain.exceptions import GroupsUnknownError, MaintenanceError, NotMaintainedError
-from streaming.maintain.living import NEEDS_GROUPS, LivingInLake
-from streaming.maintain.outlook import Outlook, outlook_of
-from streaming.maintain.present import Living, rows_that_stay
-from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
-from streaming.maintain.speed import FILE_ROWS, Speed
-from streaming.maintain.table.delta_table import MaintainedTable, open_table
-from streaming.maintain.table.plan import Compaction, Expiry, Limits, Sorting, next_piece, today_of, wants_checkpoint
-from streaming.maintain.table.rewrite import read
-from streaming.maintain.table.sorting import GROUP, Slice, Sorters
-from streaming.maintain.turns import WorkQueue
+from streaming.config import Settings
+from streaming.exceptions import EvenkeelError, SetupError
+from streaming.maintain.advising import Advising
+from streaming.maintain.engines import DeltaRs, Engine
+from streaming.maintain.pieces import Done, MaintenanceError, NotMaintainedError, days_to_join, expired, today_of
+from streaming.maintain.rollups import ROLLED_UP, RollUps
 from streaming.stores import cause_of
-from streaming.tables import ADVICE_TABLES, ALL_TABLES, DAY, HISTORY_TABLES, Table, advice, table_named
+from streaming.tables import ALL_TABLES, DAY, RETENTION_COMMIT, OpenedTable, Table, advice, table_named
 
-# What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
-_VACUUM_EVERY_S = 3_600
+# A day that is still written is joined once an hour: a reader of the present meets at most 360 files of it, at a batch
+# every ten seconds. Late rows have a closed day joined again, but not more than once a day.
+_OPEN_EVERY_S = 3_600
+_CLOSED_EVERY_S = 86_400
 
-# What waits for its turn beside the tables: hours and days of history, then days of advice. They come last, because
-# compaction leaves them fewer files to read: an hour of a day that was never maintained takes a minute, and seconds
-# once its files are joined.
-_HISTORY = "history"
-
-# What maintenance writes itself. It may be deleted beside a running job, to be computed again (docs/operations.md),
-# which shows when a piece finds files gone: so the first failure counts only if it comes a second time.
-_OWN = frozenset({_HISTORY, *(table.name for table in (*HISTORY_TABLES, *ADVICE_TABLES))})
+# Vacuum, a checkpoint and the cleaning of the log.
+_UPKEEP_EVERY_S = 86_400
 
 # Retention waits for history, but not for ever: if history fails for a month, the lake must not grow with it.
-_LONGEST_WAIT_DAYS = 30
+_LONGEST_WAIT = timedelta(days=30)
 
-# Where nobody can tell which groups live, retention asks again after so long: as a job tries again what has failed.
-_ASK_AGAIN_S = 3_600
+# Below this a retention makes no sense: what lives repeats its rows once a day.
+_LEAST_DAYS = 3
 
-_Piece = Compaction | Slice | Expiry | Hour | Day | Advised
+# A shorter heartbeat of now may have been a longer one when the rows were written; the default is 10 minutes.
+_LEAST_HEARTBEAT_MS = 600_000
 
-# Rows that a slice of a sorting reads for each that it keeps: it takes whole row groups of files that have all groups.
-_SLICE_ROWS = 2
+_Tell = Callable[[str, str], None]
+
+
+def _always() -> bool:
+    return True
 
 
 class Maintainer:
@@ -67,327 +58,202 @@ class Maintainer:
         self,
         lake: str,
         keep_days: Mapping[str, int] | None = None,
-        limits: Limits | None = None,
-        piece_seconds: float | None = None,
         carry_ms: int = 1_260_000,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         engine: Engine | None = None,
-        checkpoints: Mapping[str, str] | None = None,
-        told: Callable[[str, str], None] = lambda _table, _reason: None,
+        tell: _Tell = lambda _table, _reason: None,
     ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             lake: Folder or URI.
-            keep_days: Days to keep by table, where they are not the table's own (`Table.retention`).
-            limits: Bounds of a piece; None for the defaults.
-            piece_seconds: How long a piece of compaction should take at most; on a slow machine pieces are smaller than
-                the limits allow. None for no bound.
+            keep_days: Days to keep by table, where they are not the table's own (`Table.keep_days`).
             carry_ms: For how long a row of `lag` or `group_health` says what holds, ms of time between rounds: two
                 heartbeats and a minute.
             now: The clock, ms since the epoch.
-            engine: Compacts past days, and vacuums; None does so here.
-            checkpoints: By cluster, where its checkpoint is, if not in its usual place in the lake.
-            told: Called at each failure with the table ("history" for what is rolled up and advised) and the reason.
+            engine: Compacts and vacuums; None does so by delta-rs.
+            tell: Called at each failure with the table ("history" and "advice" for what is computed) and the reason.
         """
-        self._engine = engine
         self._lake = lake.rstrip("/")
-        self._keep = {table.name: table.retention.days for table in ALL_TABLES} | dict(keep_days or {})
-        self._limits = limits or Limits()
-        self._piece_seconds = piece_seconds
-        self._speed = Speed()
+        self._keep = {table.name: table.keep_days for table in ALL_TABLES} | dict(keep_days or {})
         self._now = now
-        self._open: dict[str, MaintainedTable] = {}
-        self._sorters = Sorters()
-        self._turns = WorkQueue([table.name for table in ALL_TABLES], _HISTORY)
-        self._tell = told
-        self._failed: dict[str, str] = {}
-        self._tried_twice: set[str] = set()
-        self._held: dict[str, date] = {}
-        self._asks_again: float | None = None
-        self._vacuumed: dict[str, float] = {}
-        self._rollups = RollUps(self._lake, self._named, self._keep, carry_ms, now)
-        self._advising = Advising(self._lake, self._named, self._keep)
-        living = LivingInLake(self._lake, self._named, self._today, self._keep, checkpoints or {})
-        self._living = Living(living.groups, living.alerts)
+        self._engine = engine or DeltaRs()
+        self._tell = tell
+        self._open: dict[str, OpenedTable] = {}
+        self._seen: set[str] = set()
+        self._joined: dict[tuple[str, date | None], float] = {}
+        self._kept_up: dict[str, float] = {}
+        self._rollups = RollUps(self._lake, self._opened, carry_ms, now)
+        self._advising = Advising(self._lake, self._opened, self._keep)
 
-    def work(self, left: float | None = None, whole: float | None = None) -> Iterator[Done]:
-        """Do pieces of work, and yield each when it is done, until nothing is left or the time is over.
-
-        A piece begins when it should be done in the time left. The first one also begins when waiting for more time
-        would not help: when it would not fit into the whole gap, or when there is no gap to wait for. The next call
-        continues where this one ended, so that no table waits for another one for ever.
+    def work(self, may_go_on: Callable[[], bool] = _always) -> Iterator[Done]:
+        """Do pieces of work, and yield each when it is done, until nothing is left or the caller stops.
 
         Args:
-            left: Seconds left; None for as long as there is something to do.
-            whole: Seconds between two batches, of which `left` are left; pieces of compaction are made to fit. None
-                where no gap recurs.
+            may_go_on: Asked before each piece; a piece that is due waits for the next call when it says no.
 
         Raises:
             NotMaintainedError: A table could not be maintained, or several; all others are.
         """
-        end = None if left is None else time.monotonic() + left
-        limits = self._speed.limits_within(self._limits, self._piece_seconds, whole)
-        self._turns.begin()
-        begun = False
-        while self._turns and (end is None or not begun or time.monotonic() < end):
-            name = self._turns.next()
-            began = time.monotonic()
-            released: list[str] = []
-            try:
-                piece = self._piece(name, limits)
-                if piece is None:
-                    found = list(self._upkeep(name))
-                    if name == _HISTORY:
-                        released = self._released()
-                elif self._may_begin(piece, end, whole, began, is_first=not begun):
-                    found = [self._timed(self._do(name, piece), began)]
-                else:
-                    self._turns.put_back(name)
-                    return
-            except EvenkeelError as error:
-                # (The other tables first: a broken one must not keep them from being maintained.)
-                self._fail(name, error)
-                continue
-            self._tried_twice.discard(name)
-            if piece is not None:
-                self._turns.again(name)
-            elif released:
-                self._turns.also(released)
-            begun = begun or bool(found)
-            yield from found
-        pa.default_memory_pool().release_unused()
-        if self._failed and not self._turns:
-            (_, reason), *others = self._failed.items()
-            self._failed = {}
-            also = f" Not maintained either: {', '.join(name for name, _ in others)}." if others else ""
+        failed: dict[str, str] = {}
+        for name, pieces in self._all_pieces():
+            if not may_go_on():
+                return
+            for is_last in (False, True):
+                self._seen.clear()
+                began = time.monotonic()
+                try:
+                    for done in pieces():
+                        pa.default_memory_pool().release_unused()
+                        self._seen.clear()
+                        yield replace(done, seconds=time.monotonic() - began)
+                        if not may_go_on():
+                            return
+                        began = time.monotonic()
+                    break
+                except EvenkeelError as error:
+                    # A table may have been deleted, and created anew, since it was opened: only the second failure
+                    # counts. Then the other tables come first, which a broken one must not keep from being maintained.
+                    self._open.clear()
+                    if is_last:
+                        failed[name] = str(error)
+                        self._tell(name, str(error))
+        if failed:
+            reason, *_ = failed.values()
+            _, *others = failed
+            also = f" Not maintained either: {', '.join(others)}." if others else ""
             message = f"{reason}{also}"
             raise NotMaintainedError(message)
 
-    @property
-    def has_more(self) -> bool:
-        """Whether the last `work` ended because of its time, and there may be more to do."""
-        return bool(self._turns)
-
-    def _fail(self, name: str, error: EvenkeelError) -> None:
-        """Report a failure, and reopen every table for the next attempt.
-
-        Only its text is kept: an error holds all that its piece has read, which may be a gigabyte.
-        """
-        # A table may have been deleted, and created again, since it was opened.
-        self._open.clear()
-        if name in _OWN:
-            self._rollups.forget()
-            self._advising.forget()
-            if name not in self._tried_twice:
-                self._tried_twice.add(name)
-                self._turns.again(name)
-                return
-        if isinstance(error, GroupsUnknownError):
-            # (All else can be done.)
-            self._asks_again = time.monotonic() + _ASK_AGAIN_S
-            self._turns.again(name)
-        self._failed.setdefault(name, str(error))
-        self._tell(name, str(error))
-
-    def outlook(self) -> list[Outlook]:
-        """What `work` would do now, by table, without those that are not there; nothing is changed.
+    def due(self) -> dict[str, list[str]]:
+        """What `work` would do to each table that is there, in words, without history; nothing is changed.
 
         Raises:
             LakeUnreadableError: A table has features that its readers refuse.
         """
-        self._look_again()
-        found = []
+        self._seen.clear()
+        found: dict[str, list[str]] = {}
         for table in ALL_TABLES:
-            if (opened := self._opened(table)) is not None:
-                limits = self._limits_of(table, self._limits)
-                with _told(opened.uri):
-                    found.append(outlook_of(opened, self._today(), self._now(), self._keep[table.name], limits))
+            opened = self._opened(table.name)
+            if opened is None:
+                continue
+            words = found[table.name] = []
+            if (first := self._first_kept(table)) is not None and (gone := expired(opened.files(), first)):
+                words.append(f"delete {len(gone):,} files of days before {first}")
+            if joined := days_to_join(opened.files()):
+                words.append(f"join {sum(map(len, joined.values())):,} files of {len(joined):,} days")
         return found
 
-    def _look_again(self) -> None:
-        """One look at each table decides what a piece is, and another one is for doing it."""
-        for opened in self._open.values():
-            opened.look_again()
+    def opened(self) -> list[OpenedTable]:
+        """The tables that are there."""
+        return [opened for table in ALL_TABLES if (opened := self._opened(table.name)) is not None]
 
-    def _opened(self, table: Table) -> MaintainedTable | None:
-        if table.name not in self._open:
-            with _told(f"{self._lake}/{table.name}"):
-                opened = open_table(self._lake, table, keeps=True)
-            if opened is None:
-                return None
-            self._open[table.name] = opened
-        return self._open[table.name]
+    def _all_pieces(self) -> Iterator[tuple[str, Callable[[], Iterator[Done]]]]:
+        # Compaction leaves history fewer files to read, and history lets go of what retention waits for.
+        for table in ALL_TABLES:
+            yield table.name, partial(self._join, table)
+        yield "history", partial(self._of_lake, self._rollups)
+        yield "advice", partial(self._of_lake, self._advising)
+        for table in ALL_TABLES:
+            yield table.name, partial(self._retain, table)
+            yield table.name, partial(self._upkeep, table)
 
-    def _named(self, name: str) -> MaintainedTable | None:
-        return self._opened(table_named(name))
+    def _opened(self, name: str) -> OpenedTable | None:
+        """A table as it is at the beginning of a piece; None where there is none."""
+        with _told(f"{self._lake}/{name}"):
+            opened = self._open.get(name) or OpenedTable(self._lake, table_named(name))
+            if name not in self._seen:
+                if not opened.refresh():
+                    return None
+                self._open[name] = opened
+                self._seen.add(name)
+        return opened
 
     def _today(self) -> date:
-        rounds = self._named("rounds")
-        days = [file.day for file in rounds.files()] if rounds is not None else []
+        rounds = self._opened("rounds")
+        days = [file.day for file in rounds.files() if file.day is not None] if rounds is not None else []
         return today_of(self._now(), max(days, default=None))
 
-    def _piece(self, name: str, limits: Limits) -> _Piece | None:
-        self._look_again()
-        if name == _HISTORY:
-            with _told(self._lake):
-                today = self._today()
-                return self._rollups.next(today) or self._advising.next(today)
-        opened = self._named(name)
+    def _first_kept(self, table: Table) -> date | None:
+        """The first day that is kept; None keeps all. Retention waits for the history of what it deletes."""
+        keep = self._keep[table.name]
+        if keep is None or DAY not in table.partition_by:
+            return None
+        first = self._today() - timedelta(days=keep)
+        if table.name not in ROLLED_UP:
+            return first
+        owed = [day for day in self._rollups.owed() if day >= first - _LONGEST_WAIT]
+        return min([first, *owed])
+
+    def _join(self, table: Table) -> Iterator[Done]:
+        opened = self._opened(table.name)
         if opened is None:
-            return None
-        with _told(opened.uri):
-            chosen = self._limits_of(opened.table, limits)
-            found = next_piece(
-                opened.files(), self._today(), self._now(), self._keep[name], chosen, self._is_held(name)
-            )
-            return self._sorters.next_slice(opened, found, chosen) if isinstance(found, Sorting) else found
-
-    def _limits_of(self, table: Table, limits: Limits) -> Limits:
-        # (Spark's OPTIMIZE has its own order.)
-        has_groups = GROUP in table.key and DAY in table.partition_by
-        is_sorted = has_groups and self._engine is None and self._sorters.may_sort(table)
-        return limits if is_sorted else replace(limits, sort_files=0)
-
-    def _is_held(self, name: str) -> Callable[[date], bool]:
-        """Whether retention must wait: for the history of a day, which is noted, or to know which groups live."""
-        if name in NEEDS_GROUPS and self._asks_again is not None and time.monotonic() < self._asks_again:
-            return lambda _: True
-        if name not in ROLLED_UP:
-            return lambda _: False
-        last = self._today() - timedelta(days=self._keep[name] + _LONGEST_WAIT_DAYS)
-        owed = cache(self._rollups.owed)
-
-        def is_held(day: date) -> bool:
-            if day < last or day not in owed():
-                return False
-            self._held[name] = day
-            return True
-
-        return is_held
-
-    def _released(self) -> list[str]:
-        """Tables whose retention has waited for history that is there now, or never will be."""
-        if not self._held:
-            return []
-        with _told(self._lake):
-            owed = self._rollups.owed()
-        released = sorted(name for name, day in self._held.items() if day not in owed)
-        for name in released:
-            del self._held[name]
-        return released
-
-    def _do(self, name: str, piece: _Piece) -> Done:
-        self._look_again()
-        if isinstance(piece, Hour | Day):
-            with _told(self._lake):
-                written = self._rollups.do(piece)
-            hour = piece.start if isinstance(piece, Hour) else None
-            of = "group_daily" if isinstance(piece, Day) else "group_hourly"
-            return Done(
-                of, "history", piece.day, hour, piece.files, rows=piece.rows,
-                rows_after=written.rows, size_after=written.size,
-            )  # fmt: skip
-        if isinstance(piece, Advised):
-            with _told(self._lake):
-                after, size = self._advising.do(piece)
-            return Done(
-                "advice", "advice", piece.day, files=piece.files, rows=piece.rows, rows_after=after, size_after=size
-            )
-        opened = self._named(name)
-        assert opened is not None  # noqa: S101 - it has a piece of work
-        table = opened.table
-        with _told(opened.uri):
-            # (An engine is given a day, which rows without one do not have.)
-            if isinstance(piece, Compaction) and self._engine is not None and self._is_past(table, piece.partition_day):
-                return by_engine(self._engine, opened, piece.day)
-            if isinstance(piece, Slice):
-                part = self._sorters.step(opened)
-                return Done(
-                    name, "sorting", piece.sorting.day, files=len(part.replaced),
-                    size=sum(f.size for f in part.replaced), rows=piece.rows, rows_after=piece.rows,
-                    size_after=part.size,
-                )  # fmt: skip
-            # (Before a piece is read, not when it is written.)
-            opened.refuse_unknown()
-            if isinstance(piece, Compaction):
-                rows: pa.Table | None = read(table, piece.files, opened.folder)
-            else:
-                expired = {file.path for file in piece.files}
-                others = [file for file in opened.files() if file.path not in expired]
-                rows = rows_that_stay(table, piece.files, others, self._living, opened.folder)
-            size_after = opened.replace(piece, rows, self._now())
-            return Done(
-                table=table.name,
-                what="compaction" if isinstance(piece, Compaction) else "retention",
-                day=piece.day,
-                files=len(piece.files),
-                size=sum(f.size for f in piece.files),
-                rows=sum(f.rows for f in piece.files),
-                rows_after=0 if rows is None else rows.num_rows,
-                size_after=size_after,
-            )
-
-    def _is_past(self, table: Table, day: date | None) -> bool:
-        # (Sorting a day that is still written would sort it again and again.)
-        return DAY in table.partition_by and day is not None and day < self._today()
-
-    def _may_begin(
-        self, piece: _Piece, end: float | None, whole: float | None, began: float, *, is_first: bool
-    ) -> bool:
-        expected, now = self._speed.seconds_of(_weight(piece)), time.monotonic()
-        if end is None or now + expected <= end:
-            return True
-        # (In any gap it takes as long to find the piece as it has now.)
-        return is_first and (whole is None or expected > whole - (now - began))
-
-    def _timed(self, done: Done, began: float) -> Done:
-        seconds = time.monotonic() - began
-        if done.what == "compaction":
-            self._speed.note(done.rows, done.files, seconds)
-        # Arrow would otherwise keep up to a gigabyte for the next piece.
-        pa.default_memory_pool().release_unused()
-        return replace(done, seconds=seconds)
-
-    def _upkeep(self, name: str) -> Iterator[Done]:
-        if name == _HISTORY or (opened := self._named(name)) is None:
             return
-        for upkeep in (self._vacuum, self._checkpoint):
-            began = time.monotonic()
-            if (done := upkeep(opened)) is not None:
-                yield self._timed(done, began)
+        today = self._today()
+        for day, small in days_to_join(opened.files()).items():
+            every = _OPEN_EVERY_S if day is None or day >= today else _CLOSED_EVERY_S
+            now, before = time.monotonic(), self._joined.get((table.name, day))
+            if before is None or now - before >= every:
+                with _told(opened.uri):
+                    self._engine.compact(opened, day)
+                self._joined[table.name, day] = now
+                yield Done(table.name, "compaction", day, files=len(small), rows=sum(f.rows or 0 for f in small))
 
-    def _vacuum(self, opened: MaintainedTable) -> Done | None:
-        name = opened.table.name
-        before = self._vacuumed.get(name)
-        if before is not None and time.monotonic() - before < _VACUUM_EVERY_S:
-            return None
-        self._vacuumed[name] = time.monotonic()
+    def _retain(self, table: Table) -> Iterator[Done]:
+        opened = self._opened(table.name)
+        if opened is None:
+            return
         with _told(opened.uri):
-            if self._engine is None:
-                files, size = opened.vacuum(dry_run=False)
-            else:
-                files, size = opened.vacuum(dry_run=True)
-                if files:
-                    self._engine.vacuum(opened.uri)
-        return Done(name, "vacuum", files=files, size=size) if files else None
+            first = self._first_kept(table)
+            if first is not None and (gone := expired(opened.files(), first)):
+                mark = CommitProperties(custom_metadata=dict(RETENTION_COMMIT))
+                opened.delta.delete(f"{DAY} < '{first}'", commit_properties=mark)
+                yield Done(table.name, "retention", first, files=len(gone), rows=sum(file.rows or 0 for file in gone))
 
-    def _checkpoint(self, opened: MaintainedTable) -> Done | None:
+    def _upkeep(self, table: Table) -> Iterator[Done]:
+        now, before = time.monotonic(), self._kept_up.get(table.name)
+        opened = self._opened(table.name)
+        if opened is None or (before is not None and now - before < _UPKEEP_EVERY_S):
+            return
         with _told(opened.uri):
-            log = opened.log()
-            if not wants_checkpoint(log):
-                return None
-            opened.checkpoint()
-        return Done(opened.table.name, "checkpoint", files=log.commits, size=log.commit_bytes)
+            paths = opened.delta.vacuum(dry_run=True, full=True)
+            size = sum(found.size or 0 for found in opened.folder.get_file_info(paths)) if paths else 0
+            if paths:
+                self._engine.vacuum(opened)
+                opened.refresh()
+            opened.delta.create_checkpoint()
+            opened.delta.cleanup_metadata()
+        self._kept_up[table.name] = now
+        yield Done(table.name, "upkeep", files=len(paths), size=size)
+
+    def _of_lake(self, computes: RollUps | Advising) -> Iterator[Done]:
+        with _told(self._lake):
+            yield from computes.work(self._today)
 
 
-def _weight(piece: _Piece) -> int:
-    """How much work a piece is, in rows."""
-    if isinstance(piece, Hour | Day | Advised):
-        return piece.rows + piece.files * FILE_ROWS
-    if isinstance(piece, Slice):
-        return _SLICE_ROWS * piece.rows
-    return sum(file.rows + FILE_ROWS for file in piece.files)
+def maintainer_of(
+    settings: Settings, *, engine: Engine | None = None, tell: _Tell = lambda _table, _reason: None
+) -> Maintainer:
+    """A maintainer with the user's settings; arguments as of `Maintainer`.
+
+    Raises:
+        SetupError: A setting names no table, or keeps one for too short a time.
+    """
+    for name, days in settings.maintenance.keep_days.items():
+        names = [table.name for table in ALL_TABLES]
+        if name not in names:
+            message = (
+                f"The setting maintenance.keep_days names {name}, which is not a table: use one of {', '.join(names)}."
+            )
+            raise SetupError(message)
+        if days < _LEAST_DAYS:
+            message = (
+                f"The setting maintenance.keep_days keeps {name} for {days} days, but the present lies in the last "
+                f"{_LEAST_DAYS}: keep it for longer."
+            )
+            raise SetupError(message)
+    carry_ms = 2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000
+    return Maintainer(settings.lake, settings.maintenance.keep_days, carry_ms, engine=engine, tell=tell)
 
 
 @contextmanager

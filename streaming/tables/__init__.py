@@ -33,10 +33,12 @@ from streaming.tables.lake import (
     patiently,
     store_errors,
     to_arrow,
+    widened,
 )
-from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
+from streaming.tables.log_tail import RETENTION_COMMIT, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, naming_what_is_lost, note_lost, noted_lost
 from streaming.tables.memory import fetched_few, in_memory, limited
+from streaming.tables.opened import DataFile, OpenedTable
 from streaming.tables.read import VIEWS, LakeReader, WrittenFile
 from streaming.tables.schema import (
     ADVICE_TABLES,
@@ -70,6 +72,7 @@ __all__ = [
     "LakeUnreadableError",
     "LakeUnwritableError",
     "LostFile",
+    "OpenedTable",
     "SqlError",
     "Stretch",
     "StretchReader",
@@ -106,6 +109,7 @@ __all__ = [
     "stored_schema",
     "table_named",
     "to_arrow",
+    "widened",
     "with_parameters",
     "write_data_file",
 ]

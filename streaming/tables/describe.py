@@ -41,10 +41,11 @@ those of advice are the exception: what gets late rows is computed again, see [h
 _PROPERTIES = """\
 ## Retention and properties
 
-`evenkeel maintain` deletes rows of days further back than a table keeps them, except for the present: the newest row of
-everything that still lives, whatever its age ([how to keep more or less](operations.md#maintenance)). The Delta
-properties are set when a table is created. A reader that has opened a version of a table can read it for at least
-`delta.deletedFileRetentionDuration`.
+Days further back than a table keeps them are deleted as a whole, once their history is there
+([how to keep more or less](operations.md#maintenance)). What lives has a row in the last days: `lag`, `group_health`,
+`member_load`, `topics` and `broker_members` repeat theirs at a heartbeat, `members` and `open_transactions` once a day
+(`repeat`). The Delta properties are set when a table is created. A reader that has opened a version of a table can read
+it for at least `delta.deletedFileRetentionDuration`.
 """
 
 
@@ -88,7 +89,7 @@ def _properties() -> str:
     names = [f"`{name}`" for name in ALL_TABLES[0].properties]
     head = f"| table | kept, in days | {' | '.join(names)} |\n|---|---:|{'---|' * len(names)}"
     rows = "\n".join(
-        f"| `{t.name}` | {t.retention.days} | {' | '.join(t.properties.values())} |"
+        f"| `{t.name}` | {'for ever' if t.keep_days is None else t.keep_days} | {' | '.join(t.properties.values())} |"
         for t in sorted(ALL_TABLES, key=lambda t: t.name)
     )
     return f"{_PROPERTIES}\n{head}\n{rows}\n"

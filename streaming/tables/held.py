@@ -111,7 +111,7 @@ class HeldTable:
     @property
     def lives_with_group(self) -> bool:
         """Whether the newest row of each key lives as long as its group does: no row of its own says that it ended."""
-        return self.table.retention.with_group and self.table.retention.living == self.table.key
+        return self.table.with_group
 
     @property
     def _past_columns(self) -> tuple[str, ...]:

@@ -335,7 +335,7 @@ def append_once(
         properties = CommitProperties(app_transactions=list(transactions))
         try:
             if isinstance(rows, pa.Table):
-                write_deltalake(table, _widened(rows, table), mode="append", commit_properties=properties)
+                write_deltalake(table, widened(rows, table), mode="append", commit_properties=properties)
             else:
                 partition_by = table.metadata().partition_columns
                 table.create_write_transaction(
@@ -349,7 +349,7 @@ def append_once(
             return True
 
 
-def _widened(rows: pa.Table, table: DeltaTable) -> pa.Table:
+def widened(rows: pa.Table, table: DeltaTable) -> pa.Table:
     """The same rows with NULL in the columns of the table that they do not have, of a newer release or a user's own.
 
     delta-rs 1.6.6 refuses rows with fewer columns than the table has.

@@ -22,6 +22,7 @@ from deltalake.exceptions import TableNotFoundError
 from streaming.stores import cause_of
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
 from streaming.tables.lost import advice
+from streaming.tables.opened import DataFile, file_of
 from streaming.tables.schema import Table
 
 _T = TypeVar("_T")
@@ -32,32 +33,6 @@ RETENTION_COMMIT: Final = {"evenkeel": "retention"}
 Delta says `dataChange` of every file that loses rows, which may mean that what a follower knows is wrong. Here only the
 past was shortened.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """One data file.
-
-    Attributes:
-        path: Path inside the table's folder.
-        day: The day that its folder stands for; None where the table is not partitioned.
-        clusters: First and last cluster in it, by name; two files of one job have the same. None where the log does not
-            say.
-        newest: Newest time in it; None where the log does not say.
-        rounds: First and last round in it; None where the log does not say, or the table has no rounds.
-        written: When it was written, ms since the epoch.
-        rows: Rows in it; None where the log does not say.
-        oldest: Oldest time in it; None where the log does not say.
-    """
-
-    path: str
-    day: date | None
-    clusters: tuple[str, str] | None
-    newest: datetime | None
-    rounds: tuple[int, int] | None
-    written: int
-    rows: int | None = None
-    oldest: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +215,7 @@ class DeltaLogTail:
         self._version = table.version()
         self._stamp = self._stamp_of(self._version)
         actions = pa.table(table.get_add_actions(flatten=True))
-        files = [self._file_of(row) for row in _thin(actions, self._time).to_pylist()]
+        files = [file_of(row, self._time) for row in _thin(actions, self._time).to_pylist()]
         return NewFiles(tuple(sorted(files, key=lambda f: f.written, reverse=True)), is_snapshot=True)
 
     def _replaced(self) -> bool:
@@ -291,18 +266,6 @@ class DeltaLogTail:
             )
         return found
 
-    def _file_of(self, row: dict[str, Any]) -> DataFile:
-        return DataFile(
-            path=unquote(row["path"]),
-            day=row.get(f"partition.{DAY}"),
-            clusters=_both(row.get("min.cluster"), row.get("max.cluster")),
-            newest=self._bound(row.get(f"max.{self._time}"), row.get(f"partition.{DAY}")),
-            rounds=_both(row.get("min.round"), row.get("max.round")),
-            written=_ms(row["modification_time"]),
-            rows=row.get("num_records"),
-            oldest=self._bound(row.get(f"min.{self._time}"), row.get(f"partition.{DAY}")),
-        )
-
     def _bound(self, value: str | datetime | None, day: date | None) -> datetime | None:
         # (The log has no statistics of a partition's own column.)
         if self._time == DAY:
@@ -351,7 +314,3 @@ def _time(value: str | datetime | None) -> datetime | None:
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-
-
-def _ms(value: int | datetime) -> int:
-    return value if isinstance(value, int) else int(value.timestamp() * 1000)

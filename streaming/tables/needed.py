@@ -20,8 +20,8 @@ from typing import Final
 import duckdb
 
 from streaming.tables.held import HeldTable
-from streaming.tables.log_tail import DataFile, DeltaLogTail, NewFiles
-from streaming.tables.stretch import CUT_AT
+from streaming.tables.log_tail import DeltaLogTail, NewFiles
+from streaming.tables.opened import CUT_AT, DataFile
 
 __all__ = ["NewestRounds", "Part", "parts_of"]
 

@@ -22,8 +22,6 @@ from streaming.tables.lost import naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, in_memory
 from streaming.tables.schema import ALL_TABLES, Table
 
-_WITH_LIVING_GROUP = frozenset({"drift", "what_if"})
-
 
 def current_sql(table: Table, source: str | None = None, only: Collection[str] | None = None) -> str:
     """SELECT of the view `<table>_current` over tables and views of the plain names.
@@ -39,14 +37,14 @@ def current_sql(table: Table, source: str | None = None, only: Collection[str] |
     columns = ", ".join(f"t.{c.name}" for c in table.columns if only is None or c.name in only)
     living = " AND NOT t.ended" if table.closes else ""
     joined = ""
-    if table.name in _WITH_LIVING_GROUP:
+    if table.with_group:
         joined = " JOIN group_health_current AS g ON g.cluster = t.cluster AND g.group_id = t.group_id"
     return f"SELECT {columns} FROM ({ranked}) AS t{joined} WHERE t.age = 1{living}"  # noqa: S608
 
 
 def _ordered() -> list[Table]:
     tables = (table for table in ALL_TABLES if table.newest_by)
-    return sorted(tables, key=lambda t: t.name in _WITH_LIVING_GROUP)
+    return sorted(tables, key=lambda t: t.with_group)
 
 
 VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}

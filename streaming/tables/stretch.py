@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,13 +20,10 @@ from deltalake.exceptions import TableNotFoundError
 from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
 from streaming.tables.lost import naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, in_memory
+from streaming.tables.opened import CUT_AT
 from streaming.tables.schema import Table
 
 __all__ = ["Stretch", "StretchReader"]
-
-# Writers cut long texts in statistics, and not all of them make the highest one higher then: Spark cuts at 32
-# characters, delta-rs at 64 bytes.
-CUT_AT: Final = 32
 
 
 @dataclass(frozen=True, slots=True)

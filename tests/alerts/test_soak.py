@@ -21,7 +21,7 @@ from streaming.maintain import Maintainer
 from streaming.tables import ALL_TABLES, LakeReader
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Writer, rules
 from tests.alerts.receiver import Receiver
-from tests.maintain.build import NOW, SMALL
+from tests.maintain.build import NOW
 
 pytestmark = pytest.mark.turn(6)
 
@@ -105,7 +105,7 @@ class World:
         )
         self.decided_at: dict[str, float] = {}
         keep = {table.name: KEEP_DAYS for table in ALL_TABLES}
-        self._maintainer = Maintainer(self.writer.root, keep, SMALL, now=lambda: NOW)
+        self._maintainer = Maintainer(self.writer.root, keep, now=lambda: NOW)
         self.start()
 
     def start(self) -> None:

@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from streaming.maintain import advising
-from streaming.maintain.table.delta_table import MaintainedTable, open_table
-from streaming.tables import ALL_TABLES, DeltaLake, Table, limited, table_named
+from streaming.tables import ALL_TABLES, DeltaLake, OpenedTable, Table, limited, table_named
 from tests.benchmarks.figure import Figure, Say
 
 __all__ = ["advice"]
@@ -77,7 +76,7 @@ def advice(say: Say) -> list[Figure]:
             "one day of advice",
             f"{done['seconds']:.1f} s",
             "",
-            f"{size}: {done['rows']:,} rows of advice, {done['pieces']} pieces",
+            f"{size}: {done['rows']:,} rows of advice",
         ),
         Figure("its processor time", f"{done['processor']:.1f} s", "", ""),
         Figure("its memory", f"{done['megabytes']:,.0f} MB", "", f"{done['before']:,.0f} MB before it began"),
@@ -121,25 +120,22 @@ def _whole(table: Table, found: pa.Table) -> pa.Table:
 
 
 def _look(root: str) -> dict[str, float]:
-    tables: dict[str, MaintainedTable | None] = {table.name: open_table(root, table) for table in ALL_TABLES}
-    work = advising.Advising(root, tables.__getitem__, {table.name: 90 for table in ALL_TABLES})
+    def opened(name: str) -> OpenedTable | None:
+        table = OpenedTable(root, table_named(name))
+        return table if table.refresh() else None
+
+    work = advising.Advising(root, opened, {table.name: 90 for table in ALL_TABLES}).work(lambda: _DAY)
     before = _megabytes()
-    due = work.next(_DAY)
-    while due is not None and due.day != _DAY:
-        work.do(due)
-        due = work.next(_DAY)
-    assert due is not None, "the last day is not due"
     began, used = time.monotonic(), time.process_time()
-    rows, pieces = 0, 0
-    while due is not None and not rows:
-        rows, _ = work.do(due)
-        pieces += 1
+    for done in work:
+        if done.day == _DAY:
+            break
+        began, used = time.monotonic(), time.process_time()
     seconds, processor = time.monotonic() - began, time.process_time() - used
     return {
         "seconds": seconds,
         "processor": processor,
-        "rows": rows,
-        "pieces": pieces,
+        "rows": done.rows,
         "megabytes": _megabytes(),
         "before": before,
     }

@@ -133,7 +133,7 @@ def _files(folder: Path, day: date) -> list[_File]:
 
 def _of_a_day(table: Table, files: list[_File]) -> Figure:
     size, rows = sum(file.size for file in files), sum(int(file.stats["numRecords"]) for file in files)
-    days = table.retention.days
+    days = table.keep_days or 400
     return Figure(
         f"{table.name}, a day",
         f"{size / 1e6:,.1f} MB",
@@ -149,7 +149,7 @@ def _write_lake(root: Path, day: Mapping[str, list[_File]], today: date, age: in
         if table.name not in day:
             continue
         actions: list[AddAction | RemoveAction] = []
-        for back in range(1, min(age, table.retention.days) + 1):
+        for back in range(1, min(age, (table.keep_days or 400)) + 1):
             actions += _linked(root / table.name, table, day[table.name], today - timedelta(days=back), back - 1)
         opened = DeltaTable(lake.path(table.name))
         opened.create_write_transaction(actions, "append", opened.schema(), list(table.partition_by))

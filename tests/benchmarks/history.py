@@ -79,7 +79,7 @@ def _measured(folder: Path, say: Say, size: HistorySize) -> list[Figure]:
             "one hour rolled up",
             f"{whole.seconds:.1f} s",
             "",
-            f"{size.groups:,} groups x 10, rounds every 10 s: {whole.rows_after:,} rows of history",
+            f"{size.groups:,} groups x 10, rounds every 10 s: {whole.rows:,} rows of history",
         )
     ]
     _write_years(raw, years, size, say)

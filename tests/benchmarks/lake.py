@@ -106,14 +106,13 @@ def _from_outside(root: Path, say: Say, size: LakeSize) -> list[Figure]:
     rows = LakeReader(str(root)).count("lag")
     left = _files(root)
     joined = [piece for piece in done if piece.what == "compaction"]
-    shrunk = {"from": sum(p.size for p in joined) / 1e6, "to": sum(p.size_after for p in joined) / 1e6}
     of = f"{size.hours:g} hours of {size.groups:,} groups x 10, {rows:,} rows of lag"
     return [
         Figure(
             "maintenance of a lake that never had any",
             f"{seconds:.1f} s",
             "",
-            f"{of}; {before.total():,} files to {left.total():,}; {shrunk['from']:,.0f} MB to {shrunk['to']:,.0f} MB",
+            f"{of}; {before.total():,} files to {left.total():,}",
         ),
         Figure("  its processor time", f"{cpu:.1f} s", "", f"{len(joined)} pieces"),
         Figure("  longest piece", f"{max(p.seconds for p in done):.1f} s"),

@@ -50,7 +50,7 @@ def main(writer: Writer, report: Path, folders: list[Path]) -> None:
     lake = DeltaLake(str(report.with_suffix(".lake")))
     lake.create()
     rows: dict[str, int] = {}
-    write = batch_writer(lake, lambda _, written: rows.update(written), None, writer)
+    write = batch_writer(lake, lambda _, written: rows.update(written), writer=writer)
     for number, folder in enumerate(folders):
         rows.clear()
         before, began = tree.spent(), time.monotonic()

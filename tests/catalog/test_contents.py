@@ -13,9 +13,7 @@ from deltalake.transaction import AddAction
 
 from streaming.catalog.contents import Contents, contents, faults
 from streaming.maintain import Maintainer
-from streaming.maintain.table.plan import Limits
 from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES, DeltaLake, table_named
-from streaming.times import DAY_MS
 from tests.catalog.build import lag, lake_of_five_rows, row
 
 
@@ -68,8 +66,7 @@ def test_compaction_changes_files_and_no_rows_or_days(tmp_path: Path) -> None:
         lake.append("lag", [lag(3, number)], "query", 2 + number)
     before = by_name(lake.root)["lag"]
     assert (before.rows, before.files) == (7, 7)
-    limits = Limits(min_files=3, quiet_ms=-DAY_MS)
-    list(Maintainer(lake.root, {table.name: 40_000 for table in ALL_TABLES}, limits).work())
+    list(Maintainer(lake.root, {table.name: 40_000 for table in ALL_TABLES}).work())
     after = by_name(lake.root)["lag"]
     assert (after.rows, after.files) == (7, 2)
     assert (after.oldest_day, after.newest_day) == (before.oldest_day, before.newest_day)

@@ -24,7 +24,6 @@ from dashboards.query import FOLDER, Query, history_queries, queries, server_que
 from streaming.catalog import statements
 from streaming.groups.causes import CAUSES
 from streaming.maintain import Maintainer
-from streaming.maintain.table.plan import Limits
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 from tests.dashboards.export.interpolate import interpolated
 from tests.dashboards.made_events import add_events
@@ -76,7 +75,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_hard_to_count(lake, "mailer")
     # (A day later all hours are closed. Nothing is joined, see `views`.)
     later = int((END + timedelta(days=2)).timestamp() * 1000)
-    list(Maintainer(str(root), limits=Limits(min_files=10**9, quiet_ms=10**15), now=lambda: later).work())
+    list(Maintainer(str(root), now=lambda: later).work())
     return root
 
 

@@ -39,13 +39,10 @@ from streaming.job.__main__ import main as run_job
 from streaming.job.batch import batch_writer
 from streaming.job.operator import operator
 from streaming.maintain import Maintainer
-from streaming.maintain.table.plan import Limits
 from streaming.tables import DeltaLake
 
 _COMMIT_AFTER_S = 0.01
 """An append takes some tens of ms, as does a piece of maintenance; any moment within it will do."""
-
-_TWO_ARE_MANY = Limits(min_files=2)
 
 
 class _Killer:
@@ -170,7 +167,7 @@ def main(moment: str, told: str, arguments: list[str]) -> int:
     def killing_writer(lake: Any, *others: Any) -> Callable[[DataFrame, int], None]:
         _Watch(lake, killer)
         write = batch_writer(lake, *others)
-        maintainer = Maintainer(lake.root, limits=_TWO_ARE_MANY)
+        maintainer = Maintainer(lake.root)
 
         def write_or_die(frame: DataFrame, number: int) -> None:
             killer.begin(number)

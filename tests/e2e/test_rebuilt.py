@@ -33,10 +33,8 @@ from streaming.job.rebuild import (
 )
 from streaming.job.source import SourceSettings
 from streaming.maintain import Maintainer, repair
-from streaming.maintain.table.plan import Limits
 from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes
-from streaming.times import DAY_MS
 from tests.e2e.compacting import CompactedTopics
 from tests.e2e.lakes import Lake, contents, differences
 from tests.e2e.packed import read_packed
@@ -228,7 +226,7 @@ def test_rows_of_deleted_tables_and_lost_files_are_written_again(data: st.DataOb
             lake.append(name, of_another_cluster(rows), "another", 0)
         another = contents(root, "WHERE cluster = 'another'")
         # Files that hold rows of several batches, of some groups each.
-        for _ in Maintainer(lake.root, limits=Limits(min_files=3, quiet_ms=-DAY_MS), now=lambda: NOW).work(0.01):
+        for _ in Maintainer(lake.root, now=lambda: NOW).work():
             pass
         for table in data.draw(st.sets(st.sampled_from(TABLES), min_size=1), "tables"):
             files = sorted((root / table.name).rglob("*.parquet"))

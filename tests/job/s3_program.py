@@ -23,12 +23,9 @@ from streaming.config import Writer as Choice
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
 from streaming.job.session import start_session
-from streaming.maintain import Maintainer
-from streaming.maintain.engines.files_engine import FilesEngine
-from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, table_named
+from streaming.tables import ALL_TABLES, DeltaLake
 from tests.job.spark_writer_program import ALL, QUERY, SEVERAL, TWO, RefusedError, TornLake, packed, play, rows_of
-from tests.maintain.build import KEEP, NOW, SMALL, Writer, row
-from tests.maintain.build import rows_of as rows_of_lake
+from tests.maintain.build import row
 
 
 class Program:
@@ -112,27 +109,6 @@ class Program:
             "groups": sorted(r[0] for r in self.spark.sql("SELECT group_id FROM evenkeel.lag_current").collect()),
             "refused": refused,
             "versions": DeltaTable(lake.path("lag")).version() - before,
-        }
-
-    def maintained_by_spark(self) -> dict[str, Any]:
-        """Forty files of `lag` on a past day, while the job appends."""
-        lake = self.lake("maintained")
-        writer = Writer(lake)
-        for number in range(40):
-            writer.append("lag", *(row("lag", -2, number, group_id=f"g-{g:02}", lag=g) for g in range(20)))
-        writer.round(0, 100)
-        before = dict(rows_of_lake(lake, "lag"))
-        tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
-        tail.look()
-        keep = {table.name: KEEP for table in ALL_TABLES}
-        maintainer = Maintainer(lake.root, keep, SMALL, now=lambda: NOW, engine=FilesEngine(self.spark))
-        done = [[one.table, one.what, one.files, one.rows, one.rows_after] for one in maintainer.work()]
-        look = tail.look()
-        return {
-            "done": [one for one in done if one[0] == "lag"],
-            "equal": before == dict(rows_of_lake(lake, "lag")),
-            "look": [look.is_snapshot, len(look.files)],
-            "files": len(DeltaTable(lake.path("lag")).file_uris()),
         }
 
     def what_is_configured(self) -> dict[str, Any]:

@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from streaming.maintain.engines.spark_engine import SETTINGS, SparkEngine
+from streaming.maintain.table.plan import Limits
 
 import streaming.job.batch
 from streaming.config import JobSettings, Settings
@@ -31,8 +33,6 @@ from streaming.job.catalog import register
 from streaming.job.session import start_session
 from streaming.job.spark_writer import _append
 from streaming.maintain import Maintainer
-from streaming.maintain.engines.spark_engine import SETTINGS, SparkEngine
-from streaming.maintain.table.plan import Limits
 from streaming.tables import ALL_TABLES, TABLES, DeltaLake, DeltaLogTail, table_named, to_arrow
 from tests.job.hostile_rows import hostile_rows
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, new_lake, row

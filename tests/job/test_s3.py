@@ -109,14 +109,6 @@ def test_sparks_catalog_reads_the_tables_and_cannot_overwrite_a_commit_of_ours(m
     assert answer["versions"] == 1, "only ours"
 
 
-def test_spark_joins_a_past_day_and_followers_see_no_news(made: Made) -> None:
-    answer = made.says("maintained_by_spark")
-    assert answer["done"][0] == ["lag", "compaction", 40, 800, 800]
-    assert answer["equal"]
-    assert answer["look"] == [False, 0]
-    assert answer["files"] == 1
-
-
 def test_no_credentials_are_in_sparks_configuration_its_event_log_or_its_log(made: Made) -> None:
     answer = made.says("what_is_configured")
     events = "".join(file.read_text("utf-8") for file in (made.folder / "events").rglob("*") if file.is_file())

@@ -18,11 +18,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-
-from streaming.job.unpack import rows_by_table
 from streaming.maintain.table.delta_table import open_table
 from streaming.maintain.table.plan import Compaction
 from streaming.maintain.table.rewrite import read
+
+from streaming.job.unpack import rows_by_table
 from streaming.tables import TABLES, Table, table_named
 from tests.job.spark_writer_program import ALL, LARGER_LAG, SEVERAL, TWO, packed, rows_of
 

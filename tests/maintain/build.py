@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable
 
 from streaming.maintain import Done, Maintainer
-from streaming.maintain.table.plan import Limits
 from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, table_named
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
@@ -25,18 +23,9 @@ NOW = (TODAY + 1) * DAY_MS - 1
 KEEP = 5
 """Days that every table keeps in these tests."""
 
-SMALL = Limits(min_files=3, quiet_ms=-DAY_MS)
-"""Limits under which a few files are many, and any file is quiet, even one written past midnight, after `NOW`."""
-
 
 def new_lake(root: Path) -> DeltaLake:
     return empty_lake(root / "lake", ALL_TABLES)
-
-
-def add_column(lake: DeltaLake, table: str, field: pa.Field) -> None:
-    """What a newer release does at its start, or a user who wants a column of their own."""
-    opened = DeltaTable(lake.path(table))
-    opened.alter.add_columns(list(Schema.from_arrow(pa.schema([field])).fields))
 
 
 def row(table: str, day: int, number: int, **values: Any) -> list[Any]:
@@ -74,9 +63,9 @@ class Writer:
         return self.append("rounds", row("rounds", day, number))
 
 
-def maintain(lake: DeltaLake, keep: int = KEEP, limits: Limits = SMALL, now: int = NOW) -> list[Done]:
+def maintain(lake: DeltaLake, keep: int = KEEP, now: int = NOW) -> list[Done]:
     keep_days = {table.name: keep for table in ALL_TABLES}
-    return list(Maintainer(lake.root, keep_days, limits, now=lambda: now).work())
+    return list(Maintainer(lake.root, keep_days, now=lambda: now).work())
 
 
 def rows_of(lake: DeltaLake, name: str) -> Counter[str]:

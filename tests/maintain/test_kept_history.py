@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 
-from streaming.history import DEFINITION
 from streaming.maintain import Maintainer
-from streaming.maintain import rollups as module
-from streaming.maintain.table.plan import Limits
-from streaming.maintain.turns import LONGEST_S
 from streaming.tables import HISTORY_TABLES, DeltaLake, LakeReader, table_named
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
-from tests.maintain.build import SMALL, TODAY, Writer, rows_by_sql, rows_of
+from tests.maintain.build import TODAY, Writer, rows_by_sql, rows_of
 from tests.maintain.lives import HOUR_MS, at, in_one, life, write
 
 pytestmark = pytest.mark.turn(6)
@@ -50,7 +46,7 @@ def late_today() -> int:
 
 
 def maintain(lake: DeltaLake, now: int, keep: dict[str, int] | None = None) -> None:
-    list(Maintainer(lake.root, keep, SMALL, now=lambda: now).work())
+    list(Maintainer(lake.root, keep, now=lambda: now).work())
 
 
 def four_hours(lake: DeltaLake) -> int:
@@ -67,82 +63,25 @@ def hours_of(lake: DeltaLake) -> dict[tuple[str, int], int]:
 
 
 FIVE_DAYS = dict.fromkeys(("group_health", "lag", "rebalance_churn", "drift"), 5)
-UNJOINED = Limits(min_files=1_000)
 
 
-def new_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("streaming.history.due", "streaming.history.rows", "streaming.maintain.rollups"):
-        monkeypatch.setattr(f"{name}.DEFINITION", DEFINITION + 1)
-
-
-def until_history(maintainer: Maintainer) -> None:
-    """Do single pieces of work until one is of history."""
-    while not any(done.what == "history" for done in maintainer.work(0.0)):
-        assert maintainer.has_more
-
-
-@pytest.mark.nightly
-def test_a_backlog_of_history_that_lasts_past_midnight_takes_no_history_of_days_that_retention_deletes(
-    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [(TODAY - 2) * DAY_MS + 20 * HOUR_MS]
-    twice_a_day(lake, "c", range(-6, -1))
-    list(Maintainer(lake.root, FIVE_DAYS, UNJOINED, now=lambda: now[0]).work())
-    written = hours_of(lake)
-    # All hours are due again, the latest first, and a busy job does one now and then.
-    new_definition(monkeypatch)
-    maintainer = Maintainer(lake.root, FIVE_DAYS, UNJOINED, now=lambda: now[0])
-    until_history(maintainer)
-    now[0] += 2 * DAY_MS
-    twice_a_day(lake, "c", (-1, 0))
-    # (More than ten minutes later each table has its turn before history goes on.)
-    maintainer._turns._lined_up -= LONGEST_S + 1
-    done = list(maintainer.work())
-    days = {
-        what: {of_day(one.day) for one in done if one.what == what and one.day} for what in ("retention", "history")
-    }
-    assert days == {"retention": {-6}, "history": {-4, -3, -2, -1}}
-    assert written.items() <= hours_of(lake).items()
-
-
-@pytest.mark.nightly
-def test_an_hour_whose_rows_another_program_deletes_before_its_turn_keeps_its_history(
-    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = late_today()
-    twice_a_day(lake, "c", range(-4, 1))
-    list(Maintainer(lake.root, FIVE_DAYS, UNJOINED, now=lambda: now).work())
-    written = hours_of(lake)
-    new_definition(monkeypatch)
-    maintainer = Maintainer(lake.root, FIVE_DAYS, UNJOINED, now=lambda: now)
-    until_history(maintainer)
-    two_days = dict.fromkeys(FIVE_DAYS, 2)
-    monkeypatch.setattr(module.RollUps, "owed", lambda _: set())
-    other = Maintainer(lake.root, two_days, UNJOINED, now=lambda: now).work(0.0)
-    assert [(one.table, one.what) for one in other] == [("group_health", "retention")]
-    list(maintainer.work())
-    assert hours_of(lake) == written
-
-
-@pytest.mark.nightly
 def test_a_longer_retention_than_before_leaves_the_history_of_days_that_were_deleted(lake: DeltaLake) -> None:
     now = late_today()
     twice_a_day(lake, "c", range(-9, 1))
-    # The present of a group without heartbeats stays on its old day, and a decision has a longer life.
+    # A decision has a longer life.
     for name in ("group_health", "rebalance_churn"):
         old = at(name, (TODAY - 9) * DAY_MS + HOUR_MS, group_id="a", round=24 * (TODAY - 9) + 1, decision=1, revision=1)
         lake.append(name, [old], f"another query of {name}", 1)
     keep = {**FIVE_DAYS, "rebalance_churn": 400}
     for _ in range(2):
-        list(Maintainer(lake.root, keep, UNJOINED, now=lambda: now).work())
+        list(Maintainer(lake.root, keep, now=lambda: now).work())
     written = hours_of(lake)
     assert written[("c", -9)] == 4
-    assert LakeReader(lake.root).rows("SELECT count(*) AS n FROM group_health WHERE group_id = 'a'") == [{"n": 1}]
-    list(Maintainer(lake.root, {}, UNJOINED, now=lambda: now).work())
+    assert LakeReader(lake.root).rows("SELECT count(*) AS n FROM group_health WHERE group_id = 'a'") == [{"n": 0}]
+    list(Maintainer(lake.root, {}, now=lambda: now).work())
     assert hours_of(lake) == written
 
 
-@pytest.mark.nightly
 def test_retention_waits_for_the_history_of_each_cluster(lake: DeltaLake) -> None:
     keep = {"group_health": 2, "lag": 2}
     for day in (-3, -2, -1):
@@ -158,7 +97,6 @@ def test_retention_waits_for_the_history_of_each_cluster(lake: DeltaLake) -> Non
     assert of_day(first["day"]) == -2, "and then goes on"
 
 
-@pytest.mark.nightly
 def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLake) -> None:
     now = late_today()
     twice_a_day(lake, "c", range(-9, 1))
@@ -166,16 +104,15 @@ def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLak
     names = [column.name for column in table_named("rebalance_churn").columns]
     nowhen[names.index("record_time")] = None
     lake.append("rebalance_churn", [nowhen], "another query", 1)
-    done = list(Maintainer(lake.root, FIVE_DAYS, UNJOINED, now=lambda: now).work())
+    done = list(Maintainer(lake.root, FIVE_DAYS, now=lambda: now).work())
     deleted = [of_day(one.day) for one in done if one.table == "group_health" and one.day and one.what == "retention"]
-    assert deleted == [-9, -8, -7, -6]
+    assert deleted == [-5], "all days before this one"
 
 
-@pytest.mark.nightly
 def test_history_that_is_deleted_beside_a_maintainer_at_work_is_filled_again(lake: DeltaLake) -> None:
     now = four_hours(lake) + 2 * DAY_MS
     told: list[tuple[str, str]] = []
-    maintainer = Maintainer(lake.root, None, SMALL, now=lambda: now, told=lambda *one: told.append(one))
+    maintainer = Maintainer(lake.root, None, now=lambda: now, tell=lambda *one: told.append(one))
     list(maintainer.work())
     found = {name: rows_of(lake, name) for name in NAMES}
     assert {name: len(rows) > 0 for name, rows in found.items()} == dict.fromkeys(NAMES, True)
@@ -188,7 +125,7 @@ def test_history_that_is_deleted_beside_a_maintainer_at_work_is_filled_again(lak
 
 def test_history_that_another_maintainer_has_created_again_is_gone_on_with(lake: DeltaLake) -> None:
     now = four_hours(lake)
-    maintainer = Maintainer(lake.root, None, SMALL, now=lambda: now)
+    maintainer = Maintainer(lake.root, None, now=lambda: now)
     list(maintainer.work())
     for name in NAMES:
         shutil.rmtree(lake.path(name))
@@ -201,7 +138,6 @@ def test_history_that_another_maintainer_has_created_again_is_gone_on_with(lake:
     assert reader.rows("SELECT hour FROM group_hourly GROUP BY hour, cluster, group_id HAVING count(*) > 1") == []
 
 
-@pytest.mark.nightly
 def test_what_an_hour_begins_with_does_not_depend_on_other_clusters(tmp_path: Any) -> None:
     found = []
     for clusters in ("b", "ab"):

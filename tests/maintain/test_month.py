@@ -23,7 +23,7 @@ import pytest
 from streaming.maintain import Maintainer
 from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader
 from streaming.times import DAY_MS
-from tests.maintain.build import SMALL, TODAY, Writer, rows_by_sql, rows_of
+from tests.maintain.build import TODAY, Writer, rows_by_sql, rows_of
 from tests.maintain.lives import in_one, life, newest, write
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600), pytest.mark.turn(0)]
@@ -38,11 +38,10 @@ import sys
 from pathlib import Path
 from streaming.maintain import Maintainer
 from streaming.tables import ALL_TABLES, HISTORY_TABLES
-from tests.maintain.build import SMALL
 
 root, clock = sys.argv[1:]
 keep = {{table.name: {KEEP} for table in ALL_TABLES if table not in HISTORY_TABLES}}
-maintainer = Maintainer(root, keep, SMALL, carry_ms={CARRY_MS}, now=lambda: int(Path(clock).read_text()))
+maintainer = Maintainer(root, keep, carry_ms={CARRY_MS}, now=lambda: int(Path(clock).read_text()))
 print("ready", flush=True)
 while True:
     for _ in maintainer.work():
@@ -179,8 +178,8 @@ def test_a_month_of_kills_of_job_and_maintenance_leaves_the_tables_of_an_undistu
     write(Writer(undisturbed), in_one(batches))
     now = newest(batches[-1])
     keep = {table.name: KEEP for table in TABLES}
-    list(Maintainer(lake.root, keep, SMALL, carry_ms=CARRY_MS, now=lambda: now).work())
-    list(Maintainer(undisturbed.root, None, SMALL, carry_ms=CARRY_MS, now=lambda: now).work())
+    list(Maintainer(lake.root, keep, carry_ms=CARRY_MS, now=lambda: now).work())
+    list(Maintainer(undisturbed.root, None, carry_ms=CARRY_MS, now=lambda: now).work())
     first = date(1970, 1, 1) + timedelta(days=now // DAY_MS - KEEP)
     for name in ("lag", "group_health", "rebalance_churn", "drift", "rounds"):
         assert _since(lake, name, first) == _since(undisturbed, name, first), name

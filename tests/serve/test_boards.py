@@ -19,7 +19,6 @@ from dashboards.format import DASH
 from dashboards.page.rules import RulesFile
 from streaming.alerts.decisions import Decisions
 from streaming.maintain import Maintainer
-from streaming.maintain.table.plan import Limits
 from tests.dashboards.made_events import OTHER, TARGET, add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.conftest import Served
@@ -273,8 +272,7 @@ def test_sums_over_weeks_and_months_are_those_of_the_decisions(
     now = datetime.now(UTC)
     lake = MadeLake(tmp_path / "lake", [MadeGroup("a"), MadeGroup("b", members=("x", "y", "z"))], rounds=130)
     later = int((now + timedelta(days=2)).timestamp() * 1000)
-    limits = Limits(min_files=10**9, quiet_ms=10**15)
-    list(Maintainer(str(tmp_path / "lake"), limits=limits, now=lambda: later).work())
+    list(Maintainer(str(tmp_path / "lake"), now=lambda: later).work())
     served = serve_over(tmp_path / "lake", lake)
     served.look()
     by_range = [shown(served, f"/cost?range={name}") for name in ("24h", "7d", "1y")]

@@ -14,7 +14,6 @@ from dashboards import Site
 from dashboards.format import DASH
 from streaming.config import Owner
 from streaming.maintain import Maintainer
-from streaming.maintain.table.plan import Limits
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.dashboards.made_load import BUSY, NOBODYS
 from tests.serve.conftest import Served
@@ -39,7 +38,7 @@ def test_a_hot_member_comes_first_and_a_hot_partition_is_named(boards: Served) -
 def test_records_of_a_time_are_those_of_the_roll_ups(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path / "lake", [MadeGroup("g", topics={"t": 2})], rounds=130)
     later = int((datetime.now(UTC) + timedelta(days=2)).timestamp() * 1000)
-    list(Maintainer(str(tmp_path / "lake"), limits=Limits(min_files=10**9, quiet_ms=10**15), now=lambda: later).work())
+    list(Maintainer(str(tmp_path / "lake"), now=lambda: later).work())
     served = serve_over(tmp_path / "lake", lake)
     served.look()
     rows = served.model.lake.ask("load_partitions", {"cluster": CLUSTER, "group_id": "g"})

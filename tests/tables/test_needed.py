@@ -12,9 +12,6 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming.maintain.table.delta_table import open_table
-from streaming.maintain.table.plan import Compaction
-from streaming.maintain.table.rewrite import read
 from streaming.tables import DataFile, DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
 from streaming.tables.held import HeldTable
 from streaming.tables.needed import Part, parts_of
@@ -58,12 +55,7 @@ class Clusters:
     def join(self) -> None:
         """Join the files of each day that were written since the last time, whatever clusters they are of."""
         for table in map(table_named, WANTED):
-            opened = open_table(self.lake.root, table)
-            assert opened is not None
-            new = [file for file in opened.files() if not Path(file.path).name.startswith("compacted")]
-            for day in {file.day for file in new}:
-                piece = Compaction(day, tuple(file for file in new if file.day == day))
-                opened.replace(piece, read(table, piece.files, opened.folder), now=0)
+            DeltaTable(f"{self.lake.root}/{table.name}").optimize.compact()
 
     def shown(self) -> list[list[dict[str, Any]]]:
         """What a server shows that starts now."""

@@ -37,7 +37,7 @@ from streaming.times import DAY_MS
 
 _FILE = "rebuild.json"
 
-_OF_ROUNDS = ("lag", "group_health", "member_load", "topics", "broker_members", "open_transactions", "rounds")
+_OF_ROUNDS = tuple(table.name for table in TABLES if table.of_rounds)
 
 
 class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,9 +168,9 @@ def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: 
         start = replace(start, time=before.time, elapsed=before.elapsed)
     newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
     oldest_day = {
-        table.name: min(newest_time, now) // DAY_MS - keep_days.get(table.name, table.retention.days)
+        table.name: min(newest_time, now) // DAY_MS - days
         for table in TABLES
-        if DAY in table.partition_by and table.name not in _OF_ROUNDS
+        if not table.of_rounds and (days := keep_days.get(table.name, table.keep_days)) is not None
     }
     return Rebuild(
         newest_round=newest_round,

@@ -21,7 +21,7 @@ from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.notes import MARKS, MUTES
 from streaming.tables.schema.rocketmq import BROKER_MEMBERS
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
-from streaming.tables.schema.table import Column, Retention, Table
+from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.topics import TOPICS
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "NOTE_TABLES",
     "TABLES",
     "Column",
-    "Retention",
     "Table",
     "table_named",
 ]

@@ -19,7 +19,6 @@ from streaming.tables.schema.table import (
     LONG,
     STRING,
     Column,
-    Retention,
     Table,
 )
 
@@ -54,7 +53,8 @@ ADVICE: Final = Table(
     ),
     key=("cluster", "group_id", "kind"),
     newest_by=("event_date",),
-    retention=Retention(400),
+    keep_days=400,
+    time="event_date",
     closes=True,
 )
 
@@ -78,5 +78,6 @@ ADVICE_DAYS: Final = Table(
     ),
     key=("cluster",),
     newest_by=("event_date",),
-    retention=Retention(400),
+    keep_days=400,
+    time="event_date",
 )

@@ -15,7 +15,6 @@ from streaming.tables.schema.table import (
     STRING,
     TIMESTAMP,
     Column,
-    Retention,
     Table,
 )
 
@@ -62,7 +61,8 @@ ALERTS: Final = Table(
     ),
     key=("cluster", "rule", "entity"),
     newest_by=("decision", "round"),
-    retention=Retention(400, living=("cluster", "rule", "entity"), of_alerts=True),
+    keep_days=400,
+    time="round_time",
     closes=True,
 )
 
@@ -99,5 +99,6 @@ ALERT_DELIVERIES: Final = Table(
     ),
     key=("transition_id", "target"),
     newest_by=("attempt_time", "attempt"),
-    retention=Retention(90, of_alerts=True),
+    keep_days=400,
+    time="attempt_time",
 )

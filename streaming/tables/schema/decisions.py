@@ -10,6 +10,7 @@ from streaming.tables.schema.table import (
     BOOLEAN,
     CAUSES,
     CLUSTER,
+    DAILY,
     DATE,
     DECISION,
     DOUBLE,
@@ -29,7 +30,6 @@ from streaming.tables.schema.table import (
     TIMESTAMP,
     VERDICT_ROUND,
     Column,
-    Retention,
     Table,
 )
 
@@ -153,7 +153,8 @@ REBALANCE_CHURN: Final = Table(
     ),
     key=("cluster", "group_id", "decision"),
     newest_by=("revision",),
-    retention=Retention(400, living=("cluster", "group_id"), with_group=True),
+    keep_days=400,
+    time="record_time",
     every_batch=True,
 )
 
@@ -212,7 +213,9 @@ DRIFT: Final = Table(
     ),
     key=("cluster", "group_id", "topic"),
     newest_by=("round", "decision"),
-    retention=Retention(400, living=("cluster", "group_id", "topic"), with_group=True),
+    keep_days=400,
+    time="round_time",
+    with_group=True,
     every_batch=True,
     unique_by=("cluster", "group_id", "topic", "decision", "configuration_version"),
 )
@@ -267,7 +270,9 @@ MEMBERS: Final = Table(
     ),
     key=("cluster", "group_id", "member_id"),
     newest_by=("decision", "repeat"),
-    retention=Retention(90, living=("cluster", "group_id", "member_id")),
+    keep_days=90,
+    time="event_date",
+    repeats=DAILY,
     every_batch=True,
     closes=True,
     unique_by=("cluster", "group_id", "member_id", "decision", "ended", "repeat"),
@@ -337,7 +342,9 @@ WHAT_IF: Final = Table(
     ),
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),
-    retention=Retention(90, living=("cluster", "group_id", "strategy"), with_group=True),
+    keep_days=90,
+    time="round_time",
+    with_group=True,
     every_batch=True,
     unique_by=("cluster", "group_id", "decision", "strategy", "configured"),
 )

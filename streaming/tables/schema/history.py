@@ -21,7 +21,6 @@ from streaming.tables.schema.table import (
     STRING,
     TIMESTAMP,
     Column,
-    Retention,
     Table,
     Type,
 )
@@ -124,7 +123,8 @@ GROUP_HOURLY: Final = Table(
     (CLUSTER, GROUP, HOUR, HOUR_DATE, *_OF_A_GROUP),
     key=("cluster", "group_id", "hour"),
     newest_by=(),
-    retention=Retention(1_100),
+    keep_days=1_100,
+    time="hour",
 )
 
 GROUP_DAILY: Final = Table(
@@ -133,7 +133,8 @@ GROUP_DAILY: Final = Table(
     (CLUSTER, GROUP, Column("event_date", DATE, "The day, UTC; partitions the table"), *_OF_A_GROUP),
     key=("cluster", "group_id", "event_date"),
     newest_by=(),
-    retention=Retention(1_100),
+    keep_days=1_100,
+    time="event_date",
 )
 
 PARTITION_HOURLY: Final = Table(
@@ -161,5 +162,6 @@ PARTITION_HOURLY: Final = Table(
     ),
     key=("cluster", "group_id", "topic", "broker", "partition", "hour"),
     newest_by=(),
-    retention=Retention(400),
+    keep_days=400,
+    time="hour",
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.table import BINARY, CLUSTER, DATE, INT, LONG, STRING, TIMESTAMP, Column, Retention, Table
+from streaming.tables.schema.table import BINARY, CLUSTER, DATE, INT, LONG, STRING, TIMESTAMP, Column, Table
 
 QUARANTINE: Final = Table(
     "quarantine",
@@ -35,7 +35,8 @@ QUARANTINE: Final = Table(
     ),
     key=("cluster", "topic", "partition", "record_offset"),
     newest_by=("last_record_offset",),
-    retention=Retention(35),
+    keep_days=None,
+    time="record_time",
     # Timestamps in broken records are whatever somebody wrote: a folder per day of them could be any number.
     partition_by=(),
 )
@@ -60,6 +61,7 @@ GAPS: Final = Table(
     ),
     key=("cluster", "kind", "topic", "partition", "from_offset", "from_time"),
     newest_by=("to_offset", "to_time"),
-    retention=Retention(400),
+    keep_days=None,
+    time="to_time",
     partition_by=(),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.table import BOOLEAN, CLUSTER, DATE, LONG, STRING, TIMESTAMP, Column, Retention, Table
+from streaming.tables.schema.table import BOOLEAN, CLUSTER, DATE, LONG, STRING, TIMESTAMP, Column, Table
 
 _WRITTEN: Final = (
     Column("written_time", TIMESTAMP, "When the row was written, by the writer's clock, UTC"),
@@ -33,7 +33,8 @@ MUTES: Final = Table(
     ),
     key=("cluster", "mute_id"),
     newest_by=("written_time",),
-    retention=Retention(400),
+    keep_days=400,
+    time="written_time",
     closes=True,
 )
 
@@ -51,5 +52,6 @@ MARKS: Final = Table(
     ),
     key=("cluster", "mark_id"),
     newest_by=("written_time",),
-    retention=Retention(400),
+    keep_days=400,
+    time="written_time",
 )

@@ -9,6 +9,7 @@ from streaming.tables.schema.table import (
     BROKER_CLIENTS,
     CLUSTER,
     GROUP,
+    HEARTBEAT,
     INT,
     LONG,
     ROUND,
@@ -18,7 +19,6 @@ from streaming.tables.schema.table import (
     STRING,
     STRINGS,
     Column,
-    Retention,
     Table,
 )
 
@@ -73,7 +73,10 @@ BROKER_MEMBERS: Final = Table(
     ),
     key=("cluster", "group_id", "address"),
     newest_by=("round",),
-    retention=Retention(35, living=("cluster", "group_id", "address")),
+    keep_days=35,
+    time="round_time",
+    of_rounds=True,
+    repeats=HEARTBEAT,
     every_batch=True,
     closes=True,
 )

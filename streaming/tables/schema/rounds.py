@@ -9,9 +9,11 @@ from streaming.tables.schema.table import (
     BROKER,
     BROKERS,
     CLUSTER,
+    DAILY,
     DOUBLE,
     FINDINGS,
     GROUP,
+    HEARTBEAT,
     HOT_PARTITIONS,
     INCARNATION,
     INT,
@@ -25,7 +27,6 @@ from streaming.tables.schema.table import (
     STRING,
     TIMESTAMP,
     Column,
-    Retention,
     Table,
 )
 
@@ -118,7 +119,10 @@ LAG: Final = Table(
     ),
     key=("cluster", "group_id", "topic", "broker", "partition"),
     newest_by=("round",),
-    retention=Retention(35, living=("cluster", "group_id", "topic", "broker", "partition")),
+    keep_days=35,
+    time="round_time",
+    of_rounds=True,
+    repeats=HEARTBEAT,
     every_batch=True,
     closes=True,
 )
@@ -256,7 +260,10 @@ GROUP_HEALTH: Final = Table(
     ),
     key=("cluster", "group_id"),
     newest_by=("round",),
-    retention=Retention(90, living=("cluster", "group_id")),
+    keep_days=90,
+    time="round_time",
+    of_rounds=True,
+    repeats=HEARTBEAT,
     every_batch=True,
     closes=True,
 )
@@ -290,7 +297,10 @@ MEMBER_LOAD: Final = Table(
     ),
     key=("cluster", "group_id", "member_id"),
     newest_by=("round",),
-    retention=Retention(35, living=("cluster", "group_id", "member_id")),
+    keep_days=35,
+    time="round_time",
+    of_rounds=True,
+    repeats=HEARTBEAT,
     every_batch=True,
     closes=True,
 )
@@ -354,7 +364,9 @@ ROUNDS: Final = Table(
     ),
     key=("cluster",),
     newest_by=("round",),
-    retention=Retention(400, living=("cluster",)),
+    keep_days=400,
+    time="round_time",
+    of_rounds=True,
     every_batch=True,
 )
 
@@ -386,5 +398,8 @@ OPEN_TRANSACTIONS: Final = Table(
     ),
     key=("cluster", "log_partition"),
     newest_by=("round",),
-    retention=Retention(400, living=("cluster", "log_partition")),
+    keep_days=400,
+    time="round_time",
+    of_rounds=True,
+    repeats=DAILY,
 )

@@ -134,24 +134,8 @@ class Column:
     comment: str
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """For how long a table keeps its rows, and what it keeps for longer: the present.
-
-    Attributes:
-        days: Rows of days further back are deleted, except for the present.
-        living: Columns that name what a row tells the present of: the newest row of each stays for as long as it lives.
-            Empty for tables of events, which have no present.
-        with_group: It lives as long as its group does (`group_health_current`); otherwise until its `ended` row, or
-            for good in a table without such rows.
-        of_alerts: Rows of alerts that are pending or firing stay, and so do those that say since when a delivery
-            target is known.
-    """
-
-    days: int
-    living: tuple[str, ...] = ()
-    with_group: bool = False
-    of_alerts: bool = False
+HEARTBEAT: Final = "heartbeat"
+DAILY: Final = "day"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +148,16 @@ class Table:
         columns: Columns in order.
         key: Columns that name what a row speaks of.
         newest_by: Columns that order the rows of one key, the last is the newest; empty where a key has one row.
-        retention: How long rows are kept by default.
+        keep_days: Rows of days further back are deleted, unless the settings say otherwise; None keeps them for ever.
+        time: The column by which rows grow old.
         closes: A row with `closed` ends its key.
         partition_by: Partition columns.
         every_batch: Nearly every batch of a busy cluster writes it.
         unique_by: Columns that identify a row, where they are not those of `key` and `newest_by`.
+        of_rounds: Its rows belong to rounds, of which a batch takes whole ones.
+        repeats: How often the newest row of a key that lives is written once more, with the day of the round: at each
+            `HEARTBEAT` (`job.heartbeat_ms`), or `DAILY`. None where it is written once.
+        with_group: What a row tells ends with its group (`group_health_current`), and has no closing row.
     """
 
     name: str
@@ -176,11 +165,15 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     newest_by: tuple[str, ...]
-    retention: Retention
+    keep_days: int | None
+    time: str
     closes: bool = False
     partition_by: tuple[str, ...] = ("event_date",)
     every_batch: bool = False
     unique_by: tuple[str, ...] = ()
+    of_rounds: bool = False
+    repeats: str | None = None
+    with_group: bool = False
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from streaming.tables.schema.table import (
     BOOLEAN,
     CLUSTER,
     DOUBLE,
+    HEARTBEAT,
     INT,
     LONG,
     ROUND,
@@ -17,7 +18,6 @@ from streaming.tables.schema.table import (
     STRINGS,
     TIMESTAMP,
     Column,
-    Retention,
     Table,
 )
 
@@ -98,7 +98,10 @@ TOPICS: Final = Table(
     ),
     key=("cluster", "topic"),
     newest_by=("round",),
-    retention=Retention(35, living=("cluster", "topic")),
+    keep_days=35,
+    time="round_time",
+    of_rounds=True,
+    repeats=HEARTBEAT,
     every_batch=True,
     closes=True,
 )

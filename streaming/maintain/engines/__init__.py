@@ -1,1 +1,0 @@
-"""Other engines that join files and delete what nobody reads, in place of the maintainer itself."""

@@ -1,0 +1,83 @@
+"""What is due in a table, by its files and the day, and what a piece of work has done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from streaming.exceptions import EvenkeelError
+from streaming.tables import DataFile
+from streaming.times import DAY_MS
+
+TARGET_BYTES: Final = 100 * 1024 * 1024
+"""Size of the files that compaction makes: a day of a thousand groups is one, and a reader of it opens one."""
+
+# Files below this are joined with others. Half of what they become: larger ones would be written again for little.
+_SMALL_BYTES = TARGET_BYTES // 2
+
+# Two late rows in a day that is closed are no reason to write it again at each look; enough for an open day, too.
+_FEW_FILES = 2
+
+
+class MaintenanceError(EvenkeelError):
+    """A piece of maintenance could not be done; the table is as it was."""
+
+
+class NotMaintainedError(MaintenanceError):
+    """Some tables could not be maintained, and all others are. Each failure was told when it happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One piece of work that was done: at most one commit.
+
+    Attributes:
+        table: Name of the table.
+        what: compaction, retention, history, advice or upkeep (vacuum, checkpoint, cleaning of the log).
+        day: Its day; with retention the first one that is kept; None for upkeep.
+        hour: Its hour, where it is one of history.
+        files: Files read or deleted.
+        rows: Rows written or deleted.
+        size: Bytes of files deleted by vacuum.
+        seconds: How long it took.
+    """
+
+    table: str
+    what: str
+    day: date | None = None
+    hour: datetime | None = None
+    files: int = 0
+    rows: int = 0
+    size: int = 0
+    seconds: float = 0.0
+
+
+def today_of(now: int, newest: date | None) -> date:
+    """The day from which rows are aged, UTC: the newest in the lake, or the clock's if that is earlier.
+
+    So neither a machine whose clock is ahead nor a broker whose clock is deletes history, and a lake to which nobody
+    writes any more stays as it is.
+
+    Args:
+        now: The clock, ms since the epoch.
+        newest: Newest day of a round in the lake; None when there is none.
+    """
+    clock = date(1970, 1, 1) + timedelta(days=now // DAY_MS)
+    return clock if newest is None else min(clock, newest)
+
+
+def days_to_join(files: Iterable[DataFile]) -> dict[date | None, list[DataFile]]:
+    """Small files by day, the newest day first, of days that have several; None is the day of rows without one."""
+    small: dict[date | None, list[DataFile]] = {}
+    for file in files:
+        if file.size < _SMALL_BYTES:
+            small.setdefault(file.day, []).append(file)
+    newest_first = sorted(small, key=lambda day: day or date.min, reverse=True)
+    return {day: small[day] for day in newest_first if len(small[day]) >= _FEW_FILES}
+
+
+def expired(files: Iterable[DataFile], first_kept: date) -> list[DataFile]:
+    """Files of days before the first one that is kept."""
+    return [file for file in files if file.day is not None and file.day < first_kept]

@@ -1,0 +1,211 @@
+"""One table of a lake as of one version: its files by what the log says of them, and the rows of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
+from streaming.tables.schema import Table
+
+__all__ = ["CUT_AT", "DataFile", "OpenedTable"]
+
+_T = TypeVar("_T")
+
+CUT_AT: Final = 32
+"""Writers cut long texts in statistics, and not all of them make the highest one higher then: Spark cuts at 32
+characters, delta-rs at 64 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One data file, as the Delta log has it. A bound is None where the log does not tell it.
+
+    Attributes:
+        path: Path inside the table's folder.
+        day: The day that its folder stands for; None for rows without a day, and where the table is not partitioned.
+        clusters: First and last cluster in it, by name; two files of one job have the same.
+        newest: Newest time in it.
+        rounds: First and last round in it.
+        written: When it was written, ms since the epoch.
+        rows: Rows in it.
+        oldest: Oldest time in it.
+        groups: First and last group id in it, as texts, which may have been cut.
+        size: Bytes.
+    """
+
+    path: str
+    day: date | None
+    clusters: tuple[str, str] | None
+    newest: datetime | None
+    rounds: tuple[int, int] | None
+    written: int
+    rows: int | None = None
+    oldest: datetime | None = None
+    groups: tuple[str, str] | None = None
+    size: int = 0
+
+
+class OpenedTable:
+    """One table. Not thread-safe.
+
+    Attributes:
+        table: The table.
+        uri: Where it is.
+        folder: The same as Arrow's file system.
+    """
+
+    def __init__(self, root: str, table: Table) -> None:
+        """Prepare; nothing is read before the first `refresh`.
+
+        Args:
+            root: Folder or URI of the lake.
+            table: The table.
+        """
+        self.table = table
+        self.uri = f"{root.rstrip('/')}/{table.name}"
+        self.folder: Any = file_system(self.uri)
+        self._delta: DeltaTable | None = None
+        self._stamp: datetime | None = None
+        self._files: tuple[int, list[DataFile]] | None = None
+
+    def refresh(self) -> bool:
+        """Look at the newest version; False where there is no table.
+
+        Raises:
+            LakeUnreadableError: It has features with which its files are not all there is to its rows.
+        """
+        if self._delta is not None and self._stamp_of(self._delta.version()) == self._stamp:
+            self._delta.update_incremental()
+        else:
+            # The first look, or the table was deleted, and perhaps made again: the commit seen last is another one now.
+            self._delta = self._files = None
+            try:
+                self._delta = DeltaTable(self.uri)
+            except TableNotFoundError:
+                return False
+        self._stamp = self._stamp_of(self._delta.version())
+        if self._files is None or self._files[0] != self._delta.version():
+            refuse_features(self._delta, self.uri)
+        return True
+
+    def _stamp_of(self, version: int) -> datetime | None:
+        stamp: datetime | None = self.folder.get_file_info(f"_delta_log/{version:020d}.json").mtime
+        return stamp
+
+    @property
+    def delta(self) -> DeltaTable:
+        """The table of delta-rs; there must be one."""
+        assert self._delta is not None  # noqa: S101 - `refresh` has said so
+        return self._delta
+
+    def files(
+        self,
+        days: tuple[date, date] | None = None,
+        cluster: str | None = None,
+        group: str | None = None,
+        rounds: tuple[int, int] | None = None,
+        times: tuple[datetime, datetime] | None = None,
+    ) -> list[DataFile]:
+        """The files that can have rows of some days, one cluster, one group, some rounds, or a time; all by default.
+
+        Args:
+            days: First and last day. Rows without a day are of none; a table without days has all.
+            cluster: Name.
+            group: Group id.
+            rounds: First and last round.
+            times: Oldest and newest time, by `Table.time`.
+        """
+        if self._delta is None:
+            return []
+        version = self._delta.version()
+        if self._files is None or self._files[0] != version:
+            self._files = version, self._listed(self._delta)
+        has_days = DAY in self.table.partition_by
+        return [
+            file
+            for file in self._files[1]
+            if (days is None or not has_days or (file.day is not None and days[0] <= file.day <= days[1]))
+            and (cluster is None or _has_text(file.clusters, cluster))
+            and (group is None or _has_text(file.groups, group))
+            and (rounds is None or file.rounds is None or _meet(file.rounds, rounds))
+            and (
+                times is None or file.oldest is None or file.newest is None or _meet((file.oldest, file.newest), times)
+            )
+        ]
+
+    def rows(self, files: Iterable[DataFile], *, encoded: bool = False) -> ds.FileSystemDataset:
+        """The rows of some files, by the schema of this release: what an older file does not have is NULL.
+
+        Args:
+            files: Those that `files` gives.
+            encoded: Texts are dictionary-encoded, which halves time and memory of queries over all rows; then no row
+                group is passed over by its texts.
+        """
+        schema = pa.schema([field.remove_metadata() for field in self.table.arrow_schema])
+        texts = [field.name for field in schema if encoded and pa.types.is_string(field.type)]
+        kind = pa.dictionary(pa.int32(), pa.string())
+        schema = pa.schema([field.with_type(kind) if field.name in texts else field for field in schema])
+        return data_set([(file.path, file.day) for file in files], schema, self.folder, texts)
+
+    def _listed(self, delta: DeltaTable) -> list[DataFile]:
+        time = self.table.time
+        bounds = ("cluster", "group_id", "round", time)
+        names = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
+        wanted = (*names, *(f"{side}.{name}" for side in ("min", "max") for name in bounds))
+        actions = pa.table(delta.get_add_actions(flatten=True))
+        picked = actions.select([name for name in wanted if name in actions.column_names])
+        return [file_of(action, time) for action in picked.to_pylist()]
+
+
+def file_of(action: Mapping[str, Any], time: str) -> DataFile:
+    """The file of a flat add action.
+
+    Args:
+        action: As `DeltaTable.get_add_actions(flatten=True)` gives it.
+        time: The column of times.
+    """
+    written, day = action["modification_time"], action.get(f"partition.{DAY}")
+    low, high = (_time(action.get(f"{side}.{time}"), day if time == DAY else None) for side in ("min", "max"))
+    return DataFile(
+        path=unquote(action["path"]),
+        day=day,
+        clusters=_both(action, "cluster"),
+        newest=high,
+        rounds=_both(action, "round"),
+        written=written if isinstance(written, int) else int(written.timestamp() * 1000),
+        rows=action.get("num_records"),
+        oldest=low,
+        groups=_both(action, "group_id"),
+        size=action.get("size_bytes", 0),
+    )
+
+
+def _both(action: Mapping[str, Any], name: str) -> Any:
+    low, high = action.get(f"min.{name}"), action.get(f"max.{name}")
+    return None if low is None or high is None else (low, high)
+
+
+def _time(value: str | datetime | None, day: date | None) -> datetime | None:
+    # The log has no statistics of a partition's own column.
+    if day is not None:
+        return datetime(day.year, day.month, day.day, tzinfo=UTC)
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return value if value is None or value.tzinfo is not None else value.replace(tzinfo=UTC)
+
+
+def _has_text(bounds: tuple[str, str] | None, text: str) -> bool:
+    return bounds is None or (bounds[0] <= text and (text <= bounds[1] or len(bounds[1].encode()) >= CUT_AT))
+
+
+def _meet(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    return bool(one[0] <= other[1] and other[0] <= one[1])
