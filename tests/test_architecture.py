@@ -332,8 +332,6 @@ def test_no_module_imports_itself_by_a_detour() -> None:
 ONE_THING = {
     # A note of a computation, and the step of an explanation that is made from it.
     *("Given", "GivenBack", "HeldBack", "Kept", "Moved", "Ordered", "Shares", "Undone"),
-    # What a closing record of the probe has, and what the core is given of it.
-    *("CoordinatorMove", "UnreadTimestamp"),
     # Kafka's and RocketMQ's own names for a topic and a number, in the shape that each room is given.
     *("MessageQueue", "PartitionId", "TopicPartitions"),
 }

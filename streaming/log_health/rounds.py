@@ -5,12 +5,12 @@ Closed rounds have their own key, and come in the order of their closing records
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from streaming.groups import GapRow, OpenTransactionRow, RoundBroker, RoundRow, Rows
-from streaming.records import SILENT_INTERVALS, ClosedRound, HeldPartition, SeenBroker
+from streaming.records import SILENT_INTERVALS, Broker, ClosedRound, HeldPartition
 from streaming.times import RoundClock, day_of, read_clock
 
 
@@ -44,44 +44,48 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
     rows = Rows()
     holds = state.holds
     for item in sorted(rounds, key=lambda r: r.round):
-        is_new_day = state.time is not None and day_of(state.time) != day_of(item.time)
+        is_new_day = state.time is not None and day_of(state.time) != day_of(item.closed.time)
         rows.gaps.extend(_gaps(state, item, cluster))
         before = holds
-        if item.holds is not None:
-            holds, changed = _open_transactions(holds, item.holds, cluster, item.round, item.time)
+        if item.closed.holds is not None:
+            holds, changed = _open_transactions(holds, item.closed.holds, cluster, item.round, item.closed.time)
             rows.open_transactions.extend(changed)
         if is_new_day:
             rows.open_transactions.extend(_repeated(before, holds, item, cluster))
-        rows.rounds.append(
-            RoundRow(
-                cluster=cluster,
-                cluster_id=item.cluster_id,
-                round=item.round,
-                round_time=item.time,
-                event_date=day_of(item.time),
-                closed_time=item.closed_time,
-                interval_ms=item.interval_ms,
-                probe=item.probe,
-                groups=item.groups,
-                events=item.events,
-                log_partitions=item.log_partitions,
-                held_partitions=item.held_partitions,
-                log_records=item.log_records,
-                elapsed_ms=item.elapsed,
-                opened_offset=item.opened_offset,
-                offsets_retention_minutes=item.offsets_retention_minutes,
-                source=item.source,
-                brokers=item.brokers,
-                brokers_gone=_brokers(item.brokers_gone),
-                brokers_joined=_brokers(item.brokers_joined),
-            )
-        )
+        rows.rounds.append(_round_row(item, cluster))
     state.holds = holds
     return state, rows
 
 
-def _brokers(seen: tuple[SeenBroker, ...] | None) -> tuple[RoundBroker, ...] | None:
-    return None if seen is None else tuple([RoundBroker(one.node, one.host, one.rack, one.since) for one in seen])
+def _round_row(item: ClosedRound, cluster: str) -> RoundRow:
+    closed, brokers = item.closed, item.closed.brokers
+    joined = () if brokers is None else [broker for broker in brokers.up if broker.since == closed.time]
+    return RoundRow(
+        cluster=cluster,
+        cluster_id=closed.cluster_id,
+        round=item.round,
+        round_time=closed.time,
+        event_date=day_of(closed.time),
+        closed_time=item.closed_time,
+        interval_ms=closed.interval_ms,
+        probe=closed.probe,
+        groups=closed.groups,
+        events=closed.written,
+        log_partitions=len(closed.log),
+        held_partitions=sum(end > stable for stable, end in zip(closed.log, closed.log_end, strict=True)),
+        log_records=item.log_records,
+        elapsed_ms=item.elapsed,
+        opened_offset=closed.round,
+        offsets_retention_minutes=closed.offsets_retention_minutes,
+        source=closed.source,
+        brokers=None if brokers is None else len(brokers.up),
+        brokers_gone=None if brokers is None else _brokers(brokers.gone, closed.time),
+        brokers_joined=None if brokers is None else _brokers(joined, closed.time),
+    )
+
+
+def _brokers(brokers: Iterable[Broker], time: int) -> tuple[RoundBroker, ...]:
+    return tuple([RoundBroker(b.node, b.host, b.rack, time if b.since is None else b.since) for b in brokers])
 
 
 def _open_transactions(
@@ -115,7 +119,7 @@ def _repeated(
 ) -> list[OpenTransactionRow]:
     """Rows of the holds that go on unchanged: once a day, so that the newest row of each lies in the last days."""
     rows = [
-        _held_row(cluster, item.round, item.time, hold, is_held=True)
+        _held_row(cluster, item.round, item.closed.time, hold, is_held=True)
         for partition, hold in sorted(now.items())
         if partition in before and not _is_news(before[partition], hold)
     ]
@@ -145,23 +149,24 @@ def _held_row(cluster: str, number: int, time: int, hold: HeldPartition, *, is_h
 
 def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
     """Gaps before a round; updates the state with its time."""
+    time = item.closed.time
     before, jump, was_sure = state.time, state.jump, state.clock.sure
-    silent = SILENT_INTERVALS * item.interval_ms
+    silent = SILENT_INTERVALS * item.closed.interval_ms
     spans = []
-    shift = read_clock(state.clock, item.time, item.elapsed)
+    shift = read_clock(state.clock, time, item.elapsed)
     if shift is not None and jump is not None:
         if was_sure and shift.by > 0:
             spans.append(jump)
         before, jump = jump[1], None
     if before is None:
-        before = item.time
+        before = time
     if state.clock.other is not None:
-        state.time, state.jump = before, (before, item.time)
+        state.time, state.jump = before, (before, time)
         return _gap_rows(spans, cluster)
     # (With a jump, a round with a wrong time lies between the two.)
-    if item.time - before > silent * (1 if jump is None else 2):
-        spans.append((before, item.time))
-    state.time, state.jump = max(before, item.time), None
+    if time - before > silent * (1 if jump is None else 2):
+        spans.append((before, time))
+    state.time, state.jump = max(before, time), None
     return _gap_rows(spans, cluster)
 
 

@@ -18,7 +18,6 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import ADMIN
 from streaming.exceptions import EvenkeelError
 from streaming.probe.clients import Connections, open_consumer
 from streaming.probe.deadline import Deadline
@@ -27,6 +26,7 @@ from streaming.probe.kafka.requests import PartitionRequests
 from streaming.probe.preflight import Inspected, More
 from streaming.probe.readback import bounds
 from streaming.probe.standby import RecordKind, Tail
+from streaming.records import ADMIN
 from streaming.terminal import visible
 
 # A broker that can be reached accepts a connection within milliseconds, across continents within a second.

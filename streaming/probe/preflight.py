@@ -16,7 +16,6 @@ from kafka.admin import ACLOperation
 from kafka.errors import AuthorizationError, KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import ADMIN, LOG
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
@@ -25,6 +24,7 @@ from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refu
 from streaming.probe.rights import topic_rights
 from streaming.probe.rocketmq.preflight import cluster_problems
 from streaming.probe.topics import creation_problem, wrong_settings
+from streaming.records import ADMIN, LOG
 
 _CONNECT_S = 5.0
 """A broker that can be reached accepts a connection within milliseconds, across continents within a second."""

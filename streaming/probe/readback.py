@@ -10,13 +10,14 @@ from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, KafkaError
 
 from streaming.config import Settings
-from streaming.events import Event, RejectedEvent, RoundClosed, UnknownType, decode_event, decode_round
+from streaming.events import Event, RejectedEvent, UnknownType, decode_event, decode_round
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.kafka.memory import Memory, recall
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, ask_offsets, take_whole_batches, walk
+from streaming.records import RoundClosed
 
 _LOG = room_log(__name__)
 
@@ -134,7 +135,7 @@ def _events(
         event = decode_event(value)
         if isinstance(event, RejectedEvent | UnknownType) or event.cluster != settings.cluster:
             continue
-        first, end = positions.get(event.round, {}).get(str(tp.partition), (0, 0))
+        first, end = positions.get(event.saw.round, {}).get(str(tp.partition), (0, 0))
         if first <= offset < end:
             yield event
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final, Self
 from kafka.errors import KafkaError
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import RoundClosed
 from streaming.exceptions import EvenkeelError
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
@@ -20,6 +19,7 @@ from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby import Identity, Tail, Turn
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
+from streaming.records import RoundClosed
 
 _LOG = room_log(__name__)
 

@@ -7,34 +7,18 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
-from streaming.events import (
-    ADMIN,
-    EVENTS_VERSION,
-    Brokers,
-    ClusterTopicEvent,
-    Event,
-    GroupGone,
-    LogHold,
-    RocketMQGroupEvent,
-    RoundClosed,
-    RoundOpened,
-    RoundSeen,
-    SeenEvent,
-    TopicEvent,
-    encode_event,
-    encode_round,
-)
+from streaming.events import EVENTS_VERSION, ClusterTopicEvent, Event, encode
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.intervals import RoundInterval
+from streaming.records import LOG, Brokers, HeldPartition, RoundClosed, RoundOpened
 
 _OUR_TIME = 1
 """The timestamp that we send with an opening record: 1 ms after the epoch.
@@ -153,7 +137,7 @@ class RoundWriter:
             f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
         )
         try:
-            ack = self._send_round(encode_round(record), _OUR_TIME, deadline)
+            ack = self._send_round(encode(record), _OUR_TIME, deadline)
         except RoundAbandonedError as error:
             # A limit on the writers' times (message.timestamp.before.max.ms) is applied to ours first.
             if isinstance(error.__cause__, InvalidTimestampError):
@@ -163,8 +147,8 @@ class RoundWriter:
             raise SetupError(message)
         return Opened(ack.offset, ack.timestamp)
 
-    def write(self, opened: Opened, events: Sequence[tuple[str, Event]], deadline: Deadline) -> WrittenEvents:
-        """Write the events, each with its key, and wait for all acknowledgements.
+    def write(self, opened: Opened, events: Sequence[Event], deadline: Deadline) -> WrittenEvents:
+        """Write the events, and wait for all acknowledgements.
 
         Their timestamp is the round's time, so that their retention does not depend on the probe's clock either.
 
@@ -175,27 +159,23 @@ class RoundWriter:
         acks: list[Any] = []
         size = 0
         try:
-            for key, event in events:
-                value = encode_event(event)
+            for event in events:
+                value = encode(event)
                 size += len(value)
-                acks.append(send(topic, value, key.encode("utf-8"), timestamp_ms=opened.time))
+                acks.append(send(topic, value, event.key.encode("utf-8"), timestamp_ms=opened.time))
         except KafkaError as error:
             raise _not_written(topic, error) from error
         self._flush(deadline, acks)
         positions: dict[int, tuple[int, int]] = {}
         resting: dict[int, tuple[int, int]] = {}
-        rests = False
-        for ack, (_, event) in zip(acks, events, strict=True):
-            # Its topics, and what was seen of it, follow in the same partition.
-            if not isinstance(event, TopicEvent | SeenEvent):
-                gone = isinstance(event, RocketMQGroupEvent) and event.gone is not None
-                rests = gone or isinstance(event, GroupGone | ClusterTopicEvent) or event.idle
+        for ack, event in zip(acks, events, strict=True):
+            rests = isinstance(event, ClusterTopicEvent) or event.saw.gone is not None or event.saw.idle
             record = _acknowledged(ack, topic)
             for known in (positions, resting) if rests else (positions,):
                 first, end = known.get(record.partition, (record.offset, record.offset))
                 known[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
-        groups = {event.group for _, event in events if not isinstance(event, ClusterTopicEvent)}
-        return WrittenEvents(_named(positions), len(groups), len(acks), _named(resting), size)
+        groups = sum(not isinstance(event, ClusterTopicEvent) for event in events)
+        return WrittenEvents(_named(positions), groups, len(acks), _named(resting), size)
 
     def close_round(
         self,
@@ -204,12 +184,12 @@ class RoundWriter:
         log: tuple[tuple[int, ...], tuple[int, ...]] | None,
         cluster_id: str | None,
         deadline: Deadline,
-        holds: tuple[LogHold, ...] = (),
+        holds: tuple[HeldPartition, ...] = (),
         *,
         untold: int = 0,
         topics_since: int | None = None,
         offsets_retention_minutes: int | None = None,
-        seen_by: str = ADMIN,
+        source: str = LOG,
         brokers: Brokers | None = None,
         known_brokers: dict[str, int] | None = None,
     ) -> RoundClosed:
@@ -225,16 +205,15 @@ class RoundWriter:
             untold: Groups that are listed but have no events.
             topics_since: Time of the oldest event of a topic of the cluster that a new probe must find.
             offsets_retention_minutes: What the brokers say; None if that is not known.
-            seen_by: Source of the groups, in a round that does not read a log.
+            source: Where the groups were read from.
             brokers: The brokers that are up, and what was seen of the others.
-            known_brokers: RocketMQ's, and for how long each has been missing (`RoundSeen`).
+            known_brokers: RocketMQ's, and for how long each has been missing (`RoundClosed`).
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
         """
         self._pace.took(int((time.monotonic() - self._opened_at) * 1000))
-        kind = partial(RoundSeen, seen_by=seen_by, known_brokers=known_brokers) if log is None else RoundClosed
-        record = kind(
+        record = RoundClosed(
             v=EVENTS_VERSION,
             cluster=self._cluster,
             probe=self._probe,
@@ -254,8 +233,10 @@ class RoundWriter:
             topics_since=topics_since,
             offsets_retention_minutes=offsets_retention_minutes,
             brokers=brokers,
+            source=source,
+            known_brokers=known_brokers,
         )
-        self._send_round(encode_round(record), opened.time, deadline)
+        self._send_round(encode(record), opened.time, deadline)
         return record
 
     def close(self) -> None:

@@ -12,12 +12,17 @@ id, so a reserved key could look like one: every key has a letter as prefix.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
 import msgspec
 
-from streaming.records.member import Member
+from streaming.records.membership import Member
 from streaming.records.modern import ModernInput, UnreadableModern
+from streaming.records.observations import ClusterTopicObservation, GroupObservation
 from streaming.records.rocketmq import RocketMQObservation
-from streaming.records.rounds import GroupObservation
+from streaming.records.rounds import ClosedRound
+from streaming.records.unreadable import PartitionInput
 
 
 class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False, forbid_unknown_fields=True):
@@ -235,23 +240,53 @@ GroupInput = (
     | RocketMQObservation
 )
 
+_ROW_BYTES: Final = 512 * 1024
+"""Approximate limit of a payload: one with all inputs of a key could outgrow a batch of Arrow."""
+
 _ENCODER = msgspec.msgpack.Encoder()
 
-_DECODER = msgspec.msgpack.Decoder(list[GroupInput])
 
+def encode_inputs(inputs: Iterable[object]) -> bytes:
+    """Pack the inputs of one key into one payload.
 
-def encode_inputs(inputs: list[GroupInput]) -> bytes:
-    """Pack inputs of one group into one payload."""
+    The decoders raise `msgspec.DecodeError` for a payload that is not one of ours: the batch must fail, because
+    guessing could corrupt state.
+    """
     return _ENCODER.encode(inputs)
 
 
-def decode_inputs(payload: bytes) -> list[GroupInput]:
-    """Unpack what `encode_inputs` wrote.
+def rows_of(key: str, inputs: Iterable[object]) -> Iterator[tuple[str, bytes]]:
+    """Rows of the source: a key, and its packed inputs in as many payloads as they need."""
+    packed: list[bytes] = []
+    size = 0
+    for item in inputs:
+        packed.append(_ENCODER.encode(item))
+        size += len(packed[-1])
+        if size >= _ROW_BYTES:
+            yield key, _joined(packed)
+            packed, size = [], 0
+    if packed:
+        yield key, _joined(packed)
 
-    Raises:
-        msgspec.DecodeError: The payload is not one of ours; the batch must fail, because guessing could corrupt state.
-    """
-    return _DECODER.decode(payload)
+
+def _joined(packed: list[bytes]) -> bytes:
+    # msgpack's array of up to 2^32 elements: its mark, their number, the elements.
+    return b"".join((b"\xdd", len(packed).to_bytes(4, "big"), *packed))
+
+
+decode_inputs: Callable[[bytes], list[GroupInput]] = msgspec.msgpack.Decoder(list[GroupInput]).decode
+"""Unpack the inputs of a group."""
+
+decode_cluster_topics: Callable[[bytes], list[ClusterTopicObservation]] = msgspec.msgpack.Decoder(
+    list[ClusterTopicObservation]
+).decode
+"""Unpack the observations of a topic of the cluster."""
+
+decode_closed_rounds: Callable[[bytes], list[ClosedRound]] = msgspec.msgpack.Decoder(list[ClosedRound]).decode
+"""Unpack closed rounds."""
+
+decode_partition_inputs: Callable[[bytes], list[PartitionInput]] = msgspec.msgpack.Decoder(list[PartitionInput]).decode
+"""Unpack what belongs to a partition and not to a group."""
 
 
 def in_order(inputs: list[GroupInput]) -> list[GroupInput]:

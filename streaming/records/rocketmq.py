@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from streaming.records.rounds import Configured
+from streaming.records.observations import Configured
 
 OK: Final = "ok"
 NONE: Final = "none"

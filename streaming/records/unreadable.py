@@ -132,23 +132,3 @@ class WindowEnd(msgspec.Struct, frozen=True, array_like=True, tag="e", forbid_un
 
 
 PartitionInput = QuarantinedRecord | CountedRecords | LogGap | WindowEnd
-
-
-_ENCODER = msgspec.msgpack.Encoder()
-
-
-_DECODER = msgspec.msgpack.Decoder(list[PartitionInput])
-
-
-def encode_partition_inputs(inputs: list[PartitionInput]) -> bytes:
-    """Pack inputs of one log partition into one payload."""
-    return _ENCODER.encode(inputs)
-
-
-def decode_partition_inputs(payload: bytes) -> list[PartitionInput]:
-    """Unpack what `encode_partition_inputs` wrote.
-
-    Raises:
-        msgspec.DecodeError: The payload is not one of ours.
-    """
-    return _DECODER.decode(payload)

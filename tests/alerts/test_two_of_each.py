@@ -31,7 +31,8 @@ from streaming.alerts import Alerter, load_rules
 from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.ports import free_port
-from streaming.events import RoundClosed, RoundOpened, decode_round
+from streaming.events import decode_round
+from streaming.records import RoundClosed, RoundOpened
 from streaming.tables import LakeReader
 from tests.alerts.receiver import Receiver
 from tests.e2e.lakes import contents, differences

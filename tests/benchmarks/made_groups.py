@@ -22,15 +22,15 @@ from kafka.admin import NewTopic
 from assignors import Group as LeaderView
 from assignors import Subscription, assign
 from streaming.config import Settings
-from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for, printed
 from streaming.probe.deadline import Deadline
 from streaming.probe.idle import IDLE_ROUNDS, Rest
-from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead, Topic
+from streaming.probe.kafka.look import GroupsSeen, ListedGroup, RoundHead
 from streaming.probe.kafka.memory import Memory, memory_after
 from streaming.probe.kafka.observe import round_events
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
+from streaming.records import RoundClosed, TopicObservation, pack_offsets
 from tests.benchmarks.log_records import commit_key, commit_value, group_key, group_value
 
 __all__ = ["MadeGroups"]
@@ -163,17 +163,14 @@ class MadeGroups:
         opened = self._writer.open(deadline)
         log = tuple(self._ends)
         head = RoundHead(self._settings.cluster, "bench", opened.number, opened.time, log, (None,) * len(log))
-        end = (self._consumed() + _BEHIND,) * self._partitions
+        end = [self._consumed() + _BEHIND] * self._partitions
         look = GroupsSeen(
             groups={group: ListedGroup(group, 1, "Stable", "consumer", "classic") for group in self.groups}
             | {group: ListedGroup(group, 1, "Empty", "", "classic") for group in self._idle},
             topics_of_groups={group: (topic,) for group, topic in (self._topics | self._idle).items()},
             descriptions={},
-            topics={
-                topic: Topic(self._partitions, printed(raw), end, end, (0,) * self._partitions)
-                for topic, raw in self._ids.items()
-            }
-            | {topic: Topic(1, None, (1_000_000,), (1_000_000,), (0,)) for topic in self._idle.values()},
+            topics={topic: _topic(topic, printed(raw), end) for topic, raw in self._ids.items()}
+            | {topic: _topic(topic, None, [1_000_000]) for topic in self._idle.values()},
         )
         # By rounds, not by the clock: they are written as fast as possible.
         rested = {
@@ -221,6 +218,11 @@ class MadeGroups:
         if left or self._refused:
             message = f"the broker did not take {left or len(self._refused)} records: {self._refused[:1]}"
             raise RuntimeError(message)
+
+
+def _topic(name: str, topic_id: str | None, end: list[int]) -> TopicObservation:
+    packed = pack_offsets(end)
+    return TopicObservation(name, topic_id, len(end), packed, packed, pack_offsets([0] * len(end)))
 
 
 def _now() -> int:

@@ -21,7 +21,6 @@ from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.java_tools import run_java
-from streaming.events import RoundClosed
 from streaming.groups import Rows
 from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.job.source import SourceSettings
@@ -29,6 +28,7 @@ from streaming.job.source.connection import kept_reader
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.kafka.holds import HELD_ROUNDS
+from streaming.records import RoundClosed
 from streaming.tables import TABLES, DeltaLake
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster

@@ -12,7 +12,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
 from streaming.config import Settings
-from streaming.events import RoundClosed, decode_round
+from streaming.events import decode_round
+from streaming.records import RoundClosed
 from tests.e2e.recording import settings_for
 
 __all__ = ["TOPICS", "Record", "create_topics", "dump_topics", "half_of", "put_back", "settings_of_copy"]

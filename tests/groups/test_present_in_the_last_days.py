@@ -64,7 +64,7 @@ def test_members_of_a_rocketmq_group_are_repeated() -> None:
 def test_a_transaction_that_stays_open_has_a_row_each_day_and_what_repeats_it_says_so() -> None:
     held = HeldPartition(7, START - 40_000, 100, 180, 3)
     rounds = [
-        msgspec.structs.replace(make_round(n, n, holds=(held,)), time=START + step, elapsed=step)
+        make_round(n, step // 1_000, elapsed=step, holds=(held,))
         for n, step in ((n, n * DAY_MS // 2) for n in range(1, 7))
     ]
     _, rows = advance_rounds(RoundsState(), rounds, "test")

@@ -21,7 +21,7 @@ from streaming.records import (
     Window,
     WindowEnd,
     decode_partition_inputs,
-    encode_partition_inputs,
+    encode_inputs,
 )
 from tests.examples import examples
 
@@ -53,7 +53,7 @@ def make_unknown(first: int, records: int = 1, *, kind: str = "24/0", last: int 
 def advanced(*batches: list[PartitionInput]) -> Rows:
     state, rows = UnreadableState(), Rows()
     for inputs in batches:
-        state, more = advance_partition(state, decode_partition_inputs(encode_partition_inputs(inputs)), "test")
+        state, more = advance_partition(state, decode_partition_inputs(encode_inputs(inputs)), "test")
         rows.quarantine.extend(more.quarantine)
         rows.gaps.extend(more.gaps)
     return rows

@@ -7,7 +7,7 @@ import pytest
 
 from streaming.groups import Rows, decode_reserved, encode_reserved
 from streaming.log_health import RoundsState, advance_rounds
-from streaming.records import ClosedRound, decode_closed_rounds, encode_closed_rounds
+from streaming.records import ClosedRound, decode_closed_rounds, encode_inputs
 from tests.log_health.made_round import SECOND, START, make_round
 
 HOUR = 3_600
@@ -17,7 +17,7 @@ def advanced(*batches: list[ClosedRound]) -> Rows:
     state, rows = RoundsState(), Rows()
     for batch in batches:
         state = decode_reserved(encode_reserved(state), RoundsState)
-        state, more = advance_rounds(state, decode_closed_rounds(encode_closed_rounds(batch)), "test")
+        state, more = advance_rounds(state, decode_closed_rounds(encode_inputs(batch)), "test")
         rows.rounds.extend(more.rounds)
         rows.gaps.extend(more.gaps)
     return rows

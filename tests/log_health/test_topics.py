@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.events import ClusterTopicEvent, decode_event, encode_event
 from streaming.groups import TopicRow, decode_reserved, encode_reserved, encode_rows
-from streaming.job.source.observations.event_rounds import EventRound
-from streaming.job.source.observations.observed import cluster_topic_observation
 from streaming.log_health import ClusterTopicState, advance_topic
-from streaming.records import ClusterTopicObservation, decode_cluster_topics, encode_cluster_topics
+from streaming.records import ClusterTopicObservation, decode_cluster_topics, encode_inputs
 from streaming.times import DAY_MS
 from tests.examples import examples
 
@@ -54,7 +51,7 @@ def rows_of(*batches: list[ClusterTopicObservation]) -> list[TopicRow]:
     found: list[TopicRow] = []
     for batch in batches:
         state = decode_reserved(stored, ClusterTopicState) if stored is not None else None
-        state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_cluster_topics(batch)), "prod")
+        state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_inputs(batch)), "prod")
         stored = encode_reserved(state) if state is not None else None
         found += rows.topics
     return found
@@ -236,17 +233,15 @@ READERS = st.sampled_from(((0, ()), (1, ("billing",)), (2**31 - 1, ("x" * 1_000,
 
 
 @st.composite
-def events(draw: st.DrawFn) -> ClusterTopicEvent:
-    """An event as anybody may write it; most are such as a probe could have written."""
-    of = [COUNT] * 4 if draw(st.integers(0, 19)) == 0 else [st.just(draw(COUNT))] * 4
+def looks(draw: st.DrawFn) -> ClusterTopicObservation:
+    """A look of a probe."""
+    of = [st.just(draw(COUNT))] * 4
     end, start, sizes, leaders = (draw(st.lists(NUMBER, min_size=n, max_size=n).map(tuple)) for n in map(draw, of))
     groups, readers = draw(READERS)
-    return ClusterTopicEvent(
-        v=1,
-        cluster="prod",
+    return ClusterTopicObservation(
         round=draw(st.integers(0, 9) | st.just(2**63 - 1)),
         time=draw(TIME),
-        topic="orders",
+        elapsed=draw(st.integers(-1, 2 * DAY_MS)),
         topic_id=draw(st.sampled_from(("id-1", "id-1", "id-1", "id-2", None))),
         end=end,
         start=start,
@@ -261,23 +256,15 @@ def events(draw: st.DrawFn) -> ClusterTopicEvent:
 
 
 @settings(deadline=None, max_examples=examples(2_000))
-@given(st.lists(st.lists(st.tuples(events(), st.integers(-1, 2 * DAY_MS)), max_size=3), min_size=1, max_size=3))
-def test_whatever_the_codec_lets_through_passes_and_fits_the_table(
-    batches: list[list[tuple[ClusterTopicEvent, int]]],
-) -> None:
+@given(st.lists(st.lists(looks(), max_size=3), min_size=1, max_size=3))
+def test_whatever_the_probe_sees_fits_the_table(batches: list[list[ClusterTopicObservation]]) -> None:
     # Imported here: it loads deltalake and pyarrow, which this folder's other tests do without.
     from streaming.job.unpack import rows_by_table  # noqa: PLC0415
 
     stored: tuple[int, bytes] | None = None
     for batch in batches:
-        looks = []
-        for event, elapsed in batch:
-            read = decode_event(encode_event(event))
-            if isinstance(read, ClusterTopicEvent):
-                current = EventRound(read.round, read.round, read.time, 0, 1, (1,), elapsed=elapsed)
-                looks.append(cluster_topic_observation(read, current))
         state = decode_reserved(stored, ClusterTopicState) if stored is not None else None
-        state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_cluster_topics(looks)), "prod")
+        state, rows = advance_topic(state, "orders", decode_cluster_topics(encode_inputs(batch)), "prod")
         stored = encode_reserved(state) if state is not None else None
         tables = rows_by_table([encode_rows(rows)])
         assert sum(table.num_rows for table in tables.values()) == len(rows.topics)

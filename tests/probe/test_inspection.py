@@ -12,7 +12,7 @@ from kafka import KafkaProducer, TopicPartition
 
 from streaming.config import KafkaSettings, Settings
 from streaming.demo.ports import free_port
-from streaming.events import encode_round
+from streaming.events import encode
 from streaming.probe import Inspected, Probe, inspect, inspection, looks_of
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import Cluster, MakeSettings
@@ -98,7 +98,7 @@ def test_probes_that_make_rounds_by_turns_are_told_and_one_that_takes_over_is_no
 
     def rounds_of(*makers: str) -> list[str]:
         for maker in makers:
-            value = encode_round(msgspec.structs.replace(last, probe=maker))
+            value = encode(msgspec.structs.replace(last, probe=maker))
             producer.send(settings.probe.rounds_topic, value).get(30)
         return problems({"": looked(settings)["the rounds of this cluster"]})
 

@@ -11,10 +11,12 @@ from kafka import TopicPartition
 from kafka.structs import OffsetAndTimestamp
 
 from streaming.config import JobSettings, ProbeSettings, Settings
-from streaming.events import Event, GroupEvent, Round, RoundClosed, RoundOpened, TopicEvent, encode_event, encode_round
+from streaming.events import Event, GroupEvent, encode
 from streaming.probe import RoundAbandonedError, readback
 from streaming.probe.deadline import Deadline
 from streaming.record_batches import FetchedBatch
+from streaming.records import GroupObservation, Round, RoundClosed, RoundOpened
+from tests.probe.kafka.build import topic
 
 ROUNDS = TopicPartition("evenkeel.rounds", 0)
 EVENTS = TopicPartition("evenkeel.events", 0)
@@ -39,8 +41,8 @@ class Topics:
 
     def __init__(self, rounds: Iterable[Round], events: Iterable[Event]) -> None:
         self._values = {
-            ROUNDS: [encode_round(record) for record in rounds],
-            EVENTS: [encode_event(event) for event in events],
+            ROUNDS: [encode(record) for record in rounds],
+            EVENTS: [encode(event) for event in events],
         }
         self._at: dict[TopicPartition, int] = {}
         self.questions = self.handed_out = 0
@@ -91,9 +93,10 @@ class Topics:
         pass
 
 
-def group(round_: int, name: str, *, idle: bool) -> list[Event]:
-    head = GroupEvent(1, "prod", round_, round_, name, 0, 5, 1, "Empty", "", "classic", idle=idle)
-    return [head, TopicEvent(1, "prod", round_, name, f"topic-of-{name}", 1, None, (9,), (9,), (0,))]
+def group(round_: int, name: str, *, idle: bool) -> GroupEvent:
+    of = (topic(f"topic-of-{name}", [9]),)
+    saw = GroupObservation(round_, round_, 0, 5, "Empty", "", "classic", None, None, of, idle=idle)
+    return GroupEvent(1, "prod", name, saw)
 
 
 def heartbeat_of(rounds: int, busy: int) -> Topics:
@@ -102,10 +105,9 @@ def heartbeat_of(rounds: int, busy: int) -> Topics:
     events: list[Event] = []
     for number in range(rounds):
         first = len(events)
-        events += group(2 * number, f"idle-{number}", idle=True)
+        events.append(group(2 * number, f"idle-{number}", idle=True))
         rested = len(events)
-        for other in range(busy):
-            events += group(2 * number, f"busy-{other}", idle=False)
+        events += [group(2 * number, f"busy-{other}", idle=False) for other in range(busy)]
         told.append(RoundOpened(1, "prod", "p", 1_000))
         told.append(
             RoundClosed(
@@ -119,7 +121,7 @@ def heartbeat_of(rounds: int, busy: int) -> Topics:
                 log_end=(5,),
                 events={"0": (first, len(events))},
                 groups=1 + busy,
-                written=2 + 2 * busy,
+                written=1 + busy,
                 resting={"0": (first, rested)},
                 untold=rounds - 1,
             )
@@ -141,7 +143,7 @@ def test_all_rounds_of_a_heartbeat_are_read_back_with_few_questions(monkeypatch:
     topics = heartbeat_of(rounds=600, busy=1)
     names = {f"idle-{number}" for number in range(600)} | {"busy-0"}
     assert read_back(monkeypatch, topics) == {name: {f"topic-of-{name}"} for name in names}
-    # 1,200 records of rounds and 2,400 of events, 500 per poll, the newest round, and five requests for a topic's
+    # 1,200 records of rounds and 1,200 of events, 500 per poll, the newest round, and five requests for a topic's
     # bounds.
     assert topics.questions <= 25
 
@@ -150,8 +152,8 @@ def test_what_busy_groups_were_told_in_between_is_not_read(monkeypatch: pytest.M
     topics = heartbeat_of(rounds=20, busy=3_000)
     names = {f"idle-{number}" for number in range(20)} | {f"busy-{number}" for number in range(3_000)}
     assert read_back(monkeypatch, topics) == {name: {f"topic-of-{name}"} for name in names}
-    # One poll for each of 19 rounds, the whole newest round, and the rounds themselves, instead of 120,040 events.
-    assert topics.handed_out <= 20 * POLLED + 6_500 + 100
+    # One poll for each of 19 rounds, the whole newest round, and the rounds themselves, instead of 60,020 events.
+    assert topics.handed_out <= 20 * POLLED + 3_500 + 100
 
 
 def test_a_partition_of_the_events_without_a_leader_abandons_the_round(monkeypatch: pytest.MonkeyPatch) -> None:

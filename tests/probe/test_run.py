@@ -18,10 +18,11 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
-from streaming.events import RoundClosed, RoundOpened, decode_round
+from streaming.events import decode_round
 from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.cluster import KafkaCluster
 from streaming.probe.run import _Beat, run
+from streaming.records import RoundClosed, RoundOpened
 from tests.probe.witness import Cluster, MakeSettings, read
 
 pytestmark = pytest.mark.turn(2)

@@ -12,7 +12,8 @@ from kafka.structs import OffsetAndMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from streaming.config import Settings
-from streaming.events import Event, GroupEvent, GroupGone, RejectedEvent, RoundClosed, TopicEvent, decode_event
+from streaming.events import Event, GroupEvent, RejectedEvent, UnknownType, decode_event
+from streaming.records import GroupObservation, RoundClosed, TopicObservation
 
 __all__ = ["Cluster", "MakeSettings", "Seen", "read", "read_round"]
 
@@ -72,15 +73,17 @@ class Seen:
     keys: list[bytes | None]
 
     @property
-    def groups(self) -> dict[str, GroupEvent]:
-        return {event.group: event for event in self.events if isinstance(event, GroupEvent)}
+    def groups(self) -> dict[str, GroupObservation]:
+        """Those that are there."""
+        return {e.key: e.saw for e in self.events if isinstance(e, GroupEvent) and e.saw.gone is None}
 
     @property
-    def gone(self) -> dict[str, GroupGone]:
-        return {event.group: event for event in self.events if isinstance(event, GroupGone)}
+    def gone(self) -> dict[str, str]:
+        """Why they are gone."""
+        return {event.key: event.saw.gone for event in self.events if event.saw.gone is not None}
 
-    def topics(self, group: str) -> dict[str, TopicEvent]:
-        return {e.topic: e for e in self.events if isinstance(e, TopicEvent) and e.group == group}
+    def topics(self, group: str) -> dict[str, TopicObservation]:
+        return {topic.topic: topic for topic in self.groups[group].topics}
 
 
 def read(bootstrap: str, topic: str, partition: int, first: int, end: int) -> list[Any]:
@@ -103,8 +106,8 @@ def read_round(settings: Settings, closed: RoundClosed) -> Seen:
     for partition, (first, end) in closed.events.items():
         for record in read(settings.kafka.bootstrap_servers, settings.probe.events_topic, int(partition), first, end):
             event = decode_event(record.value)
-            assert not isinstance(event, RejectedEvent), event
-            if event.round == closed.round:
+            assert not isinstance(event, RejectedEvent | UnknownType), event
+            if event.saw.round == closed.round:
                 events.append(event)
                 keys.append(record.key)
     return Seen(events, keys)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
+import msgspec
+
 from streaming.config import Filters
-from streaming.events import RocketMQGroupEvent, decode_event, encode_event
+from streaming.events import RocketMQGroupEvent, decode_event, encode
 from streaming.groups import GroupConfig, Rows, advance
 from streaming.groups.rows import Cause, DriftRow, Finding
 from streaming.groups.state import GroupState
-from streaming.job.source.observations import EventRound, rocketmq_observation
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
@@ -85,17 +86,14 @@ class FollowedGroups:
                 *(_HEARTBEAT_MS, INTERVAL_MS),
             )
             self._memory = told.memory
-            for _, event in told.events:
-                decoded = decode_event(encode_event(event))
+            for event in told.events:
+                decoded = decode_event(encode(event))
                 assert isinstance(decoded, RocketMQGroupEvent)
                 self._take(decoded)
 
     def _take(self, event: RocketMQGroupEvent) -> None:
-        group = event.group
-        current = EventRound(
-            event.round, event.round, event.time, 0, 1, (), elapsed=event.time - _START, closed=event.time + 500
-        )
-        seen = rocketmq_observation(event, current, lambda _: True)
+        group, saw = event.key, event.saw
+        seen = msgspec.structs.replace(saw, elapsed=saw.time - _START, closed=saw.time + 500)
         inputs = decode_inputs(encode_inputs([seen]))
         self._states[group], rows = advance(self._states.get(group), group, inputs, GroupConfig("test"))
         for table in rows.__struct_fields__:

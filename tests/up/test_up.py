@@ -27,7 +27,8 @@ from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.demo.ports import free_port
-from streaming.events import RoundClosed, decode_round
+from streaming.events import decode_round
+from streaming.records import RoundClosed
 from streaming.tables import TABLES, LakeReader
 from tests.short_lived import SHORT_LIVED, UNVERIFIED
 

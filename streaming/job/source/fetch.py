@@ -14,6 +14,7 @@ from typing import Final
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import (
     AuthorizationError,
+    CorruptRecordError,
     KafkaError,
     LogTruncationError,
     OffsetOutOfRangeError,
@@ -22,7 +23,7 @@ from kafka.errors import (
 
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.positions import ClusterIdentity
-from streaming.offsets_log import printed
+from streaming.offsets_log import LogRecord, printed
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, ask_offsets
 
 TO_THE_END: Final = 2**63 - 1
@@ -68,6 +69,13 @@ class Gone:
     end: int
     reason: str
     before_log: bool
+
+
+def unwalkable(batch: FetchedBatch, error: CorruptRecordError) -> tuple[LogRecord, str]:
+    """A batch that cannot be decoded: the record that stands for it, and the reason."""
+    said = error.args[0] if error.args else error
+    reason = f"the record batch of offsets {batch.base_offset} to {batch.offset} cannot be taken apart: {said}"
+    return LogRecord(batch.base_offset, batch.timestamp, None, None), reason
 
 
 class RangeReader:

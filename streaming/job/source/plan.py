@@ -15,10 +15,9 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.events import LOG, RejectedEvent, Round, RoundClosed, UnknownType
-from streaming.job.source.brokers import broker_columns
+from streaming.events import RejectedEvent, UnknownType
 from streaming.job.source.positions import Positions
-from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, HeldPartition
+from streaming.records import LOG, LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, Round, RoundClosed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,6 @@ class RoundRecord:
         key: Key bytes; None when null.
         value: Value bytes; None when null.
         content: The decoded record.
-        more: Number of records right behind it that are not ours either, and are not kept.
-        last: Offset of the last of these; -1 for none.
     """
 
     offset: int
@@ -40,8 +37,11 @@ class RoundRecord:
     key: bytes | None
     value: bytes | None
     content: Round | UnknownType | RejectedEvent
-    more: int = 0
-    last: int = -1
+
+    @property
+    def closed(self) -> RoundClosed | None:
+        """The closing record's content; None for any other."""
+        return self.content if isinstance(self.content, RoundClosed) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +74,6 @@ class MostRead:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenRound:
-    """A closing record that counts.
-
-    Attributes:
-        closed: The record's content.
-        summary: The part that the core keeps.
-        offset: Its offset.
-    """
-
-    closed: RoundClosed
-    summary: ClosedRound
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class VoidRecord:
     """A record of the rounds topic that cannot count.
 
@@ -114,19 +99,8 @@ class Batch:
     """
 
     end: Positions
-    rounds: tuple[TakenRound, ...]
+    rounds: tuple[ClosedRound, ...]
     void: tuple[VoidRecord, ...]
-
-
-# Last millisecond of the year 9999: no table and no datetime can hold a later time, so a later one is not a real time.
-LATEST_MS = 253_402_300_799_999
-
-# The leader of one partition appends opening and closing record; if it changes between them, two brokers' clocks may
-# differ. A time further than this beyond its own closing record is not a clock's, but made up.
-_CLOCKS_APART_MS = 300_000
-
-# Numbers are passed on as int64.
-_LARGEST = 2**63 - 1
 
 
 class _Order(enum.Enum):
@@ -151,7 +125,7 @@ class _Running:
     source: str | None
     records: int = 0
     size: int = 0
-    taken: list[TakenRound] = field(default_factory=list)
+    taken: list[ClosedRound] = field(default_factory=list)
     void: list[VoidRecord] = field(default_factory=list)
 
 
@@ -165,10 +139,10 @@ def plan_batch(
 ) -> Batch:
     """Take rounds until the limits are reached, or the records end.
 
-    A closing record is void when it points beyond what exists, has fewer log partitions than a round before it, closes
-    the newest round again, or is not a valid record of ours: these go to `quarantine`. It is passed over when a newer
-    round, or a batch without rounds, has already gone beyond it, or when it belongs to another cluster by its name; if
-    it belongs to another by Kafka's own id it goes to `quarantine`.
+    A closing record is void when it points beyond what exists, has fewer log partitions than a round before it, or is
+    not a record of ours: these go to `quarantine`. It is passed over when this round or a newer one was taken, when a
+    batch without rounds has already gone beyond it, or when it belongs to another cluster by its name; if it belongs to
+    another by Kafka's own id it goes to `quarantine`.
 
     A batch ends before a round with another number of log partitions than the rounds already in it, so that every
     stretch of the log is read with the number of partitions that its round saw.
@@ -236,13 +210,13 @@ def _judge(running: _Running, record: RoundRecord, limits: ReadLimits, cluster: 
         reason = f"a round with groups from the source {content.source!r}; this query follows {running.source!r}"
         running.void.append(VoidRecord(record, reason, keep=False))
         return _Order.GO_ON
-    wrong = _impossible(running, record, content)
+    wrong = _impossible(running, content)
     if wrong is not None:
         running.void.append(VoidRecord(record, wrong, keep=True))
         return _Order.GO_ON
     # Before the comparison with the limits: see the head of this module.
     beyond = any(position < running.log.get(p, 0) for p, position in enumerate(content.log))
-    if beyond or running.base + content.round < running.round:
+    if beyond or running.base + content.round <= running.round:
         reason = f"round {content.round} closed after the job had gone beyond it"
         running.void.append(VoidRecord(record, reason, keep=False))
         return _Order.GO_ON
@@ -255,30 +229,16 @@ def _judge(running: _Running, record: RoundRecord, limits: ReadLimits, cluster: 
     distance = _distance(running, content)
     if running.taken and most is not None:
         too_many = running.records + distance + _events(running, content) > most.records
-        if too_many or running.size + _size(content) > most.size:
+        if too_many or running.size + content.size > most.size:
             return _Order.STOP_BEFORE
     _take(running, record, content, distance)
     return _Order.GO_ON
 
 
-def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed) -> str | None:
-    # A round's number is the offset of its opening record. Without this check one absurd number would put every later
-    # round into the past.
-    if not 0 <= closed.round < record.offset:
-        return f"it closes a round that cannot have been opened before it, number {_short(closed.round)}"
-    if not (0 <= closed.time <= LATEST_MS and 0 <= record.timestamp <= LATEST_MS):
-        return f"time {_short(closed.time)}, appended at {record.timestamp}, is no time"
-    if not all(0 <= number <= _LARGEST for number in (closed.interval_ms, closed.groups, closed.written, closed.size)):
-        return "a negative or impossible interval or count"
-    if not all(0 <= hold.since <= LATEST_MS for hold in closed.holds or ()):
-        return "the time since which the log is blocked is not a valid time"
-    if closed.time > record.timestamp + _CLOCKS_APART_MS:
-        return f"its time {closed.time} lies after its closing record was appended, at {record.timestamp}"
+def _impossible(running: _Running, closed: RoundClosed) -> str | None:
     known, own = running.rounds_of, closed.cluster_id
     if known is not None and own is not None and known != own:
         return f"a round of the Kafka cluster {own[:100]!r}; so far all were of {known!r}"
-    if running.base + closed.round == running.round:
-        return f"round {closed.round} was closed before"
     if running.log and len(closed.log) <= max(running.log):
         return f"the offsets log had {max(running.log) + 1} partitions, the round tells {len(closed.log)}"
     return None
@@ -294,27 +254,13 @@ def _beyond_limits(closed: RoundClosed, limits: ReadLimits) -> str | None:
     return None
 
 
-def _short(number: int) -> str:
-    # Python refuses to print integers of thousands of digits, which JSON can hold.
-    return str(number) if abs(number) <= _LARGEST else "beyond int64"
-
-
 def _distance(running: _Running, closed: RoundClosed) -> int:
     return sum(position - running.log.get(p, 0) for p, position in enumerate(closed.log))
 
 
 def _events(running: _Running, closed: RoundClosed) -> int:
     """Number of records of the events topic that the round makes a batch read, by its positions."""
-    read = sum(max(0, end - running.events.get(int(name), 0)) for name, (_, end) in closed.events.items())
-    return max(read, closed.written)
-
-
-def _size(closed: RoundClosed) -> int:
-    """Bytes of the round's events, as its closing record gives them; a round that does not is taken alone.
-
-    The number is not trusted: tasks make no observations of events beyond it (`observations/`).
-    """
-    return closed.size or (_LARGEST if closed.events else 0)
+    return sum(max(0, end - running.events.get(int(name), 0)) for name, (_, end) in closed.events.items())
 
 
 def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
@@ -341,41 +287,11 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
     running.source = closed.source
     running.rounds_of = running.rounds_of or closed.cluster_id
     number = running.base + closed.round
-    summary = ClosedRound(
-        round=number,
-        time=closed.time,
-        closed_time=record.timestamp,
-        interval_ms=closed.interval_ms,
-        probe=closed.probe,
-        cluster_id=closed.cluster_id,
-        groups=closed.groups,
-        events=closed.written,
-        log_partitions=len(closed.log),
-        held_partitions=sum(end > stable for stable, end in zip(closed.log, closed.log_end, strict=True)),
-        log_records=distance,
-        holds=None
-        if closed.holds is None
-        else tuple(
-            HeldPartition(
-                h.partition,
-                h.since,
-                closed.log[h.partition],
-                closed.log_end[h.partition],
-                h.groups,
-                h.producer_id,
-                h.transactional_id,
-            )
-            for h in closed.holds
-        ),
-        elapsed=running.elapsed,
-        opened_offset=closed.round,
-        offsets_retention_minutes=closed.offsets_retention_minutes,
-        source=closed.source,
-        **broker_columns(closed),
+    running.taken.append(
+        ClosedRound(closed, number, record.offset, record.timestamp, running.elapsed, log_records=distance)
     )
-    running.taken.append(TakenRound(closed, summary, record.offset))
     running.records += distance + _events(running, closed)
-    running.size += _size(closed)
+    running.size += closed.size
     running.log.update(enumerate(closed.log))
     for name, (_, end) in closed.events.items():
         running.events[int(name)] = max(running.events.get(int(name), 0), end)

@@ -17,10 +17,9 @@ from typing import Any
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
-from streaming.events import LOG, ROCKETMQ, RoundClosed, RoundOpened
 from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
-from streaming.job.source.plan import Batch, MostRead, ReadLimits, VoidRecord, plan_batch
+from streaming.job.source.plan import Batch, MostRead, ReadLimits, RoundRecord, VoidRecord, plan_batch
 from streaming.job.source.positions import (
     ClusterIdentity,
     Positions,
@@ -31,11 +30,11 @@ from streaming.job.source.positions import (
     recreated,
     turn,
 )
-from streaming.job.source.rounds_topic import RoundsTopic, SeenRecord
+from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out, window_ends
 from streaming.lifecycle import room_log
-from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, LogGap
+from streaming.records import LOG, LONGEST_INTERVAL_MS, ROCKETMQ, SILENT_INTERVALS, LogGap, RoundClosed, RoundOpened
 from streaming.terminal import visible
 
 # A topic shorter than the offsets already read was cut back, or shows an old end right after a change of leaders.
@@ -321,7 +320,7 @@ class Planner:
         while True:
             upcoming = self._topic.upcoming(reader, start.rounds, until, wanted)
             self._learn_interval(upcoming.records)
-            closed = [c for c in (seen.closed for seen in upcoming.records) if c is not None and self._is_ours(c)]
+            closed = [c for c in (record.closed for record in upcoming.records) if c is not None and self._is_ours(c)]
             limits = None
             batch = Batch(start, (), ())
             if closed:
@@ -330,13 +329,12 @@ class Planner:
                 limits = self._limits(reader, log=follows == LOG)
                 if _names_unknown_partitions(closed, limits) and not self._target:
                     limits = self._limits(reader, fresh=True, log=follows == LOG)
-                plain = (seen.record for seen in upcoming.records)
                 most = (
                     None
                     if max_rounds is None
                     else MostRead(max_rounds, self._settings.max_records, self._settings.max_bytes)
                 )
-                batch = plan_batch(start, plain, limits, self._settings.cluster, most, follows)
+                batch = plan_batch(start, upcoming.records, limits, self._settings.cluster, most, follows)
                 others = {c.source for c in closed} - {follows}
                 # Only once all records are read: one of ours may lie behind the first of them.
                 alone = upcoming.complete and not batch.rounds and all(c.source in others for c in closed)
@@ -346,14 +344,14 @@ class Planner:
                 return _Look(batch, limits, upcoming.full, upcoming.after)
             wanted = None if wanted is None else 2 * wanted
 
-    def _learn_interval(self, records: Sequence[SeenRecord]) -> None:
+    def _learn_interval(self, records: Sequence[RoundRecord]) -> None:
         """Know how long to wait for the next round, also from one that is still open or came too late.
 
         A round of a large cluster can take minutes. If only rounds that are taken counted, the log would be read on
         before each of them closes, and none would ever be taken.
         """
-        for seen in records:
-            content = seen.record.content
+        for record in records:
+            content = record.content
             if isinstance(content, RoundOpened | RoundClosed) and content.cluster == self._settings.cluster:
                 self._interval_ms = content.interval_ms
 

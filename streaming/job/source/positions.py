@@ -23,8 +23,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streaming.events import LOG as FROM_LOG
 from streaming.job.source.settings import SourceSettings
+from streaming.records import LOG as FROM_LOG
 from streaming.records import LogGap
 
 LOG, EVENTS, ROUNDS = "log", "events", "rounds"

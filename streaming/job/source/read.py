@@ -14,29 +14,14 @@ import pyarrow as pa
 from kafka.errors import CorruptRecordError
 
 from streaming.job.source.columnar_records import pieces
-from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
-from streaming.job.source.observations import ObservationAssembler
+from streaming.job.source.events import EventReader
+from streaming.job.source.fetch import Gone, OffsetRange, RangeReader, unwalkable
 from streaming.job.source.read_on import read_on
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
-from streaming.job.source.unreadable import ROW_BYTES, partition_rows, unwalkable
 from streaming.offsets_log import CompactedStretches, Compactor, LeaderEpochs, RecordColumns, partition_for
 from streaming.record_batches import FetchedBatch, Missing, Record, epochs_of, walk
-from streaming.records import (
-    GroupInput,
-    GroupObservation,
-    LogGap,
-    Member,
-    MembershipRecord,
-    PartitionInput,
-    RocketMQObservation,
-    Seen,
-    TopicObservation,
-    encode_cluster_topics,
-    encode_inputs,
-    group_key,
-    topic_key,
-)
+from streaming.records import LogGap, PartitionInput, group_key, partition_key, rows_of, topic_key
 
 SCHEMA = pa.schema([("key", pa.string()), ("payload", pa.binary())])
 """Columns of the source, as Arrow; must equal its DDL."""
@@ -132,9 +117,9 @@ class _LogTask:
             compactor = self._compactors.pop(partition, None)
             if compactor is not None:
                 for group, inputs in compactor.groups():
-                    yield from _group_rows(group, inputs)
+                    yield from rows_of(group_key(group), inputs)
                 unreadable += compactor.unreadable()
-            yield from partition_rows(self._topic, partition, unreadable)
+            yield from rows_of(partition_key(self._topic, partition), unreadable)
         self._held = 0
 
     def _compactor(self, partition: int) -> Compactor:
@@ -158,8 +143,7 @@ class _LogTask:
         for group, stretches in self._compacted[partition].groups():
             home = partition_for(group, self._log_partitions, self._cluster_id)
             if self._watches(group) and home == partition:
-                inputs: list[GroupInput] = list(stretches)
-                yield from _group_rows(group, inputs)
+                yield from rows_of(group_key(group), stretches)
 
     def _gap(self, partition: int, gone: Gone) -> None:
         share = self._shares[partition]
@@ -236,8 +220,8 @@ class _EventsTask:
         self._shares: dict[int, EventsShare] = {share.partition: share for share in task.events}
         self._gaps: dict[int, list[PartitionInput]] = {partition: [] for partition in self._shares}
         filters = settings.filters
-        self._assemblers = {
-            share.partition: ObservationAssembler(
+        self._readers = {
+            share.partition: EventReader(
                 self._topic,
                 share.partition,
                 share.rounds,
@@ -257,91 +241,31 @@ class _EventsTask:
                 self._gap(where.partition, item)
             else:
                 yield from self._take(where, item)
-        for partition, assembler in self._assemblers.items():
-            assembler.finish()
-            yield from _observation_rows(assembler)
-            yield from partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unreadable.inputs()])
+        for partition, events in self._readers.items():
+            yield from _observation_rows(events)
+            unreadable = [*self._gaps[partition], *events.unreadable.inputs()]
+            yield from rows_of(partition_key(self._topic, partition), unreadable)
 
     def _gap(self, partition: int, gone: Gone) -> None:
-        self._assemblers[partition].gap(gone.end)
         share = self._shares[partition]
         since = max(gone.start, share.start)
         if since < gone.end and (share.known or gone.start > share.read_from or not gone.before_log):
             self._gaps[partition].append(LogGap(partition, since, gone.end, gone.reason, self._topic))
 
     def _take(self, where: OffsetRange, batch: FetchedBatch) -> Iterator[SourceRow]:
-        assembler = self._assemblers[where.partition]
+        events = self._readers[where.partition]
         try:
             for record in walk(batch, where.start, where.end):
-                assembler.add(record)
-                if assembler.made >= _TICKS_BYTES:
-                    yield from _observation_rows(assembler)
+                events.add(record)
+                if events.held >= _TICKS_BYTES:
+                    yield from _observation_rows(events)
         except CorruptRecordError as error:
-            assembler.reject(*unwalkable(batch, error))
+            events.reject(*unwalkable(batch, error))
 
 
-def _observation_rows(assembler: ObservationAssembler) -> Iterator[SourceRow]:
-    for topic, of_topic in assembler.take_topics().items():
-        yield topic_key(topic), encode_cluster_topics(of_topic)
-    for group, observations in assembler.take().items():
-        inputs: list[GroupInput] = list(observations)
-        yield from _group_rows(group, inputs)
-
-
-def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[SourceRow]:
-    key = group_key(group)
-    size = first = 0
-    for number, item in enumerate(inputs):
-        size += _input_size(item)
-        if size >= ROW_BYTES:
-            yield key, encode_inputs(inputs[first : number + 1])
-            size, first = 0, number + 1
-    if first < len(inputs):
-        yield key, encode_inputs(inputs[first:])
-
-
-def _input_size(item: GroupInput) -> int:
-    """Approximate bytes of an input, without packing it."""
-    if isinstance(item, GroupObservation):
-        texts = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
-        size = 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
-        return size if item.seen is None else size + _seen_size(item.seen)
-    if isinstance(item, MembershipRecord):
-        return 200 + sum(map(_member_size, item.members))
-    if isinstance(item, RocketMQObservation):
-        return _rocketmq_size(item)
-    return 100
-
-
-def _rocketmq_size(item: RocketMQObservation) -> int:
-    brokers = sum(200 + sum(40 + len(client) for client in broker.clients) for broker in item.brokers)
-    channels = sum(100 * len(broker.channels or ()) for broker in item.brokers)
-    members = sum(300 + 80 * len(member.queues or ()) + 80 * len(member.subscriptions or ()) for member in item.members)
-    topics = sum(100 + sum(60 + 45 * len(queues.max) for queues in topic.queues) for topic in item.topics)
-    routes = sum(60 * (1 + len(route.brokers)) for topic in item.topics for route in topic.routes)
-    return 200 + brokers + channels + members + topics + routes
-
-
-def _seen_size(seen: Seen) -> int:
-    size = 0
-    if seen.classic is not None:
-        size += sum(map(_member_size, seen.classic.members))
-    if seen.consumer is not None:
-        for member in seen.consumer.members:
-            size += 300 + sum(map(len, member.topics))
-            size += sum(30 + 4 * len(numbers) for _, numbers in (*member.owned, *member.target))
-    if seen.commits is not None:
-        size += sum(len(topic) + 12 * len(offsets) for topic, offsets in seen.commits.offsets.items())
-    return size
-
-
-def _member_size(member: Member) -> int:
-    return 300 + len(member.user_data or b"") + _partitions(member) * 4
-
-
-def _topic_size(topic: TopicObservation) -> int:
-    return 100 + len(topic.topic) + 4 * len(topic.high_watermarks)
-
-
-def _partitions(member: Member) -> int:
-    return sum(len(partitions) for _, partitions in (*member.owned, *(member.assigned or ())))
+def _observation_rows(events: EventReader) -> Iterator[SourceRow]:
+    groups, topics = events.take()
+    for topic, of_topic in topics.items():
+        yield from rows_of(topic_key(topic), of_topic)
+    for group, observations in groups.items():
+        yield from rows_of(group_key(group), observations)

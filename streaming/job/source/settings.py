@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from streaming.config import NO_BUS, Filters, KafkaSettings, OffsetsLog, Settings
-from streaming.events import ROCKETMQ
 from streaming.exceptions import SetupError
 from streaming.job.source.exceptions import SourceOptionsError
+from streaming.records import ROCKETMQ
 
 
 class SourceSettings(BaseModel):

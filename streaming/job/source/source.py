@@ -35,9 +35,8 @@ class EvenkeelSource(DataSource):  # type: ignore[misc]  # pyspark is not follow
     Options: `settings`, the text of `SourceSettings.option()`; `maxRounds`, rounds per batch, instead of the value in
     the settings.
 
-    Columns, one row per key and task (or a few): `key`, see `streaming.records.inputs`; `payload`, the packed inputs of
-    a group (`encode_inputs`), of a partition (`encode_partition_inputs`), or the closed rounds
-    (`encode_closed_rounds`).
+    Columns, one row per key and task (or a few): `key` and `payload`, the key's packed inputs, as
+    `streaming.records.inputs` makes them.
     """
 
     def __init__(self, options: dict[str, str]) -> None:

@@ -9,12 +9,21 @@ from dataclasses import dataclass
 from pyspark.sql.datasource import InputPartition
 
 from streaming.events import UnknownType
-from streaming.job.source.observations import EventRound, event_rounds
-from streaming.job.source.plan import Batch, TakenRound
+from streaming.job.source.events import EventRound, event_rounds
+from streaming.job.source.plan import Batch
 from streaming.job.source.positions import Positions
-from streaming.job.source.unreadable import partition_rows
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
-from streaming.records import ROUNDS_KEY, LogGap, PartitionInput, Window, WindowEnd, encode_closed_rounds
+from streaming.records import (
+    ROUNDS_KEY,
+    ClosedRound,
+    LogGap,
+    PartitionInput,
+    Window,
+    WindowEnd,
+    encode_inputs,
+    partition_key,
+    rows_of,
+)
 from streaming.times import DAY_MS
 
 # An event is JSON and larger than a log record, but is only decoded, not folded: it takes the CPU time of about four
@@ -140,7 +149,7 @@ def gap_rows(gaps: Sequence[LogGap]) -> list[tuple[str, bytes]]:
     found: dict[tuple[str, int], list[PartitionInput]] = {}
     for gap in gaps:
         found.setdefault((gap.topic, gap.partition), []).append(gap)
-    return [row for (topic, partition), inputs in found.items() for row in partition_rows(topic, partition, inputs)]
+    return [row for place, inputs in found.items() for row in rows_of(partition_key(*place), inputs)]
 
 
 def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -> list[tuple[str, bytes]]:
@@ -154,7 +163,7 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
     """
     rows: list[tuple[str, bytes]] = []
     if batch.rounds:
-        rows.append((ROUNDS_KEY, encode_closed_rounds([taken.summary for taken in batch.rounds])))
+        rows.append((ROUNDS_KEY, encode_inputs(batch.rounds)))
     marks = ((taken.offset + 1, taken) for taken in batch.rounds)
     unreadable = UnreadableRecords(0, _windows(marks, start, start.rounds, batch), topic, typed=False)
     for void in batch.void:
@@ -162,9 +171,9 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
         if isinstance(void.record.content, UnknownType):
             unreadable.unknown(record, f"record/{void.record.content.name}", void.reason)
         elif void.keep:
-            unreadable.reject(record, void.reason, 1 + void.record.more, void.record.last)
+            unreadable.reject(record, void.reason)
     inputs: list[PartitionInput] = [gap] if gap else []
-    rows.extend(partition_rows(topic, 0, inputs + unreadable.inputs()))
+    rows.extend(rows_of(partition_key(topic, 0), inputs + unreadable.inputs()))
     return rows
 
 
@@ -179,7 +188,7 @@ def window_ends(offsets_topic: str, rounds_topic: str, end: Positions) -> list[t
         end: Where the batch ends.
     """
     places = [*((offsets_topic, partition) for partition in end.log), (rounds_topic, 0)]
-    return [row for topic, partition in places for row in partition_rows(topic, partition, [WindowEnd()])]
+    return [(partition_key(*place), encode_inputs([WindowEnd()])) for place in places]
 
 
 def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogShare]:
@@ -194,7 +203,7 @@ def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogS
         yield LogShare(partition, first, last, partition in start.log, boundaries, windows)
 
 
-def _windows(marks: Iterable[tuple[int, TakenRound]], start: Positions, first: int, batch: Batch) -> Windows:
+def _windows(marks: Iterable[tuple[int, ClosedRound]], start: Positions, first: int, batch: Batch) -> Windows:
     """The windows of a range, each named by the round below it, or by the one before the batch if that has none.
 
     Args:
@@ -207,7 +216,7 @@ def _windows(marks: Iterable[tuple[int, TakenRound]], start: Positions, first: i
     positions: list[int] = []
     windows = [Window(start.round, start.elapsed // DAY_MS, closed)]
     for position, taken in sorted(marks, key=lambda mark: mark[0]):
-        window = Window(taken.summary.round, taken.summary.elapsed // DAY_MS, closed)
+        window = Window(taken.round, taken.elapsed // DAY_MS, closed)
         if position <= (positions[-1] if positions else first):
             windows[-1] = window
         else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streaming.events import RetentionSettings
 from streaming.offsets_log import Rejected, decode_subscription
-from streaming.probe.kafka.look import EMPTY, Description, ListedGroup, Topic
+from streaming.probe.kafka.look import EMPTY, Description, ListedGroup
 from streaming.probe.kafka.requests import Committed, OffsetKind, Refused, TopicMetadata
 from streaming.probe.kafka.seen import SeenGroup, classic_membership, consumer_membership
+from streaming.records import TopicObservation, TopicRetention, pack_offsets
 
 _CONSUMER = "consumer"
 
@@ -88,8 +88,8 @@ def topic_of(
     metadata: TopicMetadata,
     racks: bool,
     offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
-    retention: RetentionSettings | None,
-) -> Topic:
+    retention: TopicRetention | None,
+) -> TopicObservation:
     """One topic.
 
     Args:
@@ -100,18 +100,20 @@ def topic_of(
         retention: How long its records are kept, as far as it was asked for.
     """
 
-    def of(kind: OffsetKind) -> tuple[int, ...]:
+    def of(kind: OffsetKind) -> list[int]:
         found = offsets[kind]
-        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(metadata.leaders))])
+        return [found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(metadata.leaders))]
 
     end = of(OffsetKind.END)
-    return Topic(
-        len(metadata.leaders),
+    # Requested after the end: records produced in between do not count for this round.
+    stable = [min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]
+    return TopicObservation(
+        name,
         metadata.topic_id,
-        end,
-        # Requested after the end: records produced in between do not count for this round.
-        tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
-        of(OffsetKind.START),
+        len(metadata.leaders),
+        pack_offsets(end),
+        pack_offsets(stable),
+        pack_offsets(of(OffsetKind.START)),
         metadata.racks if racks else None,
         retention,
     )

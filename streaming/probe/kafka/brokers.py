@@ -10,7 +10,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from streaming.events import LONGEST_HOST, MOVES_PER_PARTITION, Broker, Brokers, CoordinatorMove
+from streaming.records import Broker, Brokers, CoordinatorMove
+
+LONGEST_HOST: Final = 255
+"""Characters of a host or a rack; longer ones are cut. (A host name has at most 253.)"""
+
+MOVES_PER_PARTITION: Final = 3
+"""Moves of a coordinator that a record reports: a broker that restarts makes two."""
 
 GONE_MS: Final = 86_400_000
 """How long rounds report a broker that is gone: somebody who comes to work sees the outage of the night, and one that
@@ -84,11 +90,16 @@ def brokers_after(
     for partition, ((was, earlier), (now, later)) in enumerate(zip(led, coordinators, strict=False)):
         if earlier < later and was != now:
             move = CoordinatorMove(
-                partition, was, now, earlier, later, time,
+                was,
+                now,
+                earlier,
+                later,
                 gone_round=None if was in up else number,
-                # (If the earlier leader went down, the return of the later one explains nothing.)
+                # If the earlier leader went down, the return of the later one explains nothing.
                 back_since=_back_since(up.get(now), time) if was in up else None,
-            )  # fmt: skip
+                partition=partition,
+                time=time,
+            )
             moves.append(move)
     return Brokers(
         tuple(up.values()),

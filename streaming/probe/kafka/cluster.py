@@ -20,7 +20,7 @@ from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.kafka.answers import classic_description, consumer_description, leaders_of, seen_groups, topic_of
 from streaming.probe.kafka.cluster_topics import ClusterTopics
 from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
-from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup, Topic
+from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory, topics_of_groups
 from streaming.probe.kafka.offsets_retention import OffsetsRetention
 from streaming.probe.kafka.requests import (
@@ -36,6 +36,7 @@ from streaming.probe.kafka.requests import (
 from streaming.probe.kafka.retention import RetentionKey, Retentions
 from streaming.probe.kafka.timestamps import Timestamps
 from streaming.probe.kafka.turns import AskedTopics, TopicTurns
+from streaming.records import TopicObservation
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -408,7 +409,7 @@ class KafkaCluster:
 
     # -- topics
 
-    def _topics(self, names: set[str], deadline: Deadline) -> dict[str, Topic]:
+    def _topics(self, names: set[str], deadline: Deadline) -> dict[str, TopicObservation]:
         metadata = self._ask_topics.metadata(sorted(names), deadline)
         self._warn_of_forbidden("Describe on Topic", metadata.topics)
         leaders = leaders_of(metadata.topics)
@@ -427,7 +428,7 @@ class KafkaCluster:
         self._topic_metadata = found
         self._ask_retentions({(name, topic.topic_id) for name, topic in found.items()}, deadline)
         return {
-            name: Topic(None)
+            name: TopicObservation(name, None, None, b"", b"", b"")
             if topic is Refused.UNKNOWN
             else topic_of(name, found[name], metadata.racks, offsets, self._retentions.of((name, found[name].topic_id)))
             for name, topic in metadata.topics.items()

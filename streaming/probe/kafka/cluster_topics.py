@@ -8,7 +8,6 @@ from typing import Final
 from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.kafka.look import Topic
 from streaming.probe.kafka.requests import (
     GroupRequests,
     MetadataRequests,
@@ -18,6 +17,7 @@ from streaming.probe.kafka.requests import (
     TopicMetadata,
 )
 from streaming.probe.kafka.turns import AskedTopics, ClusterTopic, TopicTurns, in_turn, lists
+from streaming.records import TopicObservation
 
 _LOG = room_log(__name__)
 
@@ -57,7 +57,12 @@ class ClusterTopics:
         self._told: set[str] = set()
 
     def ask(
-        self, brokers: Collection[int], seen: Mapping[str, Topic], turns: TopicTurns, time: int, deadline: Deadline
+        self,
+        brokers: Collection[int],
+        seen: Mapping[str, TopicObservation],
+        turns: TopicTurns,
+        time: int,
+        deadline: Deadline,
     ) -> AskedTopics:
         """Ask for the topics whose turn it is; what cannot be learned now is left to a later round.
 
@@ -88,7 +93,9 @@ class ClusterTopics:
             return "filtered"
         return "no_right" if self._ask_groups.forbidden_groups([_NOBODY], broker, deadline) else None
 
-    def _topics(self, names: list[str], seen: Mapping[str, Topic], deadline: Deadline) -> dict[str, ClusterTopic]:
+    def _topics(
+        self, names: list[str], seen: Mapping[str, TopicObservation], deadline: Deadline
+    ) -> dict[str, ClusterTopic]:
         if not names:
             return {}
         answers = self._ask_topics.topics(names, deadline)
@@ -110,8 +117,8 @@ class ClusterTopics:
         topics = {
             name: ClusterTopic(
                 topic.topic_id,
-                known[name].end if name in known else _values(name, topic, end),
-                known[name].start if name in known else _values(name, topic, start),
+                tuple(known[name].ends) if name in known else _values(name, topic, end),
+                tuple(known[name].starts) if name in known else _values(name, topic, start),
                 None if sizes is None else _values(name, topic, sizes),
                 tuple([_UNKNOWN if leader is None else leader for leader in topic.leaders]),
                 unsized,
@@ -145,7 +152,7 @@ class ClusterTopics:
             _LOG.info("%s", sentence)
 
 
-def _is_same(seen: Topic, metadata: TopicMetadata) -> bool:
+def _is_same(seen: TopicObservation, metadata: TopicMetadata) -> bool:
     return seen.partitions == len(metadata.leaders) and seen.topic_id == metadata.topic_id
 
 

@@ -6,10 +6,10 @@ Pure, as `observe.py`: a round's holds follow from those of the round before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from streaming.events import LogHold, RoundClosed
+from streaming.records import HeldPartition, RoundClosed
 
 HELD_ROUNDS = 3
 """How many rounds a hold must exceed to be reported.
@@ -92,21 +92,24 @@ def with_holders(
 
 
 def reported_holds(
-    holds: tuple[BlockedPartition | None, ...], partitions_of_groups: Iterable[int]
-) -> tuple[LogHold, ...]:
+    holds: tuple[BlockedPartition | None, ...], end: Sequence[int], partitions_of_groups: Iterable[int]
+) -> tuple[HeldPartition, ...]:
     """The holds as a closing record reports them.
 
     Args:
         holds: Per partition.
+        end: High watermark per partition.
         partitions_of_groups: The log partition of each watched group; not read while there is nothing to report.
     """
     if not any(map(lasting, holds)):
         return ()
     groups = Counter(partitions_of_groups)
     return tuple(
-        LogHold(
+        HeldPartition(
             partition=partition,
             since=hold.since,
+            position=hold.position,
+            end=end[partition],
             groups=groups[partition],
             producer_id=hold.holder.producer_id if hold.holder else None,
             transactional_id=hold.holder.transactional_id if hold.holder else None,
@@ -116,28 +119,20 @@ def reported_holds(
     )
 
 
-def recalled_holds(closed: RoundClosed, since: Mapping[int, int]) -> tuple[BlockedPartition | None, ...]:
-    """The holds of a closed round, from its records.
+def recalled_holds(closed: RoundClosed) -> tuple[BlockedPartition | None, ...]:
+    """The holds of a closed round, from its closing record.
 
     How many rounds a short hold has lasted is not recorded, so such a hold counts from the closed round on.
-
-    Args:
-        closed: The closing record.
-        since: Time since when each partition has been held, from the round's events (all that older probes record).
     """
     known = {hold.partition: hold for hold in closed.holds or ()}
     found: list[BlockedPartition | None] = []
     for partition, (position, end) in enumerate(zip(closed.log, closed.log_end, strict=True)):
         hold = known.get(partition)
-        first = hold.since if hold is not None else since.get(partition)
         if position >= end:
             found.append(None)
-        elif first is None:
+        elif hold is None:
             found.append(BlockedPartition(position, closed.time, 1))
         else:
-            producer = hold.producer_id if hold is not None else None
-            holder = (
-                BlockingProducer(producer, hold.transactional_id) if hold is not None and producer is not None else None
-            )
-            found.append(BlockedPartition(position, first, HELD_ROUNDS + 1, holder))
+            holder = None if hold.producer_id is None else BlockingProducer(hold.producer_id, hold.transactional_id)
+            found.append(BlockedPartition(position, hold.since, HELD_ROUNDS + 1, holder))
     return tuple(found)

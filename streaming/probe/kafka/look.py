@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from streaming.events import RetentionSettings, UnreadTimestamp
 from streaming.probe.kafka.holds import BlockedPartition
-from streaming.probe.kafka.seen import SeenGroup, SeenMembership
-from streaming.records import Configured
+from streaming.probe.kafka.seen import GroupMembers, SeenGroup
+from streaming.records import Configured, TopicObservation, UnreadTimestamp
 
 EMPTY: Final = "Empty"
 """State of a group without members, in Kafka's words."""
@@ -52,30 +51,7 @@ class Description:
     protocol_type: str
     subscribed: frozenset[str]
     complete: bool
-    membership: SeenMembership | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """One topic, queried once for all groups.
-
-    Attributes:
-        partitions: Partition count; None when it does not exist.
-        topic_id: Kafka's printed id; None when the broker gives none.
-        end: High watermark per partition; -1 where it is unknown.
-        stable: Last stable offset per partition, never above `end`.
-        start: Log start offset per partition.
-        racks: Racks of the replicas per partition; None when no broker has a rack.
-        retention: How long its records are kept; None when that is not known.
-    """
-
-    partitions: int | None
-    topic_id: str | None = None
-    end: tuple[int, ...] = ()
-    stable: tuple[int, ...] = ()
-    start: tuple[int, ...] = ()
-    racks: tuple[tuple[str, ...], ...] | None = None
-    retention: RetentionSettings | None = None
+    membership: GroupMembers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +85,16 @@ class GroupsSeen:
         groups: Watched groups by id.
         topics_of_groups: Topics to report per group, sorted.
         descriptions: Per group that was described.
-        topics: Per topic; a topic that we may not see is missing.
+        topics: Per topic, without the timestamps of any group; a topic that we may not see is missing.
         committed: Hash of each group's committed offsets; a group whose offsets we may not see is missing.
-        unread: Timestamps of the oldest unread records by group and topic, as far as they are known.
+        unread: Timestamps of the oldest unread records by group, topic and partition, as far as they are known.
         seen: Membership and committed offsets, in a round that does not read the log; empty in every other.
     """
 
     groups: Mapping[str, ListedGroup]
     topics_of_groups: Mapping[str, tuple[str, ...]]
     descriptions: Mapping[str, Description]
-    topics: Mapping[str, Topic]
+    topics: Mapping[str, TopicObservation]
     committed: Mapping[str, int] = field(default_factory=dict)
-    unread: Mapping[str, Mapping[str, tuple[UnreadTimestamp, ...]]] = field(default_factory=dict)
+    unread: Mapping[str, Mapping[str, dict[int, UnreadTimestamp]]] = field(default_factory=dict)
     seen: Mapping[str, SeenGroup] = field(default_factory=dict)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+
+import msgspec
 
 from streaming.config import Filters
-from streaming.events import Brokers, ClusterTopicEvent, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
+from streaming.events import ClusterTopicEvent, Event, GroupEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.idle import Rest, rest_after
 from streaming.probe.kafka.holds import BlockedPartition, lasting, recalled_holds
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
 from streaming.probe.kafka.seen import LastReport
 from streaming.probe.kafka.turns import TopicTurns
+from streaming.records import Brokers, RoundClosed
+
+_ENCODER = msgspec.msgpack.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class Memory:
         turns: The topics of the cluster.
         told: What was last reported of groups whose log is not read.
         source: Source of the round that this is the memory of; None before the first.
-        brokers: The brokers; None before the first, and from the round of a probe that did not report them.
+        brokers: The brokers; None before the first.
         outdated: How many rounds in a row had an older answer about them; each probe counts from 0.
         time: Time of that round, ms; -1 before the first.
     """
@@ -79,7 +85,7 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
         memory: What the closed round before left.
         turns: The turns of the cluster's topics after this round; None for none.
     """
-    unread = {group: hash(tuple(of_group.items())) for group, of_group in look.unread.items()}
+    unread = {group: hash(_ENCODER.encode(of_group)) for group, of_group in look.unread.items()}
     return Memory(
         {group: frozenset(look.topics_of_groups[group]) for group in look.groups},
         head.holds,
@@ -92,7 +98,7 @@ def memory_after(head: RoundHead, look: GroupsSeen, memory: Memory, turns: Topic
 
 def _marks(head: RoundHead, look: GroupsSeen, unread: Mapping[str, int]) -> dict[str, int]:
     """Hashes of groups without members; they live no longer than the process, so Python's own hashes will do."""
-    of_topics = {name: hash(topic) for name, topic in look.topics.items()}
+    of_topics = {name: hash(_ENCODER.encode(topic)) for name, topic in look.topics.items()}
     holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
     # Most of the time nothing is held; then the hash for each group's log partition (4 us) can be saved.
     held = any(holds)
@@ -120,42 +126,24 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
             (`RoundClosed.resting`), the oldest first, far enough back to contain every group and topic without events
             in the round.
     """
-    topics: dict[str, set[str]] = {}
+    topics: dict[str, frozenset[str]] = {}
     told: dict[str, int] = {}
-    for event in resting:
+    for event in chain(resting, events):
         if isinstance(event, ClusterTopicEvent):
-            _recall_topic(told, event)
+            if event.saw.gone is None:
+                told[event.key] = event.saw.time
+            else:
+                told.pop(event.key, None)
         elif isinstance(event, GroupEvent):
-            topics[event.group] = set()
-        elif isinstance(event, GroupGone):
-            topics.pop(event.group, None)
-        elif isinstance(event, TopicEvent) and event.group in topics:
-            topics[event.group].add(event.topic)
-    since: dict[int, int] = {}
-    for event in events:
-        if isinstance(event, ClusterTopicEvent):
-            _recall_topic(told, event)
-        elif isinstance(event, GroupEvent):
-            topics[event.group] = set()
-            if event.held_since is not None:
-                since[event.log_partition] = event.held_since
-        elif isinstance(event, TopicEvent):
-            topics.setdefault(event.group, set()).add(event.topic)
-        elif isinstance(event, GroupGone):
-            topics.pop(event.group, None)
-    recalled = {group: frozenset(names) for group, names in topics.items()}
+            if event.saw.gone is None:
+                topics[event.key] = frozenset(topic.topic for topic in event.saw.topics)
+            else:
+                topics.pop(event.key, None)
     return Memory(
-        recalled,
-        recalled_holds(closed, since),
+        topics,
+        recalled_holds(closed),
         turns=TopicTurns(told=told),
         source=closed.source,
         brokers=closed.brokers,
         time=closed.time,
     )
-
-
-def _recall_topic(told: dict[str, int], event: ClusterTopicEvent) -> None:
-    if event.gone is None:
-        told[event.topic] = event.time
-    else:
-        told.pop(event.topic, None)

@@ -7,24 +7,19 @@ Nothing here sends a request, so every rule can be tested with literals. The eve
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 
 from streaming.config import Filters
-from streaming.events import (
-    EVENTS_VERSION,
-    Event,
-    GroupEvent,
-    GroupGone,
-    SeenGroupEvent,
-    SeenGroupGone,
-    TopicEvent,
-    UnreadTimestamp,
-)
+from streaming.events import EVENTS_VERSION, GroupEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.idle import Reporting, is_its_turn, reporting, rested
 from streaming.probe.kafka.holds import lasting
-from streaming.probe.kafka.look import GroupsSeen, RoundHead, Topic
+from streaming.probe.kafka.look import GroupsSeen, RoundHead
 from streaming.probe.kafka.memory import Memory
-from streaming.probe.kafka.seen import SeenRound, Telling, tell
+from streaming.probe.kafka.seen import SeenRound, tell
+from streaming.records import ADMIN, GroupObservation, Seen, TopicObservation, UnreadTimestamp
 
 
 def round_events(
@@ -35,12 +30,11 @@ def round_events(
     filters: Filters,
     period_ms: int,
     seen: SeenRound | None = None,
-) -> list[tuple[str, Event]]:
-    """The events of one round, each with the group that keys it.
+) -> list[GroupEvent]:
+    """The events of one round.
 
-    Sorted by group id; a group's `GroupEvent` comes before its `TopicEvent`s and what is seen of it.
-    Groups that the round before had and this one has not come as `GroupGone`. Groups that are gone, and idle groups
-    that this round reports, come before the others.
+    Sorted by group id. Groups that the round before had and this one has not come as gone. Groups that are gone, and
+    idle groups that this round reports, come before the others.
 
     Args:
         head: What all events share.
@@ -51,114 +45,92 @@ def round_events(
         period_ms: An idle group is reported once within it.
         seen: Membership and offsets to report, in a round that does not read the log.
     """
-    resting: list[tuple[str, Event]] = []
-    others: list[tuple[str, Event]] = []
+    resting: list[GroupEvent] = []
+    others: list[GroupEvent] = []
     for group in sorted(look.groups.keys() | memory.topics.keys()):
         if group not in look.groups:
-            resting.append((group, _gone(head, group, filters)))
+            resting.append(_event(head, group, gone="deleted" if filters.watches_group(group) else "filtered"))
             continue
         reported = reporting(group, memory.rest, after.rest, period_ms)
-        if reported is not Reporting.NOT_AT_ALL:
-            idle = reported is Reporting.AS_IDLE
-            stretch = None if idle else rested(group, memory.rest)
-            # The job remembers these, so a round sends them when they are news, and once in a period.
-            unread = (
-                look.unread.get(group, {})
-                if idle
-                or memory.unread.get(group) != after.unread.get(group)
-                or is_its_turn(group, memory.rest, after.rest, period_ms)
-                else {}
-            )
-            telling = seen.telling.get(group, Telling()) if seen is not None else None
-            events = _events_of_group(head, look, memory, group, stretch, unread, telling, idle=idle)
-            (resting if idle else others).extend((group, event) for event in events)
+        if reported is Reporting.NOT_AT_ALL:
+            continue
+        idle = reported is Reporting.AS_IDLE
+        # The job remembers these, so a round sends them when they are news, and once in a period.
+        unread = (
+            look.unread.get(group, {})
+            if idle
+            or memory.unread.get(group) != after.unread.get(group)
+            or is_its_turn(group, memory.rest, after.rest, period_ms)
+            else {}
+        )
+        listed, description = look.groups[group], look.descriptions.get(group)
+        since, until = (None if idle else rested(group, memory.rest)) or (-1, -1)
+        event = _event(
+            head,
+            group,
+            # Requested after the listing, and together with the subscriptions.
+            state=description.state if description else listed.state,
+            protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
+            group_type=listed.group_type,
+            topics=_topics(look, group, unread),
+            cluster_id=head.cluster_id,
+            idle=idle,
+            rested_since=since,
+            rested_until=until,
+            seen=None if seen is None else _seen(seen, group, memory),
+            configured=head.configured(group),
+        )
+        (resting if idle else others).append(event)
     return resting + others
 
 
-def _events_of_group(
-    head: RoundHead,
-    look: GroupsSeen,
-    memory: Memory,
-    group: str,
-    stretch: tuple[int, int] | None,
-    unread: Mapping[str, tuple[UnreadTimestamp, ...]],
-    telling: Telling | None,
-    *,
-    idle: bool,
-) -> list[Event]:
-    listed, description = look.groups[group], look.descriptions.get(group)
-    topics = [topic for topic in look.topics_of_groups[group] if topic in look.topics]
-    of_topics = [_topic_event(head, group, topic, look.topics[topic], unread.get(topic, ())) for topic in topics]
-    if telling is not None:
-        return [
-            SeenGroupEvent(
-                v=EVENTS_VERSION,
-                cluster=head.cluster,
-                round=head.number,
-                time=head.time,
-                group=group,
-                log_partition=-1,
-                log_position=-1,
-                topics=len(topics),
-                state=description.state if description else listed.state,
-                protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
-                group_type=listed.group_type,
-                cluster_id=head.cluster_id,
-                idle=idle,
-                rested=stretch,
-                configured=head.configured(group),
-                seen=len(telling.events),
-                looked=telling.looked,
-                absent_at=None if group in memory.topics or memory.rest.time < 0 else memory.rest.time,
-            ),
-            *of_topics,
-            *telling.events,
+def _topics(
+    look: GroupsSeen, group: str, unread: Mapping[str, dict[int, UnreadTimestamp]]
+) -> tuple[TopicObservation, ...]:
+    topics = [look.topics[topic] for topic in look.topics_of_groups[group] if topic in look.topics]
+    return tuple(
+        [
+            msgspec.structs.replace(topic, unread=unread[topic.topic]) if topic.topic in unread else topic
+            for topic in topics
         ]
-    partition = partition_for(group, len(head.log), head.cluster_id)
-    hold = lasting(head.holds[partition])
-    holder = hold.holder if hold is not None else None
-    first = GroupEvent(
-        v=EVENTS_VERSION,
-        cluster=head.cluster,
-        round=head.number,
-        time=head.time,
-        group=group,
-        log_partition=partition,
-        log_position=head.log[partition],
-        topics=len(topics),
-        # Requested after the listing, and together with the subscriptions.
-        state=description.state if description else listed.state,
-        protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
-        group_type=listed.group_type,
-        held_since=hold.since if hold is not None else None,
-        cluster_id=head.cluster_id,
-        held_by_producer=holder.producer_id if holder is not None else None,
-        held_by=holder.transactional_id if holder is not None else None,
-        idle=idle,
-        rested=stretch,
-        configured=head.configured(group),
     )
-    return [first, *of_topics]
 
 
-def _topic_event(
-    head: RoundHead, group: str, topic: str, seen: Topic, unread: tuple[UnreadTimestamp, ...]
-) -> TopicEvent:
-    return TopicEvent(
-        v=EVENTS_VERSION,
-        cluster=head.cluster,
-        round=head.number,
-        group=group,
-        topic=topic,
-        partitions=seen.partitions,
-        topic_id=seen.topic_id,
-        end=seen.end,
-        stable=seen.stable,
-        start=seen.start,
-        racks=seen.racks,
-        retention=seen.retention,
-        unread=unread,
+def _seen(seen: SeenRound, group: str, memory: Memory) -> Seen:
+    told = seen.telling.get(group, Seen(ADMIN))
+    if group in memory.topics or memory.rest.time < 0:
+        return told
+    return msgspec.structs.replace(told, absent_at=memory.rest.time)
+
+
+def _event(head: RoundHead, group: str, **saw: Any) -> GroupEvent:
+    """An event of a group, with its place in the log where that is read."""
+    given: dict[str, Any] = {
+        "state": None,
+        "protocol_type": None,
+        "group_type": None,
+        "gone": None,
+        "topics": (),
+        "held_since": None,
+    }
+    partition = position = -1
+    if head.log:
+        partition = partition_for(group, len(head.log), head.cluster_id)
+        position = head.log[partition]
+        hold = lasting(head.holds[partition])
+        if hold is not None and "gone" not in saw:
+            holder = hold.holder
+            given |= {
+                "held_since": hold.since,
+                "held_by_producer": holder.producer_id if holder is not None else None,
+                "held_by": holder.transactional_id if holder is not None else None,
+            }
+    elif "gone" in saw:
+        given["seen"] = Seen(ADMIN)
+    observation = GroupObservation(
+        round=head.number, time=head.time, log_partition=partition, log_position=position, **(given | saw)
     )
+    return GroupEvent(EVENTS_VERSION, head.cluster, group, observation)
 
 
 def seen_round(head: RoundHead, look: GroupsSeen, memory: Memory, after: Memory, period_ms: int) -> SeenRound:
@@ -178,21 +150,4 @@ def seen_round(head: RoundHead, look: GroupsSeen, memory: Memory, after: Memory,
         if report is Reporting.AS_IDLE or is_its_turn(group, memory.rest, after.rest, period_ms)
     ]
     silent = [group for group, report in reports.items() if report is Reporting.NOT_AT_ALL]
-    return tell(head.cluster, head.number, look.seen, memory.told, whole, silent)
-
-
-def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
-    reason = "deleted" if filters.watches_group(group) else "filtered"
-    if not head.log:
-        return SeenGroupGone(EVENTS_VERSION, head.cluster, head.number, head.time, group, -1, -1, reason)
-    partition = partition_for(group, len(head.log), head.cluster_id)
-    return GroupGone(
-        v=EVENTS_VERSION,
-        cluster=head.cluster,
-        round=head.number,
-        time=head.time,
-        group=group,
-        log_partition=partition,
-        log_position=head.log[partition],
-        reason=reason,
-    )
+    return tell(head.number, look.seen, memory.told, whole, silent)

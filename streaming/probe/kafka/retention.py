@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from streaming.events import RetentionSettings
+from streaming.records import TopicRetention
 
 TOPICS_A_ROUND: Final = 1_000
 """A cluster of ten thousand topics is known after ten rounds, and no round asks for more than some 100 KB."""
@@ -39,7 +39,7 @@ class Retentions:
         self._period = period_s
         self._clock = clock
         self._due: dict[RetentionKey, float] = {}
-        self._known: dict[RetentionKey, tuple[float, RetentionSettings]] = {}
+        self._known: dict[RetentionKey, tuple[float, TopicRetention]] = {}
 
     def due(self, topics: Collection[RetentionKey]) -> list[RetentionKey]:
         """The topics to ask now; those that were never asked come first."""
@@ -50,7 +50,7 @@ class Retentions:
             self._known = {topic: known for topic, known in self._known.items() if topic in topics}
         return sorted(waiting, key=lambda topic: self._due.get(topic, 0.0))[:TOPICS_A_ROUND]
 
-    def take(self, answers: Mapping[RetentionKey, RetentionSettings | None]) -> None:
+    def take(self, answers: Mapping[RetentionKey, TopicRetention | None]) -> None:
         """Take in answers: None where a topic's settings may not be seen."""
         now = self._clock()
         for topic, retention in answers.items():
@@ -65,7 +65,7 @@ class Retentions:
         again = self._clock() + min(_AGAIN_S, self._period)
         self._due.update(dict.fromkeys(topics, again))
 
-    def of(self, topic: RetentionKey) -> RetentionSettings | None:
+    def of(self, topic: RetentionKey) -> TopicRetention | None:
         """What a topic has answered; None if that is not known, or too old."""
         known = self._known.get(topic)
         if known is None or self._clock() - known[0] > _KEPT_PERIODS * self._period:

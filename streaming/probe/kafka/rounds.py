@@ -8,7 +8,7 @@
     (e) the closing record
 
 Where the offsets log is not read (`KafkaCluster.reads_log`), (b) is left out, (c) has membership and committed offsets
-as well, and the closing record is of another type.
+as well.
 
 Any failure on the way ends the round; it is never continued. Then, no longer part of it, the questions by timestamp
 whose answers later rounds tell.
@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streaming.config import Settings
-from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe.deadline import Deadline
 from streaming.probe.group_settings import GroupSettings
@@ -33,6 +32,7 @@ from streaming.probe.kafka.topic_events import cluster_topic_events
 from streaming.probe.kafka.turns import gone, turns_after
 from streaming.probe.standby import Turn
 from streaming.probe.writer import RoundWriter
+from streaming.records import ADMIN, LOG, RoundClosed
 
 
 def one_round(
@@ -101,10 +101,13 @@ def one_round(
         (positions.stable, positions.end) if cluster.reads_log else None,
         log.metadata.cluster_id,
         deadline,
-        reported_holds(head.holds, (partition_for(group, len(head.log), head.cluster_id) for group in look.groups)),
-        untold=len(look.groups.keys() - {group for group, _ in events}),
+        reported_holds(
+            head.holds, positions.end, (partition_for(group, len(head.log), head.cluster_id) for group in look.groups)
+        ),
+        untold=len(look.groups.keys() - {event.key for event in events}),
         topics_since=turns.since,
         offsets_retention_minutes=cluster.offsets_retention(log, deadline),
+        source=LOG if cluster.reads_log else ADMIN,
         brokers=brokers,
     )
     cluster.ask_timestamps(deadline)

@@ -8,7 +8,6 @@ from typing import Any
 from kafka.errors import KafkaError
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import LOG, RoundClosed
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_admin
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, error_text
@@ -20,6 +19,7 @@ from streaming.probe.readback import remember
 from streaming.probe.rounds_probe import RoundsProbe
 from streaming.probe.standby import Identity
 from streaming.probe.writer import RoundWriter
+from streaming.records import LOG, RoundClosed
 
 _LOG = room_log(__name__)
 

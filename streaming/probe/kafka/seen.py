@@ -9,24 +9,19 @@ Pure, as `observe.py`. A new probe reports everything once; readers compare with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
-from streaming.events import (
-    EVENTS_VERSION,
-    MOST_TOLD,
-    ClassicMemberSeen,
-    ClassicSeen,
-    CommitsSeen,
-    ConsumerMemberSeen,
-    ConsumerSeen,
-    SeenPartitions,
-    encode_event,
-)
-from streaming.offsets_log import printed
+from streaming.offsets_log import printed, seen_member
+from streaming.records import ADMIN, IdPartitions, Seen, SeenClassic, SeenCommits, SeenConsumer, SeenMember
+
+MOST_TOLD: Final = 4 * 1024 * 1024
+"""Bytes of one group's membership in one round. Larger ones are only counted (`more`): 2,000 members with 2 KB each
+still fit."""
 
 MOST_A_ROUND: Final = 48 * 1024 * 1024
 """Bytes of membership in one round. Ordinary groups change now and then and have some kilobytes; this bounds the first
@@ -38,7 +33,18 @@ MOST_OFFSETS: Final = 100_000
 SeenOffsets = Mapping[tuple[str, int], int]
 """Committed offsets by topic and partition."""
 
-SeenMembership = ClassicSeen | ConsumerSeen
+
+@dataclass(frozen=True, slots=True)
+class GroupMembers:
+    """Members of a group as their coordinator told them.
+
+    Attributes:
+        mark: Hash of the answer: equal as long as nothing has changed.
+        read: Returns them as a round tells them; their bytes are decoded only where they are news.
+    """
+
+    mark: int
+    read: Callable[[], SeenClassic | SeenConsumer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +53,13 @@ class SeenGroup:
 
     Attributes:
         looked: Its membership was seen.
-        membership: The members, without cluster and round; None where there are none to tell: the group is empty or
-            rebalances, or was not looked at.
+        membership: The members; None where there are none to tell: the group is empty or rebalances, or was not
+            looked at.
         offsets: Its committed offsets; None where they were not seen.
     """
 
     looked: bool
-    membership: SeenMembership | None = None
+    membership: GroupMembers | None = None
     offsets: SeenOffsets | None = None
 
 
@@ -71,28 +77,14 @@ class LastReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """What a round reports of one group.
-
-    Attributes:
-        looked: As in `SeenGroupEvent`.
-        events: Its events of `events/seen.py`.
-    """
-
-    looked: bool = False
-    events: tuple[ClassicSeen | ConsumerSeen | CommitsSeen, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SeenRound:
     """What a round reports, by group, and what has been reported with it."""
 
-    telling: Mapping[str, Telling] = field(default_factory=dict)
+    telling: Mapping[str, Seen] = field(default_factory=dict)
     told: Mapping[str, LastReport] = field(default_factory=dict)
 
 
 def tell(
-    cluster: str,
     number: int,
     seen: Mapping[str, SeenGroup],
     told: Mapping[str, LastReport],
@@ -102,7 +94,6 @@ def tell(
     """What a round reports of the groups.
 
     Args:
-        cluster: Configured name of the cluster.
         number: The round's number; where to begin, if not all can be reported.
         seen: What it saw, by group.
         told: What was reported before, by group.
@@ -112,7 +103,7 @@ def tell(
     due, unheard = frozenset(whole), frozenset(silent)
     names = sorted(seen)
     first = number % len(names) if names else 0
-    telling: dict[str, Telling] = {}
+    telling: dict[str, Seen] = {}
     now: dict[str, LastReport] = {}
     left = MOST_A_ROUND
     for name in (*names[first:], *names[:first]):
@@ -122,40 +113,41 @@ def tell(
             continue
         group = seen[name]
         looked, mark = group.looked, before.membership
-        events: list[ClassicSeen | ConsumerSeen | CommitsSeen] = []
-        if group.membership is not None:
-            changed = hash(group.membership)
-            if changed != mark or name in due:
-                event, size = _fitted(msgspec.structs.replace(group.membership, cluster=cluster, round=number))
-                if size > left:
-                    looked = False
-                else:
-                    left -= size
-                    events.append(event)
-                    mark = changed
-        elif looked:
-            mark = None
-        offsets = before.offsets
+        members: SeenClassic | SeenConsumer | None = None
+        if group.membership is None:
+            mark = None if looked else mark
+        elif group.membership.mark != mark or name in due:
+            members, size = _fitted(group.membership.read())
+            if size > left:
+                looked, members = False, None
+            else:
+                left -= size
+                mark = group.membership.mark
+        commits, offsets = None, before.offsets
         if group.offsets is not None:
-            commits, offsets = _commits(cluster, number, name, group.offsets, before.offsets, whole=name in due)
-            if commits is not None:
-                events.append(commits)
-        telling[name] = Telling(looked, tuple(events))
+            commits, offsets = _commits(group.offsets, before.offsets, whole=name in due)
+        telling[name] = Seen(
+            ADMIN,
+            looked,
+            classic=members if isinstance(members, SeenClassic) else None,
+            consumer=members if isinstance(members, SeenConsumer) else None,
+            commits=commits,
+        )
         now[name] = LastReport(mark, offsets)
     return SeenRound(telling, now)
 
 
-def _fitted(event: SeenMembership) -> tuple[SeenMembership, int]:
-    size = len(encode_event(event))
+def _fitted(members: SeenClassic | SeenConsumer) -> tuple[SeenClassic | SeenConsumer, int]:
+    size = len(msgspec.json.encode(members))
     if size <= MOST_TOLD:
-        return event, size
-    return msgspec.structs.replace(event, members=(), more=len(event.members)), 0
+        return members, size
+    return msgspec.structs.replace(members, members=(), more=len(members.members)), 0
 
 
 def _commits(
-    cluster: str, number: int, group: str, offsets: SeenOffsets, before: SeenOffsets | None, *, whole: bool
-) -> tuple[CommitsSeen | None, SeenOffsets | None]:
-    """The event with committed offsets, and what has been reported with it."""
+    offsets: SeenOffsets, before: SeenOffsets | None, *, whole: bool
+) -> tuple[SeenCommits | None, SeenOffsets | None]:
+    """The committed offsets to report, and what has been reported with them."""
     if before is None or whole:
         news = dict(offsets)
         all_of_them = len(news) <= MOST_OFFSETS
@@ -176,41 +168,49 @@ def _commits(
     by_topic: dict[str, list[tuple[int, int]]] = {}
     for (topic, partition), offset in sorted(news.items()):
         by_topic.setdefault(topic, []).append((partition, offset))
-    told_now = {topic: tuple(of_topic) for topic, of_topic in by_topic.items()}
-    return CommitsSeen(EVENTS_VERSION, cluster, number, group, all_of_them, told_now), after
+    return SeenCommits(all_of_them, {topic: tuple(of_topic) for topic, of_topic in by_topic.items()}), after
 
 
-def classic_membership(answer: Any) -> ClassicSeen:
-    """Members of a group in the state Stable, from an answer to DescribeGroups; without cluster and round."""
-    members = [
-        ClassicMemberSeen(
-            id=member.member_id,
-            subscription=bytes(member.member_metadata or b""),
-            assignment=bytes(member.member_assignment or b""),
-            client=member.client_id or "",
-            host=member.client_host or "",
-            instance=member.group_instance_id,
+_RawMember = tuple[str, str | None, str, str, bytes, bytes]
+"""Member id, instance id, client id, host, bytes of subscription and assignment: what `seen_member` decodes."""
+
+
+def classic_membership(answer: Any) -> GroupMembers:
+    """Members of a group in the state Stable, from an answer to DescribeGroups."""
+    members = tuple(
+        (
+            member.member_id,
+            member.group_instance_id,
+            member.client_id or "",
+            member.client_host or "",
+            bytes(member.member_metadata or b""),
+            bytes(member.member_assignment or b""),
         )
         for member in answer.members
-    ]
-    return ClassicSeen(
-        EVENTS_VERSION, "", 0, answer.group_id, answer.protocol_type, answer.protocol_data or "", tuple(members)
     )
+    kind, protocol = answer.protocol_type, answer.protocol_data or ""
+    return GroupMembers(hash((kind, protocol, members)), partial(_read_classic, kind, protocol, members))
+
+
+def _read_classic(kind: str, protocol: str, members: tuple[_RawMember, ...]) -> SeenClassic:
+    if sum(len(subscription) + len(assignment) for *_, subscription, assignment in members) > MOST_TOLD:
+        return SeenClassic(kind, protocol, (), more=len(members))
+    return SeenClassic(kind, protocol, tuple([seen_member(*one, decodes=kind == "consumer") for one in members]))
 
 
 _MEMBER_TYPES: Final = {0: True, 1: False}
 """`MemberType` of ConsumerGroupDescribe: 0 for the classic protocol, 1 for the consumer protocol, -1 unknown."""
 
 
-def consumer_membership(answer: Any) -> ConsumerSeen:
-    """Members of a group, from an answer to ConsumerGroupDescribe; without cluster and round."""
+def consumer_membership(answer: Any) -> GroupMembers:
+    """Members of a group, from an answer to ConsumerGroupDescribe."""
     members = [
-        ConsumerMemberSeen(
-            id=member.member_id,
+        SeenMember(
+            member_id=member.member_id,
             epoch=member.member_epoch,
-            client=member.client_id,
-            host=member.client_host,
-            instance=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            instance_id=member.instance_id,
             rack=member.rack_id,
             topics=tuple(member.subscribed_topic_names),
             regex=member.subscribed_topic_regex or None,
@@ -220,23 +220,15 @@ def consumer_membership(answer: Any) -> ConsumerSeen:
         )
         for member in answer.members
     ]
-    return ConsumerSeen(
-        EVENTS_VERSION,
-        "",
-        0,
-        answer.group_id,
-        answer.group_epoch,
-        answer.assignment_epoch,
-        answer.assignor_name,
-        tuple(members),
-    )
+    seen = SeenConsumer(answer.group_epoch, answer.assignment_epoch, answer.assignor_name, tuple(members))
+    return GroupMembers(hash(seen), lambda: seen)
 
 
-def _partitions(assignment: Any) -> SeenPartitions:
+def _partitions(assignment: Any) -> IdPartitions:
     # (A coordinator promises no order; the same assignment should look the same.)
     return tuple(
         sorted(
-            (printed(of_topic.topic_id.bytes) or "", of_topic.topic_name, tuple(sorted(of_topic.partitions)))
+            (printed(of_topic.topic_id.bytes) or "", tuple(sorted(of_topic.partitions)))
             for of_topic in assignment.topic_partitions
         )
     )

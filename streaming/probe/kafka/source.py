@@ -15,7 +15,6 @@ from kafka.admin import ACLOperation
 from kafka.errors import AuthorizationError, KafkaError
 
 from streaming.config import Settings
-from streaming.events import ADMIN, LOG
 from streaming.exceptions import SetupError
 from streaming.probe.clients import Connections, open_admin, open_consumer
 from streaming.probe.deadline import Deadline
@@ -23,6 +22,7 @@ from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused, TopicMetadata
 from streaming.probe.readback import remember
 from streaming.probe.rights import topic_rights
+from streaming.records import ADMIN, LOG
 
 _TRY_MS = 2_000
 """How long a fetch may take that only shows whether it is refused."""

@@ -27,15 +27,18 @@ from dataclasses import dataclass, field
 from math import isqrt
 from typing import Final, TypeAlias
 
-from streaming.events import FIRST_TIMESTAMP_MS, UnreadTimestamp
-from streaming.probe.kafka.look import Topic
 from streaming.probe.kafka.requests import FirstFrom
+from streaming.records import TopicObservation, UnreadTimestamp
 
 PartitionId: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
 Early: TypeAlias = Mapping[str, Sequence[tuple[str, int, int]]]
 """Topic, partition and committed offset, per group, where that is below the partition's first known end."""
+
+FIRST_TIMESTAMP_MS: Final = 1_293_840_000_000
+"""2011-01-01, when Kafka was first released. A record with an earlier timestamp has something else in that field, such
+as seconds, or nothing (-1)."""
 
 MOST_QUESTIONS: Final = 5_000
 """Questions after one round. For each a leader reads some kilobytes of its log, perhaps from disk: spread over the
@@ -150,27 +153,26 @@ class Timestamps:
         """High watermarks by topic and partition at the first round that knew them; -1 where it did not."""
         return {name: known.first for name, known in self._topics.items()}
 
-    def see(self, topics: Mapping[str, Topic]) -> None:
+    def see(self, topics: Mapping[str, TopicObservation]) -> None:
         """Take in the topics of a round. Answers about a log that was replaced or cut back are dropped."""
         before, self._topics = self._topics, {}
         for name, topic in topics.items():
             if topic.partitions is None:
                 continue
-            known = before.get(name)
-            if known is None or known.topic_id != topic.topic_id or len(known.end) > len(topic.end):
-                known = _Known(topic.topic_id, topic.end, topic.end)
-            for partition in [p for p in known.answers if -1 < topic.end[p] < known.end[p]]:
+            known, end = before.get(name), tuple(topic.ends)
+            if known is None or known.topic_id != topic.topic_id or len(known.end) > len(end):
+                known = _Known(topic.topic_id, end, end)
+            for partition in [p for p in known.answers if -1 < end[p] < known.end[p]]:
                 del known.answers[partition]
             if -1 in known.first:
-                first = [old if old >= 0 else new for old, new in zip(known.first, topic.end, strict=False)]
-                known.first = tuple(first)
-            known.end = topic.end
+                known.first = tuple([old if old >= 0 else new for old, new in zip(known.first, end, strict=False)])
+            known.end = end
             self._topics[name] = known
 
     def tell(
-        self, early: Early, topics: Mapping[str, Topic], now: int
-    ) -> dict[str, dict[str, tuple[UnreadTimestamp, ...]]]:
-        """What is known of the oldest unread records, per group and topic; the rest becomes the next questions.
+        self, early: Early, topics: Mapping[str, TopicObservation], now: int
+    ) -> dict[str, dict[str, dict[int, UnreadTimestamp]]]:
+        """What is known of the oldest unread records, by group, topic and partition; the rest is asked next.
 
         Args:
             early: Committed offsets.
@@ -178,24 +180,24 @@ class Timestamps:
             now: Time of the round, ms.
         """
         self._open, self._finer = {}, {}
-        told: dict[str, dict[str, list[UnreadTimestamp]]] = {}
+        told: dict[str, dict[str, dict[int, UnreadTimestamp]]] = {}
         wanted: dict[str, set[int]] = {}
         for group, committed in early.items():
             for name, partition, offset in committed:
                 topic, known = topics.get(name), self._topics.get(name)
                 if topic is None or known is None or partition >= len(known.first):
                     continue
-                offset = max(offset, topic.start[partition])  # noqa: PLW2901  (the oldest record that is still there)
-                if offset < min(known.first[partition], topic.end[partition] - 1):
+                offset = max(offset, topic.starts[partition])  # noqa: PLW2901  (the oldest record that is still there)
+                if offset < min(known.first[partition], known.end[partition] - 1):
                     wanted.setdefault(name, set()).add(partition)
                     found = self._look(known, topic, (name, partition), offset, now)
                     if found is not None:
-                        told.setdefault(group, {}).setdefault(name, []).append(found)
+                        told.setdefault(group, {}).setdefault(name, {})[partition] = found
         for name, known in self._topics.items():
             if known.answers and len(known.answers) > len(wanted.get(name, ())):
                 known.answers = {p: of for p, of in known.answers.items() if p in wanted.get(name, ())}
         return {
-            group: {name: tuple(sorted(of, key=lambda one: one.partition)[:_MOST_TOLD]) for name, of in topics_.items()}
+            group: {name: dict(sorted(of.items())[:_MOST_TOLD]) for name, of in topics_.items()}
             for group, topics_ in told.items()
         }
 
@@ -236,7 +238,9 @@ class Timestamps:
         self._most = max(_LEAST_QUESTIONS, self._most // 2)
         self._again = self._clock() + _AGAIN_S
 
-    def _look(self, known: _Known, topic: Topic, tp: PartitionId, offset: int, now: int) -> UnreadTimestamp | None:
+    def _look(
+        self, known: _Known, topic: TopicObservation, tp: PartitionId, offset: int, now: int
+    ) -> UnreadTimestamp | None:
         """What is known of an oldest unread record, if it is enough; otherwise, or to know it better, what to ask."""
         answers = known.answers.get(tp[1])
         gap = _gap(answers or (), offset, now)
@@ -259,7 +263,7 @@ class Timestamps:
         elif by_brokers and gap.below < now:
             below = gap.below
         if gap.at == offset or by_brokers or below >= 0:
-            return UnreadTimestamp(tp[1], offset, gap.reached, below, gap.at == offset)
+            return UnreadTimestamp(offset, gap.reached, below, gap.at == offset)
         return None
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from streaming.events import EVENTS_VERSION, LONGEST_READER, MOST_READERS, ClusterTopicEvent
+from streaming.events import EVENTS_VERSION, ClusterTopicEvent
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.turns import AskedTopics
+from streaming.records import LONGEST_READER, MOST_READERS, ClusterTopicObservation
 
 _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 """In these states coordinators do not report subscriptions."""
@@ -15,8 +16,8 @@ _REBALANCING = ("PreparingRebalance", "CompletingRebalance")
 
 def cluster_topic_events(
     head: RoundHead, asked: AskedTopics, ended: Mapping[str, str], look: GroupsSeen, memory: Memory
-) -> list[tuple[str, ClusterTopicEvent]]:
-    """The events of the cluster's topics, each with the topic that keys it, sorted by topic.
+) -> list[ClusterTopicEvent]:
+    """The events of the cluster's topics, sorted by topic.
 
     Args:
         head: What all events share.
@@ -27,31 +28,23 @@ def cluster_topic_events(
     """
     readers = _readers(look, asked.topics)
     hidden = asked.hidden or _unknown_readers(look, memory) if asked.topics else None
-    there = [
-        ClusterTopicEvent(
-            v=EVENTS_VERSION,
-            cluster=head.cluster,
-            round=head.number,
-            time=head.time,
-            topic=name,
-            topic_id=topic.topic_id,
-            end=topic.end,
-            start=topic.start,
-            sizes=topic.sizes,
-            leaders=topic.leaders,
-            unsized=topic.unsized,
-            groups=len(readers[name]),
-            readers=tuple([group[:LONGEST_READER] for group in sorted(readers[name])[:MOST_READERS]]),
-            hidden=hidden,
-        )
-        for name, topic in asked.topics.items()
-        if topic.absent is None
-    ]
-    gone = [
-        ClusterTopicEvent(EVENTS_VERSION, head.cluster, head.number, head.time, name, gone=reason)
-        for name, reason in ended.items()
-    ]
-    return [(event.topic, event) for event in sorted(there + gone, key=lambda event: event.topic)]
+    saw = {name: ClusterTopicObservation(head.number, head.time, gone=reason) for name, reason in ended.items()}
+    for name, topic in asked.topics.items():
+        if topic.absent is None:
+            saw[name] = ClusterTopicObservation(
+                round=head.number,
+                time=head.time,
+                topic_id=topic.topic_id,
+                end=topic.end,
+                start=topic.start,
+                leaders=topic.leaders,
+                sizes=topic.sizes,
+                unsized=topic.unsized,
+                groups=len(readers[name]),
+                readers=tuple([group[:LONGEST_READER] for group in sorted(readers[name])[:MOST_READERS]]),
+                hidden=hidden,
+            )
+    return [ClusterTopicEvent(EVENTS_VERSION, head.cluster, name, saw[name]) for name in sorted(saw)]
 
 
 def _readers(look: GroupsSeen, topics: Iterable[str]) -> dict[str, list[str]]:

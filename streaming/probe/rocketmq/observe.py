@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from streaming.config import Filters
-from streaming.events import (
-    EVENTS_VERSION,
-    MAX_RECORD_BYTES,
-    MOST_BROKERS,
-    MOST_QUEUES_OF_ROUTES,
-    Event,
-    RocketMQGroupEvent,
-    RoundClosed,
-    RoundSeen,
-    encode_event,
-    queues_in_routes,
-)
+from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, Event, RocketMQGroupEvent
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
 from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
-from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, Configured
+from streaming.probe.rocketmq.parts import MOST_BROKERS, MOST_QUEUES_OF_ROUTES, queues_in_routes
+from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, Configured, RocketMQObservation, RoundClosed
 from streaming.times import DAY_MS
 
 _BROKER_KNOWN_MS: Final = DAY_MS
@@ -64,12 +55,12 @@ class RoundOfGroups:
     """What one round tells.
 
     Attributes:
-        events: Each with the group that keys it; those of groups that are gone or idle come first.
+        events: Those of groups that are gone or idle come first.
         untold: Groups that are there and have no event in this round.
         memory: For the next round, once this one has closed.
     """
 
-    events: list[tuple[str, Event]]
+    events: list[RocketMQGroupEvent]
     untold: int
     memory: RocketMQMemory
 
@@ -116,35 +107,38 @@ def round_of_groups(
     there = {group: seen for group, seen in look.groups.items() if group not in gone and group not in nothing}
     waiting = look.waiting - gone.keys()
     rest = _rest(memory.rest, there, waiting, time)
-    resting: list[tuple[str, Event]] = []
-    others: list[tuple[str, Event]] = []
-    head = (EVENTS_VERSION, cluster, number, time)
+    resting: list[RocketMQGroupEvent] = []
+    others: list[RocketMQGroupEvent] = []
     for group in sorted(there.keys() | gone.keys()):
         if group in gone:
-            resting.append((group, RocketMQGroupEvent(*head, group, gone[group], name_servers)))
+            saw = RocketMQObservation(number, time, gone[group], name_servers=name_servers)
+            resting.append(RocketMQGroupEvent(EVENTS_VERSION, cluster, group, saw))
             continue
         how = reporting(group, memory.rest, rest, period_ms)
         if how is Reporting.NOT_AT_ALL:
             continue
         idle = how is Reporting.AS_IDLE
         seen = there[group]
-        event = RocketMQGroupEvent(
-            *head,
-            group,
+        since, until = (None if idle else rested(group, memory.rest)) or (-1, -1)
+        saw = RocketMQObservation(
+            number,
+            time,
             None,
-            name_servers,
             seen.brokers,
             seen.members,
             seen.topics,
-            seen.cut,
             idle=idle,
-            rested=None if idle else rested(group, memory.rest),
+            cut=seen.cut,
+            rested_since=since,
+            rested_until=until,
+            name_servers=name_servers,
             configured=configured(group),
         )
-        (resting if idle else others).append((group, _fitting(_with_possible_routes(event))))
+        event = RocketMQGroupEvent(EVENTS_VERSION, cluster, group, _fitting(_with_possible_routes(saw)))
+        (resting if idle else others).append(event)
     events = resting + others
     known = frozenset(there.keys() | waiting)
-    return RoundOfGroups(events, len(known - {group for group, _ in events}), RocketMQMemory(known, rest, brokers))
+    return RoundOfGroups(events, len(known - {event.key for event in events}), RocketMQMemory(known, rest, brokers))
 
 
 def _brokers(memory: RocketMQMemory, listed: Iterable[str], time: int, interval_ms: int) -> dict[str, int]:
@@ -169,38 +163,38 @@ def _rest(before: Rest, there: Mapping[str, GroupParts], waiting: Iterable[str],
     return replace(after, rounds=rounds)
 
 
-def _fitting(event: RocketMQGroupEvent) -> RocketMQGroupEvent:
+def _fitting(saw: RocketMQObservation) -> RocketMQObservation:
     """The event, or the event without its topics' queues and then without its topics, if no record could hold it."""
-    if _may_be_too_large(event) and len(encode_event(event)) > MAX_RECORD_BYTES // 2:
-        topics = tuple([msgspec.structs.replace(topic, queues=()) for topic in event.topics])
-        event = msgspec.structs.replace(event, topics=topics, cut=_more(event, "queues"))
-        if len(encode_event(event)) > MAX_RECORD_BYTES // 2:
-            event = msgspec.structs.replace(event, topics=(), members=(), cut=_more(event, "topics", "members"))
-    return event
+    if _may_be_too_large(saw) and len(_ENCODER.encode(saw)) > MAX_RECORD_BYTES // 2:
+        topics = tuple([msgspec.structs.replace(topic, queues=()) for topic in saw.topics])
+        saw = msgspec.structs.replace(saw, topics=topics, cut=_more(saw, "queues"))
+        if len(_ENCODER.encode(saw)) > MAX_RECORD_BYTES // 2:
+            saw = msgspec.structs.replace(saw, topics=(), members=(), cut=_more(saw, "topics", "members"))
+    return saw
 
 
-def _with_possible_routes(event: RocketMQGroupEvent) -> RocketMQGroupEvent:
+def _with_possible_routes(saw: RocketMQObservation) -> RocketMQObservation:
     """The event without the topics that no longer fit among the queues of all routes; the first by name stay."""
     room, kept = MOST_QUEUES_OF_ROUTES, []
-    for topic in event.topics:
+    for topic in saw.topics:
         count = queues_in_routes(topic)
         if count <= room:
             room -= count
             kept.append(topic)
-    if len(kept) == len(event.topics):
-        return event
-    return msgspec.structs.replace(event, topics=tuple(kept), cut=_more(event, "topics"))
+    if len(kept) == len(saw.topics):
+        return saw
+    return msgspec.structs.replace(saw, topics=tuple(kept), cut=_more(saw, "topics"))
 
 
-def _more(event: RocketMQGroupEvent, *parts: str) -> tuple[str, ...]:
-    return tuple(sorted({*event.cut, *parts}))
+def _more(saw: RocketMQObservation, *parts: str) -> tuple[str, ...]:
+    return tuple(sorted({*saw.cut, *parts}))
 
 
-def _may_be_too_large(event: RocketMQGroupEvent) -> bool:
+def _may_be_too_large(saw: RocketMQObservation) -> bool:
     """Whether it is worth to measure it: there are some tens of thousands of values in it."""
-    values = sum(len(member.queues or ()) + len(member.subscriptions or ()) for member in event.members)
-    values += sum(len(queues.max) + 10 for topic in event.topics for queues in topic.queues)
-    values += sum(len(broker.clients) * 2 + len(broker.subscriptions or ()) for broker in event.brokers)
+    values = sum(len(member.queues or ()) + len(member.subscriptions or ()) for member in saw.members)
+    values += sum(len(queues.max) + 10 for topic in saw.topics for queues in topic.queues)
+    values += sum(len(broker.clients) * 2 + len(broker.subscriptions or ()) for broker in saw.brokers)
     return values > 10_000
 
 
@@ -213,15 +207,9 @@ def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event
         resting: Events of idle groups, and of groups that are gone, from the rounds before; the oldest first.
     """
     groups: set[str] = set()
-    named: set[str] = set()
-    for event in (*resting, *events):
-        if not isinstance(event, RocketMQGroupEvent):
-            continue
-        if event.gone is not None:
-            groups.discard(event.group)
-            continue
-        groups.add(event.group)
-        named |= {broker.name for broker in event.brokers}
-    known = closed.known_brokers if isinstance(closed, RoundSeen) else None
-    # (An older probe has told no more than what its events name.)
-    return RocketMQMemory(frozenset(groups), Rest(closed.time), dict.fromkeys(named, 0) if known is None else known)
+    for event in chain(resting, events):
+        if event.saw.gone is not None:
+            groups.discard(event.key)
+        elif isinstance(event, RocketMQGroupEvent):
+            groups.add(event.key)
+    return RocketMQMemory(frozenset(groups), Rest(closed.time), closed.known_brokers or {})

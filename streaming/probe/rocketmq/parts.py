@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from streaming.events import (
-    LONGEST_CLIENT,
-    LONGEST_EXPRESSION,
-    LONGEST_NAME,
-    LONGEST_REASON,
-    MOST_CLIENTS,
-    MOST_QUEUES,
-    MOST_QUEUES_OF_TOPIC,
-    MOST_TOPICS,
-)
 from streaming.records import (
     ERROR,
     NONE,
@@ -34,11 +24,46 @@ from streaming.records import (
     RouteBroker,
     RouteSeen,
     SubscriptionSeen,
+    TopicSeen,
 )
 from streaming.rocketmq import Answer, Unanswered, answers, codes
 from streaming.terminal import visible
 
 T = TypeVar("T")
+
+MOST_BROKERS: Final = 1_000
+"""Addresses that one event tells of. Larger clusters than a hundred brokers are not known."""
+
+MOST_CLIENTS: Final = 20_000
+"""Entries of one broker's list, and members. A group of that size would spend its day rebalancing."""
+
+MOST_TOPICS: Final = 10_000
+"""Topics of a group."""
+
+MOST_QUEUES: Final = 65_536
+"""Queues of a topic on one broker, by id. The tools' default is 8 or 16; a larger number is a mistake, or hostile, and
+would make the core allocate for queues that cannot exist."""
+
+MOST_QUEUES_OF_TOPIC: Final = 262_144
+"""Queues of a topic in one route, and of a member over all topics."""
+
+MOST_QUEUES_OF_ROUTES: Final = 2 * MOST_QUEUES_OF_TOPIC
+"""Queues in all routes of an event: those of the largest topic as two name servers tell it. A route has only their
+number, and the core makes a value of each: 100 MB for these, and gigabytes for a small event of many topics. The probe
+leaves out topics that do not fit and names "topics" in `cut`."""
+
+LONGEST_NAME: Final = 512
+"""Characters of a topic's, a broker's or a name server's name. Brokers allow 127 for topics, 255 with older releases,
+and a prefix."""
+
+LONGEST_CLIENT: Final = 1_000
+"""Characters of a client id. They are an address, an instance name and a unit; anybody may choose them."""
+
+LONGEST_EXPRESSION: Final = 4_000
+"""Characters of a subscription's filter; the probe cuts a longer one and names "subscriptions" in `cut`."""
+
+LONGEST_REASON: Final = 200
+"""Characters of any text that explains; the probe cuts a longer one."""
 
 _TYPES: Final = {"CONSUME_PASSIVELY": PUSH, "CONSUME_ACTIVELY": PULL, "CONSUME_POP": POP}
 
@@ -357,6 +382,11 @@ def queues_seen(
         stored=tuple([time(one.lastUpdateTimestamp) for one in every]),
         consumed=None if consumed is None else tuple([time(consumed.get(queue, -1)) for queue in range(highest + 1)]),
     )
+
+
+def queues_in_routes(seen: TopicSeen) -> int:
+    """Queues of a topic in all its routes together, as far as clients may read them or not."""
+    return sum(broker.read for route in seen.routes for broker in route.brokers)
 
 
 def request_modes(told: answers.RequestModes, group: str) -> tuple[RequestMode, ...]:

@@ -11,7 +11,6 @@ import threading
 from typing import Any
 
 from streaming.config import RocketMQSettings, Settings
-from streaming.events import ROCKETMQ, RoundClosed
 from streaming.probe.clients import open_admin
 from streaming.probe.readback import read_back
 from streaming.probe.rocketmq.cluster import RocketMQCluster
@@ -19,6 +18,7 @@ from streaming.probe.rocketmq.observe import RocketMQMemory, recall, round_of_gr
 from streaming.probe.rounds_probe import RoundsProbe
 from streaming.probe.standby import Identity
 from streaming.probe.writer import RoundWriter
+from streaming.records import ROCKETMQ, RoundClosed
 from streaming.rocketmq import Client, Credentials
 
 
@@ -89,7 +89,7 @@ class RocketMQProbe(RoundsProbe):
             None,
             deadline,
             untold=told.untold,
-            seen_by=ROCKETMQ,
+            source=ROCKETMQ,
             known_brokers=dict(told.memory.brokers),
         )
         self._memory = told.memory

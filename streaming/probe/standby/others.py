@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from streaming.events import Round, RoundOpened
 from streaming.probe.intervals import RoundInterval
+from streaming.records import Round, RoundOpened
 
 PATIENCE_INTERVALS: Final = 2.5
 """A probe that has closed no round for so many intervals is taken for dead. One round may be late, because of a garbage

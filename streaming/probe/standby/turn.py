@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from streaming.events import LONGEST_SUPERVISOR
 from streaming.lifecycle import STANDING_BY, SUPERVISOR, TOOK_OVER, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
@@ -19,6 +18,9 @@ from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run
 from streaming.probe.standby.tail import MOST_RECORDS, TopicEnd
 from streaming.probe.writer import Opened
 from streaming.terminal import visible
+
+LONGEST_SUPERVISOR: Final = 100
+"""Characters of a supervisor's id: a UUID has 36, a host with the name of a unit some more."""
 
 _LOG = room_log(__name__)
 

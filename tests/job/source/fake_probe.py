@@ -11,9 +11,11 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
 
 from streaming.config import KafkaSettings
-from streaming.events import GroupEvent, GroupGone, RoundClosed, RoundOpened, TopicEvent, encode_event, encode_round
+from streaming.events import GroupEvent, encode
 from streaming.job.source import SourceSettings
 from streaming.offsets_log import partition_for
+from streaming.records import GroupObservation, RoundClosed, RoundOpened
+from tests.job.source.made_events import topic
 
 CLUSTER = "test"
 
@@ -105,7 +107,7 @@ class FakeProbe:
 
     def open_round(self) -> OpenRound:
         record = RoundOpened(v=1, cluster=CLUSTER, probe="fake", interval_ms=self.interval_ms)
-        written = self.producer.send(self.rounds_topic, value=encode_round(record), key=CLUSTER.encode()).get(30)
+        written = self.producer.send(self.rounds_topic, value=encode(record), key=CLUSTER.encode()).get(30)
         return OpenRound(written.offset, written.timestamp, self.log_ends())
 
     def close_round(
@@ -117,22 +119,24 @@ class FakeProbe:
         close: bool = True,
     ) -> RoundClosed:
         """Write events (group -> topic -> partition count), then the closing record."""
+        topics_of: dict[str, Mapping[str, int] | None] = {**groups, **dict.fromkeys(gone)}
         sent = []
-        for group, topics in groups.items():
+        for group, topics in topics_of.items():
             partition = partition_for(group, self.log_partitions)
-            place = opened.number, opened.time, group, partition, opened.log[partition]
-            sent.append(GroupEvent(1, CLUSTER, *place, len(topics), "Stable", "consumer", "classic"))
-            sent.extend(
-                TopicEvent(1, CLUSTER, opened.number, group, topic, n, None, (7,) * n, (7,) * n, (0,) * n)
-                for topic, n in topics.items()
+            saw = GroupObservation(
+                round=opened.number,
+                time=opened.time,
+                log_partition=partition,
+                log_position=opened.log[partition],
+                state="Stable",
+                protocol_type="consumer",
+                group_type="classic",
+                gone="deleted" if topics is None else None,
+                held_since=None,
+                topics=tuple(topic(name, *[7] * partitions) for name, partitions in (topics or {}).items()),
             )
-        for group in gone:
-            partition = partition_for(group, self.log_partitions)
-            place = opened.number, opened.time, group, partition, opened.log[partition]
-            sent.append(GroupGone(1, CLUSTER, *place, "deleted"))
-        futures = [
-            self.producer.send(self.events_topic, key=event.group.encode(), value=encode_event(event)) for event in sent
-        ]
+            sent.append(GroupEvent(1, CLUSTER, group, saw))
+        futures = [self.producer.send(self.events_topic, key=event.key.encode(), value=encode(event)) for event in sent]
         events: dict[str, tuple[int, int]] = {}
         for future in futures:
             written = future.get(30)
@@ -150,10 +154,10 @@ class FakeProbe:
             events=events,
             groups=len(groups),
             written=len(sent),
-            size=sum(len(encode_event(event)) for event in sent),
+            size=sum(len(encode(event)) for event in sent),
         )
         if close:
-            self.rounds_record(encode_round(closed))
+            self.rounds_record(encode(closed))
         return closed
 
     def round(self, groups: Mapping[str, Mapping[str, int]], gone: tuple[str, ...] = ()) -> RoundClosed:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from streaming.events import Round, RoundClosed, RoundOpened
 from streaming.job.source.plan import ReadLimits, RoundRecord
+from streaming.records import Round, RoundClosed, RoundOpened
 
 CLUSTER = "test"
 FAR = ReadLimits(dict.fromkeys(range(50), 10**9), dict.fromkeys(range(8), 10**9))

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from streaming.events import encode_round
-from streaming.job.source import rounds_topic
+from streaming.events import encode
 from streaming.job.source.positions import INITIAL
-from streaming.records import CountedRecords, QuarantinedRecord
 from tests.job.source.fake_reader import FakeReader
 from tests.job.source.made_rounds import closed, opened
 from tests.job.source.world import SETTINGS, World, rounds_of, told, unreadable_of
@@ -44,7 +42,7 @@ def test_nothing_new_gives_back_the_very_start(world: World) -> None:
     world.round()
     end = world.planner.latest(INITIAL, None)
     assert world.planner.latest(end, None) is end
-    world.reader.append("rounds", 0, encode_round(opened()))
+    world.reader.append("rounds", 0, encode(opened()))
     world.log(0, 5)
     assert world.planner.latest(end, None) is end
 
@@ -270,23 +268,10 @@ def test_a_record_that_is_no_round_is_kept_with_the_batch_that_passes_it(world: 
     assert [(kind, offset) for kind, offset, _ in told(world.planner.tasks(INITIAL, end))] == [("record", 0)]
 
 
-def test_a_flood_of_junk_in_the_rounds_topic_is_passed_in_bounded_steps(world: World) -> None:
+@pytest.mark.parametrize("record", [encode(opened()), b"junk"], ids=["openings", "junk"])
+def test_a_flood_in_the_rounds_topic_is_passed_in_bounded_steps(world: World, record: bytes) -> None:
     for _ in range(25_000):
-        world.reader.append("rounds", 0, b"junk")
-    number = world.round()
-    end = world.planner.latest(INITIAL, 60)
-    assert end["round"] == number
-    for planner in (world.planner, world.restart()):
-        unreadable = unreadable_of(planner.tasks(INITIAL, end))
-        # The records that `quarantine` shows one by one, and the count of all others.
-        assert [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)] == list(range(101))
-        (others,) = (item for item in unreadable if isinstance(item, CountedRecords))
-        assert (others.sample.offset, others.records, others.last_offset) == (100, 24_899, 24_999)
-
-
-def test_a_flood_of_openings_in_the_rounds_topic_is_passed_in_bounded_steps(world: World) -> None:
-    for _ in range(25_000):
-        world.reader.append("rounds", 0, encode_round(opened()))
+        world.reader.append("rounds", 0, record)
     number = world.round()
     offsets, batches = INITIAL, 0
     while (end := world.planner.latest(offsets, 60)) is not offsets:
@@ -294,22 +279,6 @@ def test_a_flood_of_openings_in_the_rounds_topic_is_passed_in_bounded_steps(worl
         batches, offsets = batches + 1, end
     assert offsets["round"] == number
     assert batches == 3
-
-
-def test_what_is_held_of_the_rounds_topic_is_bounded_by_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds_topic, "_MOST_BYTES", 100_000)
-    for n in range(40):
-        # Rounds of another cluster: they are ignored, but are not junk.
-        world.reader.append("rounds", 0, encode_round(closed(0, [1], cluster=f"{n}" * 1_000)))
-        world.reader.append("rounds", 0, b"junk" * 5_000)
-    number = world.round()
-    offsets, batches = INITIAL, 0
-    while (end := world.planner.latest(offsets, 60)) is not offsets:
-        assert sum(seen.size for seen in world.planner._topic._kept) < 3 * 100_000
-        batches, offsets = batches + 1, end
-    assert offsets["round"] == number
-    assert batches > 10
-    assert len(told(world.restart().tasks(INITIAL, offsets))) == 40
 
 
 def test_rounds_deleted_before_they_were_read_are_a_gap_unless_the_query_is_new(world: World) -> None:
@@ -346,7 +315,7 @@ def test_what_a_record_holds_reaches_the_log_as_visible_text_and_in_few_lines(
     hostile = b"two\nlines \x1b[2J"
     for _ in range(30):
         world.reader.append("rounds", 0, b'{"v":1,"type":"' + hostile + b'"}')
-        world.reader.append("rounds", 0, encode_round(closed(0, [1], cluster=hostile.decode())))
+        world.reader.append("rounds", 0, encode(closed(0, [1], cluster=hostile.decode())))
     world.round()
     end = world.planner.latest(INITIAL, 60)
     with caplog.at_level("WARNING"):

@@ -74,7 +74,7 @@ def test_a_rounds_topic_that_was_created_again_is_taken_up_at_once_and_its_numbe
     assert gaps_of(world.restart().tasks(start, again)) == [("recreated", "rounds", 0, 6, 0)]
     end = world.planner.latest(again, None)
     assert rounds_of(world.planner.tasks(again, end)) == [6, 8, 10, 12, 14]
-    assert [r.opened_offset for r in closed_rounds(world.planner.tasks(again, end))] == numbers
+    assert [r.closed.round for r in closed_rounds(world.planner.tasks(again, end))] == numbers
     assert (end["round"], end["base"], end["rounds"]) == (14, 6, 10)
 
 

@@ -258,7 +258,7 @@ def test_filters_are_applied() -> None:
 def test_a_group_of_many_inputs_comes_in_several_rows() -> None:
     reader = FakeReader()
     for partition in range(12_000):
-        reader.append("log", 0, commit_value(1), commit_key("g", "t", partition))
+        reader.append("log", 0, commit_value(1), commit_key("g", "t" * 100, partition))
     rows = read(reader, LogShare(0, 0, 12_000, known=True, boundaries=()))
     assert max(len(payload) for _, payload in rows) < 600_000
     assert [group_of(key) for key, _ in rows] == ["g"] * 3

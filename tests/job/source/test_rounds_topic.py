@@ -40,7 +40,7 @@ def test_a_record_that_claims_an_offset_far_ahead_hides_none_behind_it() -> None
     reader.write(2, 0)
     topic = RoundsTopic("rounds")
     first = topic.upcoming(reader, 0, 3, None)  # type: ignore[arg-type]
-    assert ([seen.record.offset for seen in first.records], first.after) == ([0, 1, 2], 3)
+    assert ([record.offset for record in first.records], first.after) == ([0, 1, 2], 3)
     reader.write(3, 0)
     then = topic.upcoming(reader, first.after, 4, None)  # type: ignore[arg-type]
-    assert ([seen.record.offset for seen in then.records], then.after, then.complete) == ([3], 4, True)
+    assert ([record.offset for record in then.records], then.after, then.complete) == ([3], 4, True)

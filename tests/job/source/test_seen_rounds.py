@@ -1,37 +1,23 @@
-"""Rounds without log positions: planned without a log, by one source, and put together completely or not at all."""
+"""Rounds without log positions: planned without a log, by one source."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
-from streaming.events import (
-    ClassicMemberSeen,
-    ClassicSeen,
-    CommitsSeen,
-    Event,
-    RoundSeen,
-    SeenGroupEvent,
-    SeenGroupGone,
-    TopicEvent,
-    encode_event,
-    encode_round,
-)
+from streaming.events import encode
 from streaming.job.source.exceptions import AnotherSourceError
-from streaming.job.source.observations import EventRound, ObservationAssembler
 from streaming.job.source.positions import INITIAL, Positions
-from streaming.records import GroupObservation
 from tests.job.source.made_rounds import closed, opened
 from tests.job.source.world import SETTINGS, World, closed_rounds, rounds_of
 
 
 def seen_round(world: World, **changes: Any) -> int:
     """A round without log positions."""
-    number = world.reader.append("rounds", 0, encode_round(opened()))
-    plain = msgspec.structs.asdict(closed(number, [], **changes))
-    world.reader.append("rounds", 0, encode_round(RoundSeen(**plain, seen_by="admin")), time=2_000_000 + number)
+    number = world.reader.append("rounds", 0, encode(opened()))
+    record = encode(closed(number, [], source="admin", **changes))
+    world.reader.append("rounds", 0, record, time=2_000_000 + number)
     return number
 
 
@@ -60,7 +46,7 @@ def test_rounds_without_positions_are_taken_without_asking_for_the_log(world: Wo
     assert (end["log"], end["source"], end["round"]) == ({}, "admin", numbers[-1])
     tasks = world.planner.tasks(INITIAL, end)
     assert rounds_of(tasks) == numbers
-    assert {told.source for told in closed_rounds(tasks)} == {"admin"}
+    assert {told.closed.source for told in closed_rounds(tasks)} == {"admin"}
     assert [task.log for task in tasks if task.log] == []
     assert "log" not in world.reader.known
     assert world.planner.latest(end, None) is end
@@ -140,20 +126,6 @@ def test_rounds_of_another_source_that_are_still_there_end_no_query_before_its_o
     assert planner.latest(start, 60)["round"] == number
 
 
-def test_forged_rounds_of_another_source_between_two_of_ours_end_no_query(world: World) -> None:
-    world.round()
-    end = world.planner.latest(INITIAL, 60)
-    for _ in range(20):
-        for _ in range(3):
-            seen_round(world)
-            world.now += 2
-            assert world.planner.latest(end, 60) is end
-        world.now += 4
-        number = world.round()
-        end = world.planner.latest(end, 60)
-        assert end["round"] == number
-
-
 def test_in_a_run_over_what_is_available_now_rounds_of_another_source_alone_are_refused(world: World) -> None:
     number = world.round()
     for _ in range(3):
@@ -187,71 +159,3 @@ def test_a_setting_passes_over_the_rounds_of_the_other_source(world: World) -> N
     other = world.restart(SETTINGS.model_copy(update={"offsets_log": "admin"}))
     with pytest.raises(AnotherSourceError, match="follows 'log'"):
         other.latest(end, None)
-
-
-ROUND = EventRound(6, 6, 1_000, 0, 100, (), elapsed=5, closed=1_400, source="admin")
-
-
-def group(topics: int = 1, seen: int = 2, **changes: Any) -> SeenGroupEvent:
-    fields: dict[str, Any] = {"seen": seen, "looked": True} | changes
-    return SeenGroupEvent(1, "c", 6, 1_000, "g", -1, -1, topics, "Stable", "consumer", "classic", **fields)
-
-
-TOPIC = TopicEvent(1, "c", 6, "g", "x", 1, None, (9,), (9,), (0,))
-MEMBERS = ClassicSeen(1, "c", 6, "g", "consumer", "range", (ClassicMemberSeen("a", b"junk", b""),))
-COMMITS = CommitsSeen(1, "c", 6, "g", True, {"x": ((0, 4),)})
-
-
-def put_together(*events: Event) -> tuple[list[GroupObservation], list[str]]:
-    assembler = ObservationAssembler("events", 0, [ROUND], 0, lambda _: True, lambda _: True)
-    for offset, event in enumerate(events):
-        assembler.add((offset, 1_000, b"g", encode_event(event)))
-    assembler.finish()
-    reasons = [item.reason for item in assembler.unreadable.inputs() if hasattr(item, "reason")]
-    return assembler.take().get("g", []), reasons
-
-
-def test_a_look_is_complete_with_its_topics_and_all_that_was_seen() -> None:
-    [found], reasons = put_together(group(), TOPIC, MEMBERS, COMMITS)
-    assert reasons == []
-    assert (found.log_partition, found.log_position, found.round) == (-1, 6, 6)
-    assert found.seen is not None
-    assert (found.seen.source, found.seen.looked, found.seen.absent_at) == ("admin", True, -1)
-    assert found.seen.classic is not None
-    [member] = found.seen.classic.members
-    # Bytes that are no subscription are a reason, not an error.
-    assert (member.member_id, member.topics) == ("a", None)
-    assert "subscription" in (member.undecodable or "")
-    assert found.seen.commits is not None
-    assert found.seen.commits.offsets == {"x": ((0, 4),)}
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        (group(), TOPIC, MEMBERS),
-        (group(), MEMBERS, COMMITS),
-        (group(seen=1), TOPIC),
-        (group(), TOPIC, MEMBERS, MEMBERS),
-    ],
-)
-def test_a_look_without_one_of_its_parts_is_dropped(events: tuple[Event, ...]) -> None:
-    observations, reasons = put_together(*events)
-    assert observations == []
-    assert reasons
-
-
-def test_a_group_that_is_gone_ends_by_itself() -> None:
-    [found], reasons = put_together(SeenGroupGone(1, "c", 6, 1_000, "g", -1, -1, "deleted"))
-    assert (found.gone, found.seen is not None, reasons) == ("deleted", True, [])
-
-
-def test_what_was_seen_counts_for_no_round_with_a_log() -> None:
-    assembler = ObservationAssembler(
-        "events", 0, [EventRound(6, 6, 1_000, 0, 100, (5,))], 0, lambda _: True, lambda _: True
-    )
-    assembler.add((0, 1_000, b"g", encode_event(group(topics=0, seen=0))))
-    assembler.add((1, 1_000, b"g", encode_event(COMMITS)))
-    assembler.finish()
-    assert assembler.take() == {}
-    assert len(assembler.unreadable.inputs()) == 2

@@ -12,7 +12,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.broker import EmbeddedBroker
-from streaming.events import encode_round
+from streaming.events import encode
 from streaming.offsets_log import partition_for
 from streaming.records import (
     GroupInput,
@@ -101,7 +101,7 @@ def test_junk_everywhere_is_told_once_and_stops_nothing(probe: FakeProbe) -> Non
     for partition in range(2):
         probe.producer.send(probe.events_topic, value=b"\xff" * 70_000, partition=partition)
     probe.rounds_record(b"junk")
-    probe.rounds_record(encode_round(probe.close_round(probe.open_round(), {}, close=False))[:-5])
+    probe.rounds_record(encode(probe.close_round(probe.open_round(), {}, close=False))[:-5])
     for more in (write_rounds(probe, 2), write_rounds(probe, 1)):
         made.update(more)
     run = ReaderRun(probe.settings(max_rounds=1)).now()

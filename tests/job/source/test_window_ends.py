@@ -9,11 +9,10 @@ import pytest
 
 from streaming.groups import GroupConfig, QuarantineRow
 from streaming.job.operator import PackedState, advance_key
-from streaming.job.source.positions import INITIAL, Positions
+from streaming.job.source.positions import INITIAL
 from streaming.job.source.tasks import SourceTask
-from streaming.job.source.unreadable import partition_rows
 from streaming.offsets_log import LogRecord, UnreadableRecords
-from streaming.records import partition_key
+from streaming.records import partition_key, rows_of
 from tests.job.source.world import World
 
 _KEY = partition_key("log", 0)
@@ -30,7 +29,7 @@ def _quarantined(batches: Iterable[list[SourceTask]], junk: range) -> list[Quara
             found = UnreadableRecords(0, share.windows, "log")
             for offset in range(max(share.start, junk.start), min(share.end, junk.stop)):
                 found.unknown(LogRecord(offset, 1_000_000, b"k", b"v"), "99/0", "type 99 is not known")
-            payloads += [payload for _, payload in partition_rows("log", 0, found.inputs())]
+            payloads += [payload for _, payload in rows_of(_KEY, found.inputs())]
         if payloads:
             state, more = advance_key(_KEY, payloads, state, GroupConfig(cluster="main"))
             rows += more.quarantine
@@ -78,11 +77,3 @@ def test_ends_are_sent_once_to_each_partition_that_may_have_been_read() -> None:
     batches = [world.planner.tasks(*pair) for pair in ((start, middle), (middle, end), (end, last))]
     told = [sorted(key for task in tasks for key, _ in task.rows if key.startswith("p:")) for tasks in batches]
     assert told == [[], [partition_key("log", 0), partition_key("log", 1), partition_key("rounds", 0)], []]
-
-
-def test_offsets_of_an_older_release_say_nothing_of_a_window_and_are_read() -> None:
-    older = {"log": {"0": 3}, "events": {}, "rounds": 4, "round": 2, "time": 1_000_002, "elapsed": 2}
-    assert Positions.read(older).inside is False
-    assert Positions.read(older).write() == older
-    inside = older | {"inside": True}
-    assert Positions.read(inside).write() == inside

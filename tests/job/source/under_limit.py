@@ -18,11 +18,10 @@ import zstandard
 from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.config import Settings
-from streaming.events import GroupEvent, encode_event
+from streaming.events import encode
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.fetch import OffsetRange
-from streaming.job.source.observations import EventRound
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import arrow_batches, task_rows
@@ -30,6 +29,7 @@ from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.probe import Probe
 from streaming.record_batches import FetchedBatch
 from streaming.records import CountedRecords, QuarantinedRecord, decode_inputs, decode_partition_inputs, group_of
+from tests.job.source.made_events import event_round, group
 
 MORE_BYTES = 512 * 1024 * 1024
 """Beyond the imports: a batch of 64 MB with two copies, the log data of tasks (128 MB), responses, Arrow."""
@@ -166,30 +166,15 @@ def bare_members(count: int) -> bytes:
     return head + size + (b"\x01\x00\x01\x01" + bytes(8) + b"\x01\x01\x00") * count + b"\x00"
 
 
-def events_beyond_what_is_told() -> dict[str, Any]:
-    """Valid events of a round that does not announce their size."""
+def events() -> dict[str, Any]:
+    """Large events of one round."""
 
-    def events(at: int) -> FetchedBatch:
-        state = "x" * 60_000
-        found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 0, state, None, None) for n in range(1_000))
-        return packed(at, ((b"key", encode_event(event)) for event in found))
+    def made(at: int) -> FetchedBatch:
+        found = (group(f"g{at + n}", state="x" * 60_000) for n in range(1_000))
+        return packed(at, ((b"key", encode(event)) for event in found))
 
-    told = EventRound(7, 7, 1_000, 0, BATCHES * 1_000, (5,))
-    share = EventsShare(0, 0, 0, BATCHES * 1_000, known=True, rounds=(told,))
-    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[events] * BATCHES)))  # type: ignore[arg-type]
-
-
-def heads_without_topics() -> dict[str, Any]:
-    """Events that announce topics that never come."""
-
-    def heads(at: int) -> FetchedBatch:
-        state = "x" * 60_000
-        found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 3, state, None, None) for n in range(1_000))
-        return packed(at, ((b"key", encode_event(event)) for event in found))
-
-    told = EventRound(7, 7, 1_000, 0, BATCHES * 1_000, (5,))
-    share = EventsShare(0, 0, 0, BATCHES * 1_000, known=True, rounds=(told,))
-    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[heads] * BATCHES)))  # type: ignore[arg-type]
+    share = EventsShare(0, 0, 0, BATCHES * 1_000, known=True, rounds=(event_round(7, 0, BATCHES * 1_000),))
+    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[made] * BATCHES)))  # type: ignore[arg-type]
 
 
 def cluster(settings_file: str) -> dict[str, Any]:
@@ -219,8 +204,7 @@ SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
         keys_in_the_log,
         commits_in_the_log,
         members_in_the_log,
-        events_beyond_what_is_told,
-        heads_without_topics,
+        events,
         cluster,
     )
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streaming.events import encode_round
+from streaming.events import encode
 from streaming.job.source import SourceSettings
 from streaming.job.source.planner import Planner
 from streaming.job.source.tasks import SourceTask
@@ -52,10 +52,10 @@ class World:
         return [end for place, end in sorted(self.reader.end.items()) if place.topic == "log"]
 
     def open(self, **changes: Any) -> int:
-        return self.reader.append("rounds", 0, encode_round(opened(**changes)))
+        return self.reader.append("rounds", 0, encode(opened(**changes)))
 
     def close(self, number: int, **changes: Any) -> int:
-        content = encode_round(closed(number, **({"log": self.ends()} | changes)))
+        content = encode(closed(number, **({"log": self.ends()} | changes)))
         self.reader.append("rounds", 0, content, time=2_000_000 + number)
         return number
 

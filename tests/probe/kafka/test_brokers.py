@@ -10,12 +10,12 @@ import pytest
 from kafka import KafkaAdminClient
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
 from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.requests import GroupRequests, Refused
+from streaming.records import RoundClosed
 from tests.pair_of_brokers import Pair
 from tests.probe.witness import Cluster, read_round
 
@@ -61,7 +61,7 @@ def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings:
     assert len({partition_for(group, 8) for group in groups}) > 4
     for group in groups:
         seen = round_.topics(group)[topic]
-        assert (seen.partitions, seen.end, seen.racks) == (3, (3, 4, 5), (("a", "b"), ("b", "a"), ("b", "a")))
+        assert (seen.partitions, tuple(seen.ends), seen.racks) == (3, (3, 4, 5), (("a", "b"), ("b", "a"), ("b", "a")))
 
 
 def test_a_broker_does_not_speak_for_groups_of_another(cluster: Cluster) -> None:

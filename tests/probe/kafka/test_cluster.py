@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from streaming.config import Filters
-from streaming.events import RetentionSettings
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.cluster import KafkaCluster, OffsetsLogView
@@ -16,6 +15,7 @@ from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.requests import Committed, Metadata, Refused, TopicMetadata
 from streaming.probe.kafka.retention import Retentions
+from streaming.records import TopicRetention
 
 LOG = OffsetsLogView((1, 2), Metadata("id", (1, 2), False, {}))
 BEFORE = Memory({"g": frozenset({"orders"})})
@@ -148,7 +148,7 @@ class Settings(Answers):
 
     def __init__(self) -> None:
         super().__init__([[listed(2)]] * 3, answered)
-        self.told: dict[str, object] = {"orders": RetentionSettings(1, -1, deletes=True, append_time=False)}
+        self.told: dict[str, object] = {"orders": TopicRetention(1, -1, deletes=True, append_time=False)}
 
     def retentions(self, *_: object) -> dict[str, object]:
         return self.told

@@ -9,14 +9,14 @@ from deltalake import DeltaTable
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import ClusterTopicEvent, RoundClosed
+from streaming.events import ClusterTopicEvent
 from streaming.groups import encode_rows
 from streaming.job.operator import advance_key, group_config
-from streaming.job.source.observations import EventRound, ObservationAssembler
+from streaming.job.source.events import EventReader, EventRound
 from streaming.job.unpack import rows_by_table
 from streaming.probe import Probe
 from streaming.probe.kafka.turns import ABSENT_ROUNDS
-from streaming.records import encode_cluster_topics, topic_key
+from streaming.records import ClosedRound, ClusterTopicObservation, RoundClosed, encode_inputs, topic_key
 from streaming.tables import DeltaLake
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster, MakeSettings, read, read_round
@@ -37,18 +37,18 @@ class Followed:
 
     def take(self, closed: RoundClosed) -> None:
         for partition, (first, end) in closed.events.items():
-            current = EventRound(closed.round, closed.round, closed.time, first, end, closed.log, elapsed=closed.time)
-            assembler = ObservationAssembler("events", int(partition), [current], first, bool, bool)
+            taken = ClosedRound(closed, closed.round, closed.round + 1, closed.time, closed.time, 0)
+            reader = EventReader("events", int(partition), [EventRound(taken, first, end)], first, bool, bool)
             topic, kafka = self._settings.probe.events_topic, self._settings.kafka.bootstrap_servers
             for record in read(kafka, topic, int(partition), first, end):
-                assembler.add((record.offset, record.timestamp, record.key, record.value))
-            for name, looks in assembler.take_topics().items():
+                reader.add((record.offset, record.timestamp, record.key, record.value))
+            for name, looks in reader.take()[1].items():
                 key = topic_key(name)
-                payloads = [encode_cluster_topics(looks)]
+                payloads = [encode_inputs(looks)]
                 after, rows = advance_key(key, payloads, self._states.get(key), group_config(self._settings))
                 self._states[key] = after
                 self.packed.append(encode_rows(rows))
-            assert assembler.unreadable.inputs() == []
+            assert reader.unreadable.inputs() == []
 
 
 def test_topics_are_told_from_the_broker_to_the_table(
@@ -103,7 +103,7 @@ def test_a_new_probe_ends_topics_that_were_deleted_meanwhile(cluster: Cluster, m
     with Probe(settings) as probe:
         for _ in range(ABSENT_ROUNDS):
             found += events_of(settings, probe.round())
-    assert [(event.topic, event.gone) for event in found] == [(audit, "deleted")]
+    assert [(event.key, event.saw.gone) for event in found] == [(audit, "deleted")]
 
 
 def events_of(settings: Settings, closed: RoundClosed) -> list[ClusterTopicEvent]:
@@ -143,10 +143,10 @@ def test_without_the_rights_bytes_and_readers_are_unknown_and_with_them_they_are
         secured_broker.revoke_all()
 
 
-def first_of(settings: Settings, broker: Secured) -> ClusterTopicEvent:
+def first_of(settings: Settings, broker: Secured) -> ClusterTopicObservation:
     """What a new probe tells of "orders" in its first round, as somebody with all rights reads it."""
     with Probe(settings) as probe:
         closed = probe.round()
     plain = KafkaSettings(bootstrap_servers=broker.broker.bootstrap)
     found = events_of(settings.model_copy(update={"kafka": plain}), closed)
-    return next(event for event in found if event.topic == "orders")
+    return next(event.saw for event in found if event.key == "orders")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.events import GroupEvent, LogHold, RoundClosed
 from streaming.probe.kafka.holds import (
     HELD_ROUNDS,
     BlockedPartition,
@@ -12,6 +11,7 @@ from streaming.probe.kafka.holds import (
     with_holders,
 )
 from streaming.probe.kafka.memory import Memory, recall
+from streaming.records import HeldPartition, RoundClosed
 from tests.probe.kafka.build import LOG, MakeHead, events_of, look_at
 
 
@@ -20,9 +20,8 @@ def test_an_offset_that_stands_still_below_the_end_is_held_after_more_than_three
     said = []
     for number in range(1, HELD_ROUNDS + 3):
         holds = advance_holds(holds, (10, 15, 30), (10, 20, 30), number * 100)
-        [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
-        assert isinstance(event, GroupEvent)
-        said.append(event.held_since)
+        [event] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
+        said.append(event.saw.held_since)
     assert said == [None, None, None, 100, 100]
 
 
@@ -48,11 +47,10 @@ def test_a_log_that_got_more_partitions_is_followed() -> None:
 def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head: MakeHead) -> None:
     young, old = BlockedPartition(10, 900, 1), BlockedPartition(20, 300, HELD_ROUNDS + 1)
     holds = with_holders((young, old, None), {1: BlockingProducer(4001, "payments-3")})
-    [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
-    assert isinstance(event, GroupEvent)
-    assert (event.held_since, event.held_by_producer, event.held_by) == (300, 4001, "payments-3")
-    told = reported_holds(holds, [1, 1, 2])
-    assert told == (LogHold(1, 300, 2, 4001, "payments-3"),)
+    [event] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
+    assert (event.saw.held_since, event.saw.held_by_producer, event.saw.held_by) == (300, 4001, "payments-3")
+    told = reported_holds(holds, (11, 25, 30), [1, 1, 2])
+    assert told == (HeldPartition(1, 300, 20, 25, 2, 4001, "payments-3"),)
     # It is known from then on, also to a restarted probe.
     assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == BlockedPartition(
         20, 300, 5, BlockingProducer(4001, "payments-3")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from streaming.config import Filters
-from streaming.events import RoundClosed
 from streaming.probe.kafka.holds import HELD_ROUNDS, BlockedPartition
-from streaming.probe.kafka.look import Description, Topic
+from streaming.probe.kafka.look import Description
 from streaming.probe.kafka.memory import Memory, memory_after, recall, topics_of_groups
-from tests.probe.kafka.build import ALL, LOG, MakeHead, events_of, look_at
+from streaming.records import HeldPartition, RoundClosed
+from tests.probe.kafka.build import ALL, LOG, MakeHead, events_of, look_at, topic
 
 
 def test_a_group_has_the_topics_it_subscribes_to_and_those_it_committed_for() -> None:
@@ -31,9 +31,11 @@ def test_ignored_topics_are_not_reported() -> None:
 
 def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) -> None:
     head = make_head(holds=(None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None))
-    look = look_at({"a": Topic(1, None, (5,), (4,), (0,))}, g=("a",), h=())
-    events = [event for _, event in events_of(head, look, Memory())]
-    closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3)
+    look = look_at({"a": topic("a", [5], [4])}, g=("a",), h=())
+    events = events_of(head, look, Memory())
+    closed = RoundClosed(
+        1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3, holds=(HeldPartition(1, 300, 20, 25, 1),)
+    )
     recalled = recall(closed, events)
     assert recalled.topics == memory_after(head, look, Memory()).topics == {"g": {"a"}, "h": set()}
     assert recalled.time == head.time == memory_after(head, look, Memory()).time

@@ -5,45 +5,44 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from streaming.config import Filters
-from streaming.events import GroupEvent, GroupGone, TopicEvent, UnreadTimestamp
+from streaming.events import GroupEvent
 from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.kafka.look import Description, GroupsSeen, Topic
+from streaming.probe.kafka.look import Description, GroupsSeen
 from streaming.probe.kafka.memory import Memory, memory_after
-from tests.probe.kafka.build import MakeHead, classic, events_of, look_at
+from streaming.records import GroupObservation, UnreadTimestamp
+from tests.probe.kafka.build import MakeHead, classic, events_of, look_at, topic
 
 
-def test_a_group_comes_before_its_topics_and_says_how_many_follow(make_head: MakeHead) -> None:
-    topics = {"a": Topic(1, "id-a", (5,), (4,), (0,)), "b": Topic(None)}
-    events = events_of(make_head(), look_at(topics, g=("a", "b")), Memory())
-    assert events == [
-        (
+def test_a_group_is_told_with_its_place_in_the_log_and_its_topics(make_head: MakeHead) -> None:
+    topics = {"a": topic("a", [5], [4], topic_id="id-a"), "b": topic("b")}
+    assert events_of(make_head(), look_at(topics, g=("a", "b")), Memory()) == [
+        GroupEvent(
+            1,
+            "prod",
             "g",
-            GroupEvent(
-                v=1,
-                cluster="prod",
+            GroupObservation(
                 round=7,
                 time=1_000,
-                group="g",
                 log_partition=1,  # "g".hashCode() is 103, and 103 % 3 is 1
                 log_position=20,
-                topics=2,
                 state="Stable",
                 protocol_type="consumer",
                 group_type="classic",
+                gone=None,
                 held_since=None,
+                topics=(topics["a"], topics["b"]),
                 cluster_id="kafka-id",
             ),
-        ),
-        ("g", TopicEvent(1, "prod", 7, "g", "a", 1, "id-a", (5,), (4,), (0,), None)),
-        ("g", TopicEvent(1, "prod", 7, "g", "b", None, None, (), (), (), None)),
+        )
     ]
 
 
 def test_a_topic_that_may_not_be_seen_is_not_said_to_be_missing(make_head: MakeHead) -> None:
-    [(_, event)] = events_of(make_head(), look_at({}, g=("secret",)), Memory())
-    assert isinstance(event, GroupEvent)
-    assert event.topics == 0
+    [event] = events_of(make_head(), look_at({}, g=("secret",)), Memory())
+    assert event.saw.topics == ()
 
 
 def test_the_state_told_with_the_members_wins_over_the_listed_one(make_head: MakeHead) -> None:
@@ -53,20 +52,16 @@ def test_the_state_told_with_the_members_wins_over_the_listed_one(make_head: Mak
         {"g": Description("PreparingRebalance", "", frozenset(), complete=False)},
         {},
     )
-    [(_, event)] = events_of(make_head(), look, Memory())
-    assert isinstance(event, GroupEvent)
-    assert (event.state, event.protocol_type) == ("PreparingRebalance", "consumer")
+    [event] = events_of(make_head(), look, Memory())
+    assert (event.saw.state, event.saw.protocol_type) == ("PreparingRebalance", "consumer")
 
 
-def test_a_group_of_the_round_before_that_is_not_seen_is_gone(make_head: MakeHead) -> None:
-    events = events_of(make_head(), look_at({}), Memory({"g": frozenset({"orders"})}))
-    assert events == [("g", GroupGone(1, "prod", 7, 1_000, "g", 1, 20, "deleted"))]
-
-
-def test_a_group_that_the_filters_exclude_now_is_gone_for_that_reason(make_head: MakeHead) -> None:
-    [(_, event)] = events_of(make_head(), look_at({}), Memory({"g": frozenset()}), Filters(ignore_groups=("g",)))
-    assert isinstance(event, GroupGone)
-    assert event.reason == "filtered"
+@pytest.mark.parametrize(("filters", "reason"), [(Filters(), "deleted"), (Filters(ignore_groups=("g",)), "filtered")])
+def test_a_group_of_the_round_before_that_is_not_seen_is_gone(
+    make_head: MakeHead, filters: Filters, reason: str
+) -> None:
+    [event] = events_of(make_head(), look_at({}), Memory({"g": frozenset({"orders"})}), filters)
+    assert (event.key, event.saw.gone, event.saw.log_partition, event.saw.log_position) == ("g", reason, 1, 20)
 
 
 def test_a_group_is_gone_once(make_head: MakeHead) -> None:
@@ -75,17 +70,17 @@ def test_a_group_is_gone_once(make_head: MakeHead) -> None:
 
 
 def test_timestamps_of_unread_records_are_told_when_they_are_news_and_once_in_a_period(make_head: MakeHead) -> None:
-    topics = {"a": Topic(1, "id-a", (5,), (5,), (0,))}
-    first = {"g": {"a": (UnreadTimestamp(0, 2, 1_000, -1, own=True),)}}
-    later = {"g": {"a": (UnreadTimestamp(0, 3, 1_001, -1, own=True),)}}
+    topics = {"a": topic("a", [5])}
+    first = {"g": {"a": {0: UnreadTimestamp(2, 1_000, -1, own=True)}}}
+    later = {"g": {"a": {0: UnreadTimestamp(3, 1_001, -1, own=True)}}}
     memory, told = Memory(), []
     for number in range(180):
         unread = {} if number == 0 else first if number < 100 else later
         head, look = make_head(number, 10_000 * number), replace(look_at(topics, g=("a",)), unread=unread)
-        [(_, event)] = [(group, e) for group, e in events_of(head, look, memory) if isinstance(e, TopicEvent)]
+        [event] = events_of(head, look, memory)
         memory = memory_after(head, look, memory)
-        if event.unread:
-            assert event.unread == unread["g"]["a"]
+        if event.saw.topics[0].unread:
+            assert event.saw.topics[0].unread == unread["g"]["a"]
             told.append(number)
     # Its moment comes every 60 rounds.
     assert told[0] == 1
@@ -96,14 +91,14 @@ def test_timestamps_of_unread_records_are_told_when_they_are_news_and_once_in_a_
 
 
 def test_an_idle_group_is_reported_anew_when_its_timestamps_are_found(make_head: MakeHead) -> None:
-    topics = {"a": Topic(1, "id-a", (5,), (5,), (0,))}
+    topics = {"a": topic("a", [5])}
     memory, reported = Memory(), []
     for number in range(60):
-        unread = {"g": {"a": (UnreadTimestamp(0, 2, 1_000, -1, own=True),)}} if number >= 30 else {}
+        unread = {"g": {"a": {0: UnreadTimestamp(2, 1_000, -1, own=True)}}} if number >= 30 else {}
         groups = {"g": classic("g", "Empty")}
         look = replace(look_at(topics, g=("a",)), groups=groups, unread=unread)
         head = make_head(number, 1_000 + number)
-        reported += [number for _, e in events_of(head, look, memory) if isinstance(e, TopicEvent) and e.unread]
+        reported += [number for event in events_of(head, look, memory) if event.saw.topics[0].unread]
         memory = memory_after(head, look, memory)
     # When it is found, and when the group is idle again.
     assert reported == [30, 30 + IDLE_ROUNDS]

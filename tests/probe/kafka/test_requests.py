@@ -40,7 +40,7 @@ def test_a_round_over_a_thousand_groups_takes_a_bounded_number_of_requests(
     assert len(round_.groups) == GROUPS
     assert closed.written == 2 * GROUPS
     topic = round_.topics(f"{cluster.unique}-7")[orders]
-    assert (topic.partitions, topic.end) == (10, (1,) * 10)
+    assert (topic.partitions, list(topic.ends)) == (10, [1] * 10)
 
 
 def test_requests_are_cut_per_broker() -> None:

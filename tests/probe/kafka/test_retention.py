@@ -6,15 +6,15 @@ import pytest
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import KafkaSettings, Settings
-from streaming.events import RetentionSettings
 from streaming.probe import Probe
 from streaming.probe.kafka.retention import TOPICS_A_ROUND, RetentionKey, Retentions
+from streaming.records import TopicRetention
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster, read_round
 
 PERIOD_S = 600.0
-WEEK = RetentionSettings(7 * 86_400_000, -1, deletes=True, append_time=False)
-OF_THE_BROKER = RetentionSettings(-1, -1, deletes=True, append_time=False)
+WEEK = TopicRetention(7 * 86_400_000, -1, deletes=True, append_time=False)
+OF_THE_BROKER = TopicRetention(-1, -1, deletes=True, append_time=False)
 """What a topic without settings of its own has from the tests' brokers (`log.retention.ms`)."""
 
 ORDERS: RetentionKey = ("orders", "id-1")
@@ -107,8 +107,8 @@ def test_a_round_tells_the_settings_of_topics_and_asks_for_them_once(cluster: Cl
             told = {topic: seen.topics(group)[topic].retention for topic, group in groups.items()}
             assert told == {
                 plain: OF_THE_BROKER,
-                special: RetentionSettings(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
-                compacted: RetentionSettings(-1, -1, deletes=False, append_time=False, compacts=True),
+                special: TopicRetention(1_234_567, 1_000_000, deletes=True, append_time=True, compacts=True),
+                compacted: TopicRetention(-1, -1, deletes=False, append_time=False, compacts=True),
             }
         # (Of the topics, and of the broker how long it keeps offsets.)
         assert probe.requests["DescribeConfigs"] == 2
@@ -139,7 +139,7 @@ def test_without_the_right_the_settings_stay_unknown_and_with_it_they_are_told(s
         secured_broker.revoke_all()
 
 
-def _told(settings: Settings, broker: Secured) -> set[RetentionSettings | None]:
+def _told(settings: Settings, broker: Secured) -> set[TopicRetention | None]:
     """What a new probe tells in its first round, as somebody with all rights reads it."""
     with Probe(settings) as probe:
         closed = probe.round()

@@ -13,10 +13,11 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import OffsetSpec
 
 from streaming.config import Settings
-from streaming.events import RoundClosed, RoundOpened, decode_round
+from streaming.events import decode_round
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.kafka.holds import HELD_ROUNDS
+from streaming.records import RoundClosed, RoundOpened, pack_offsets
 from tests.probe.witness import Cluster, MakeSettings, read, read_round
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -45,12 +46,11 @@ def test_a_round_is_complete(cluster: Cluster, settings: Settings, probe: Probe)
 
     round_ = read_round(settings, closed)
     assert set(round_.groups) == {a, b}
-    assert {group: event.topics for group, event in round_.groups.items()} == {a: 2, b: 1}
     assert set(round_.topics(a)) == {orders, audit}
     assert set(round_.topics(b)) == {orders}
-    assert (closed.groups, closed.written) == (2, len(round_.events)) == (2, 5)
-    assert {event.round for event in round_.events} == {closed.round}
-    assert all(key == event.group.encode() for key, event in zip(round_.keys, round_.events, strict=True))
+    assert (closed.groups, closed.written) == (2, len(round_.events)) == (2, 2)
+    assert {event.saw.round for event in round_.events} == {closed.round}
+    assert all(key == event.key.encode() for key, event in zip(round_.keys, round_.events, strict=True))
     for group, event in round_.groups.items():
         assert event.time == closed.time
         assert event.log_partition == partition_for(group, len(closed.log))
@@ -74,8 +74,9 @@ def test_values_are_those_of_the_admin_client(cluster: Cluster, settings: Settin
 
     [described] = cluster.admin.describe_topics([orders])
     assert topic.partitions == len(described["partitions"]) == 3
-    assert topic.end == topic.stable == offsets(OffsetSpec.LATEST) == (5, 0, 7)
-    assert topic.start == offsets(OffsetSpec.EARLIEST) == (0, 0, 4)
+    assert topic.high_watermarks == topic.last_stable_offsets
+    assert tuple(topic.ends) == offsets(OffsetSpec.LATEST) == (5, 0, 7)
+    assert tuple(topic.starts) == offsets(OffsetSpec.EARLIEST) == (0, 0, 4)
     assert topic.racks is None
     [listed] = [entry for entry in cluster.admin.list_groups() if entry["group_id"] == group]
     event = round_.groups[group]
@@ -129,7 +130,7 @@ def test_members_and_their_topics_are_seen_before_anything_is_committed(
     assert (event.state, event.protocol_type, event.group_type) == ("Stable", "consumer", "classic")
     assert topics[orders].partitions == 3
     # A topic that does not exist is reported as missing, not left out, and not created.
-    assert (topics[missing].partitions, topics[missing].end) == (None, ())
+    assert (topics[missing].partitions, topics[missing].high_watermarks) == (None, b"")
     assert missing not in cluster.admin.list_topics()
 
 
@@ -190,7 +191,7 @@ def test_new_partitions_are_seen_in_the_next_round(cluster: Cluster, settings: S
     cluster.admin.create_partitions({orders: 5})
     cluster.admin.wait_for_topics([orders])
     topic = read_round(settings, probe.round()).topics(group)[orders]
-    assert (topic.partitions, topic.end) == (5, (0, 0, 0, 0, 0))
+    assert (topic.partitions, list(topic.ends)) == (5, [0, 0, 0, 0, 0])
 
 
 def test_a_deleted_topic_is_said_to_be_missing(cluster: Cluster, settings: Settings, probe: Probe) -> None:
@@ -248,7 +249,7 @@ def test_a_group_that_the_configuration_excludes_now_is_gone_for_that_reason(
         before.round()
     narrower = make_settings(ignore_groups=(f"/^{cluster.unique}/",))
     with Probe(narrower) as after:
-        assert read_round(narrower, after.round()).gone[group].reason == "filtered"
+        assert read_round(narrower, after.round()).gone[group] == "filtered"
 
 
 def test_a_round_without_groups_closes(cluster: Cluster, settings: Settings, probe: Probe) -> None:
@@ -265,7 +266,6 @@ def test_ignored_topics_have_no_events(cluster: Cluster, make_settings: MakeSett
     with Probe(chosen) as probe:
         round_ = read_round(chosen, probe.round())
     assert set(round_.topics(group)) == {orders}
-    assert round_.groups[group].topics == 1
 
 
 def test_an_open_transaction_holds_the_position_and_is_told_after_some_rounds(
@@ -319,7 +319,7 @@ def test_the_last_stable_offset_of_a_topic_stays_behind_an_open_transaction(
     producer.produce(out, b"value", partition=0)
     producer.flush(30)
     topic = read_round(settings, probe.round()).topics(group)[out]
-    assert (topic.end, topic.stable) == ((1,), (0,))
+    assert (topic.high_watermarks, topic.last_stable_offsets) == (pack_offsets([1]), pack_offsets([0]))
     producer.abort_transaction(30)
 
 

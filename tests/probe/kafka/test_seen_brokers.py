@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.events import Broker, Brokers, CoordinatorMove
 from streaming.probe.kafka.brokers import (
     GONE_MS,
     MOVES_MS,
@@ -15,6 +14,7 @@ from streaming.probe.kafka.brokers import (
     brokers_after,
     is_outdated,
 )
+from streaming.records import Broker, Brokers, CoordinatorMove
 
 START = 1_767_225_600_000
 ROUND_MS = 10_000
@@ -113,7 +113,7 @@ def test_a_coordinator_that_moved_from_a_broker_which_the_same_answer_misses_wen
     seen = Seen()
     seen.round("12", (2, 7))
     found = seen.round("1", (1, 8))
-    assert found.moves == (CoordinatorMove(0, 2, 1, 7, 8, seen.time, gone_round=2),)
+    assert found.moves == (CoordinatorMove(2, 1, 7, 8, gone_round=2, partition=0, time=seen.time),)
 
 
 def test_a_broker_that_hands_over_before_it_stops_is_missed_by_a_round_soon_after() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from streaming.config import Settings, Thresholds
-from streaming.events import RoundClosed, RoundOpened, decode_round
+from streaming.events import decode_round
 from streaming.probe import Probe
 from streaming.probe.clients import Connections
+from streaming.records import RoundClosed, RoundOpened
 from tests.probe.witness import Cluster, read
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]

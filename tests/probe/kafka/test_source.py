@@ -11,12 +11,12 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 from kafka.protocol.admin import ListGroupsRequest
 
 from streaming.config import Filters, Settings
-from streaming.events import ClassicSeen, CommitsSeen, RoundSeen
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, RoundAbandonedError, StopRequestedError, check, source_of
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka import source
 from streaming.probe.kafka.source import choose, is_readable
+from streaming.records import Seen
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import read_round
 
@@ -180,19 +180,19 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
     with Probe(chosen) as probe:
         first, second = probe.round(), probe.round()
         sent = probe.requests
-    assert isinstance(first, RoundSeen)
-    assert (first.log, first.seen_by, first.groups) == ((), "admin", 1)
+    assert (first.log, first.source, first.groups) == ((), "admin", 1)
     plain = chosen.model_copy(
         update={"kafka": chosen.kafka.model_copy(update={"bootstrap_servers": secured.broker.bootstrap,
                                                          "security_protocol": "PLAINTEXT"})}
     )  # fmt: skip
-    told = read_round(plain, first)
-    [members] = [event for event in told.events if isinstance(event, ClassicSeen)]
-    [commits] = [event for event in told.events if isinstance(event, CommitsSeen)]
-    assert (members.protocol, len(members.members), commits.whole) == ("range", 1, True)
-    assert list(commits.offsets) == ["orders"]
+    told = read_round(plain, first).groups["billing"].seen
+    assert told is not None
+    assert told.classic is not None
+    assert told.commits is not None
+    assert (told.classic.protocol, len(told.classic.members), told.commits.whole) == ("range", 1, True)
+    assert list(told.commits.offsets) == ["orders"]
     # Nothing has changed since, so the round reports only the group itself.
-    assert {type(event).__name__ for event in read_round(plain, second).events} == {"SeenGroupEvent", "TopicEvent"}
+    assert read_round(plain, second).groups["billing"].seen == Seen("admin", looked=True)
     # (Two rounds, one broker; ListOffsets three times each.)
     assert {name: sent[name] for name in ("ListGroups", "DescribeGroups", "OffsetFetch")} == {
         "ListGroups": 2, "DescribeGroups": 2, "OffsetFetch": 2
@@ -201,9 +201,10 @@ def test_without_read_on_the_log_describe_is_enough_for_rounds(secured: Secured,
 
     with Probe(chosen) as restarted:
         third = restarted.round()
-    assert isinstance(third, RoundSeen)
     # A new probe reports everything once.
-    assert any(isinstance(event, ClassicSeen) for event in read_round(plain, third).events)
+    again = read_round(plain, third).groups["billing"].seen
+    assert again is not None
+    assert again.classic is not None
 
 
 @pytest.mark.kafka

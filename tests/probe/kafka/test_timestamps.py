@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.events import RetentionSettings, UnreadTimestamp
-from streaming.probe.kafka.look import Topic
 from streaming.probe.kafka.requests import FirstFrom
 from streaming.probe.kafka.timestamps import MOST_QUESTIONS, QUESTIONS_PER_PARTITION, Early, Timestamps
+from streaming.records import TopicObservation, TopicRetention, UnreadTimestamp
 from tests.examples import examples
+from tests.probe.kafka.build import topic
 
 NOW = 1_767_225_600_000
 INTERVAL = 10_000
 DAY = 86_400_000
 
-APPENDED = RetentionSettings(DAY, -1, deletes=True, append_time=True)
-CREATED = RetentionSettings(DAY, -1, deletes=True, append_time=False)
-COMPACTED = RetentionSettings(DAY, -1, deletes=True, append_time=False, compacts=True)
+APPENDED = TopicRetention(DAY, -1, deletes=True, append_time=True)
+CREATED = TopicRetention(DAY, -1, deletes=True, append_time=False)
+COMPACTED = TopicRetention(DAY, -1, deletes=True, append_time=False, compacts=True)
 
 
 class Clock:
@@ -58,8 +58,8 @@ class Log:
                 return FirstFrom(found[0], self.stamps[found[0]]) if found else FirstFrom(-1, -1)
         return FirstFrom(-1, -1)
 
-    def topic(self, retention: RetentionSettings | None) -> Topic:
-        return Topic(1, "id", (len(self.stamps),), (len(self.stamps),), (self.start,), None, retention)
+    def topic(self, retention: TopicRetention | None) -> TopicObservation:
+        return topic("x", [len(self.stamps)], start=[self.start], topic_id="id", retention=retention)
 
 
 def ask(search: Timestamps, logs: dict[str, Log]) -> int:
@@ -71,7 +71,7 @@ def ask(search: Timestamps, logs: dict[str, Log]) -> int:
 
 
 def searched(
-    log: Log, offset: int, retention: RetentionSettings | None, rounds: int = 60
+    log: Log, offset: int, retention: TopicRetention | None, rounds: int = 60
 ) -> tuple[UnreadTimestamp | None, int]:
     """What is said of an oldest unread record in the end, and the number of questions."""
     search = Timestamps(INTERVAL, Clock())
@@ -219,7 +219,10 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
         told = search.tell({"g": [("x", 0, 10)]}, topics, NOW)
         ask(search, {"x": log})
     assert told["g"]["x"][0].offset == 10
-    for other in (replace(topics["x"], end=(90,)), replace(topics["x"], topic_id="another")):
+    for other in (
+        topic("x", [90], topic_id="id", retention=APPENDED),
+        topic("x", [100], topic_id="another", retention=APPENDED),
+    ):
         again = {"x": other}
         search.see(again)
         assert search.tell({"g": [("x", 0, 10)]}, again, NOW) == {}
@@ -241,7 +244,7 @@ def test_ten_thousand_partitions_that_are_behind_ask_a_bounded_number_of_questio
     search = Timestamps(INTERVAL, Clock())
     stamps = three_days(50)
     end = (50,) * 10
-    topics = {f"t{n}": Topic(10, "id", end, end, (0,) * 10, None, APPENDED) for n in range(1_000)}
+    topics = {f"t{n}": topic(f"t{n}", end, topic_id="id", retention=APPENDED) for n in range(1_000)}
     early: Early = {f"g{n}": [(f"t{n}", p, 5 + p) for p in range(10)] for n in range(1_000)}
     log, rounds, told = Log(stamps), 0, 0
     while told < 10_000:

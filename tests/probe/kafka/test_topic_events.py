@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from streaming.events import MOST_READERS, ClusterTopicEvent
 from streaming.probe.kafka.look import Description, GroupsSeen
 from streaming.probe.kafka.memory import Memory
 from streaming.probe.kafka.topic_events import cluster_topic_events
 from streaming.probe.kafka.turns import AskedTopics, ClusterTopic
+from streaming.records import MOST_READERS, ClusterTopicObservation
 from tests.probe.kafka.build import MakeHead, classic, look_at
 
 
 def told_of(
     make_head: MakeHead, look: GroupsSeen, memory: Memory | None = None, hidden: str | None = None
-) -> ClusterTopicEvent:
+) -> ClusterTopicObservation:
     asked = AskedTopics({"a": ClusterTopic(end=(1,), start=(0,), leaders=(1,))}, hidden=hidden)
-    ((key, event),) = cluster_topic_events(make_head(0, 0), asked, {}, look, memory or Memory())
-    assert key == event.topic == "a"
-    return event
+    (event,) = cluster_topic_events(make_head(0, 0), asked, {}, look, memory or Memory())
+    assert event.key == "a"
+    return event.saw
 
 
 def test_a_topic_of_the_cluster_names_the_first_of_its_readers(make_head: MakeHead) -> None:

@@ -8,20 +8,12 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.config import KafkaSettings, ProbeSettings, RocketMQSettings, Settings
-from streaming.events import (
-    Event,
-    RejectedEvent,
-    RocketMQGroupEvent,
-    RoundOpened,
-    RoundSeen,
-    UnknownType,
-    decode_event,
-    decode_round,
-)
+from streaming.events import RocketMQGroupEvent, decode_event, decode_round
 from streaming.probe import check
 from streaming.probe.exceptions import AnotherProbeError
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import Identity
+from streaming.records import RoundClosed, RoundOpened
 from tests.rocketmq import recipes
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
@@ -53,12 +45,12 @@ def values(bootstrap: str, topic: str) -> Iterator[bytes]:
     consumer.close()
 
 
-def events(bootstrap: str, topic: str) -> dict[int, list[Event | RejectedEvent | UnknownType]]:
-    found: dict[int, list[Event | RejectedEvent | UnknownType]] = {}
+def events(bootstrap: str, topic: str) -> dict[int, list[RocketMQGroupEvent]]:
+    found: dict[int, list[RocketMQGroupEvent]] = {}
     for value in values(bootstrap, topic):
         event = decode_event(value)
         assert isinstance(event, RocketMQGroupEvent), event
-        found.setdefault(event.round, []).append(event)
+        found.setdefault(event.saw.round, []).append(event)
     return found
 
 
@@ -71,24 +63,20 @@ def test_a_round_has_an_event_per_group_and_a_closing_record_without_log_positio
     with recipes.steady(rocketmq.addresses[:1], unique, unique, count=2), RocketMQProbe(settings) as probe:
         first, second = probe.round(), probe.round()
         requests = probe.requests
-    assert isinstance(second, RoundSeen)
-    assert (second.seen_by, second.source, second.log, second.log_end, second.holds) == (
-        *("rocketmq", "rocketmq"),
-        *((), (), None),
-    )
+    assert isinstance(second, RoundClosed)
+    assert (second.source, second.log, second.log_end, second.holds) == ("rocketmq", (), (), None)
     assert (second.groups, second.written, second.cluster) == (1, 1, unique)
     assert second.known_brokers == dict.fromkeys(rocketmq.brokers, 0)
     rounds = [decode_round(value) for value in values(bootstrap, settings.probe.rounds_topic)]
-    assert [type(record) for record in rounds] == [RoundOpened, RoundSeen, RoundOpened, RoundSeen, RoundOpened]
+    assert [type(record) for record in rounds] == [RoundOpened, RoundClosed, RoundOpened, RoundClosed, RoundOpened]
     assert isinstance(rounds[4], RoundOpened)
     assert rounds[4].ends
     assert rounds[3] == second
     told = events(bootstrap, settings.probe.events_topic)
     assert sorted(told) == [first.round, second.round]
     [event] = told[second.round]
-    assert isinstance(event, RocketMQGroupEvent)
-    assert (event.group, event.time, event.name_servers) == (unique, second.time, rocketmq.addresses[:1])
-    assert [member.answer for member in event.members] == ["ok", "ok"]
+    assert (event.key, event.saw.time, event.saw.name_servers) == (unique, second.time, rocketmq.addresses[:1])
+    assert [member.answer for member in event.saw.members] == ["ok", "ok"]
     # It never joins: what it sends are questions.
     assert set(requests) <= {
         "GET_ALL_CONSUMER_OFFSET",
@@ -117,8 +105,7 @@ def test_a_group_that_was_deleted_while_no_probe_ran_is_told_as_gone(
     with RocketMQProbe(settings) as probe:
         last = probe.round()
     [event] = events(bootstrap, settings.probe.events_topic)[last.round]
-    assert isinstance(event, RocketMQGroupEvent)
-    assert (event.gone, event.members, event.topics) == ("deleted", (), ())
+    assert (event.saw.gone, event.saw.members, event.saw.topics) == ("deleted", (), ())
 
 
 def test_a_second_probe_stands_by_and_takes_over_when_the_first_ends(

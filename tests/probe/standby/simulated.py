@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
@@ -15,6 +14,7 @@ from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, seen_of
 from streaming.probe.standby.tail import TopicEnd
 from streaming.probe.writer import Opened
+from streaming.records import RoundClosed, RoundOpened
 
 INTERVAL = 10.0
 LEAST_ROUND = 10.0

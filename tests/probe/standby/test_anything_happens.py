@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming.events import RoundOpened
 from streaming.probe.standby import patience_s
+from streaming.records import RoundOpened
 from tests.examples import examples
 from tests.probe.standby.simulated import INTERVAL, LEAST_ROUND, LONGEST, Appended, SimulatedProbe, World
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from streaming.config import Thresholds
-from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import Probe
 from streaming.probe.intervals import RoundInterval
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import Others, RoundsRecord, patience_s, seen_of
 from streaming.probe.standby.others import RecordKind
+from streaming.records import RoundClosed, RoundOpened
 
 PATIENCE = 25.0
 

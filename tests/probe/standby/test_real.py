@@ -15,12 +15,13 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from streaming.config import Settings, environment_of
-from streaming.events import RoundClosed, RoundOpened, decode_round
+from streaming.events import decode_round
 from streaming.lifecycle import SUPERVISOR
 from streaming.probe import Probe
 from streaming.probe.exceptions import AnotherProbeError
 from streaming.probe.standby import Identity
 from streaming.probe.writer import Opened, RoundWriter
+from streaming.records import RoundClosed, RoundOpened
 from tests.probe.witness import Cluster, MakeSettings, read
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]

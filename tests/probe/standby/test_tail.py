@@ -11,10 +11,11 @@ from kafka import TopicPartition
 from kafka.structs import OffsetAndTimestamp
 
 from streaming.config import ProbeSettings, Settings
-from streaming.events import Round, RoundOpened, encode_round
+from streaming.events import encode
 from streaming.probe.deadline import Deadline
 from streaming.probe.standby import Tail, tail
 from streaming.record_batches import FetchedBatch
+from streaming.records import Round, RoundOpened
 
 PLACE = TopicPartition("evenkeel.rounds", 0)
 
@@ -70,7 +71,7 @@ class Topic:
 
 def opened(cluster: str = "prod", probe: str = "p") -> bytes:
     record: Round = RoundOpened(1, cluster, probe, 10_000)
-    return encode_round(record)
+    return encode(record)
 
 
 def tail_of(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> Tail:

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from streaming.events import RoundClosed, RoundOpened
 from streaming.probe import StopRequestedError
 from streaming.probe.standby import Others
 from streaming.probe.standby.tail import MOST_RECORDS
+from streaming.records import RoundClosed, RoundOpened
 from tests.probe.standby.simulated import INTERVAL, PATIENCE, World
 
 

@@ -12,13 +12,13 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from streaming.events import RetentionSettings
 from streaming.offsets_log import printed
 from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka.brokers import Host
 from streaming.probe.kafka.requests.refused import CLUSTER_FORBIDDEN, OK, TOPIC_FORBIDDEN, Refused, refusal_of_topic
+from streaming.records import TopicRetention
 
 CONFIGS_PER_REQUEST = 250
 """Some 60 KB of answer, which a broker makes in a few milliseconds."""
@@ -128,7 +128,7 @@ class MetadataRequests:
                 continue
         return found
 
-    def retentions(self, topics: Sequence[str], deadline: Deadline) -> dict[str, RetentionSettings | Refused]:
+    def retentions(self, topics: Sequence[str], deadline: Deadline) -> dict[str, TopicRetention | Refused]:
         """Ask any broker for how long topics keep their records (DescribeConfigs).
 
         Returns:
@@ -148,7 +148,7 @@ class MetadataRequests:
             ]
             request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
             work.append((None, request))
-        found: dict[str, RetentionSettings | Refused] = {}
+        found: dict[str, TopicRetention | Refused] = {}
         for answer in self._connections.ask(work, deadline):
             for topic in answer.results:
                 if topic.error_code == TOPIC_FORBIDDEN:
@@ -196,10 +196,10 @@ def _minutes(broker: Any) -> int | None:
     return minutes if minutes > 0 else None
 
 
-def _retention(topic: Any) -> RetentionSettings | None:
+def _retention(topic: Any) -> TopicRetention | None:
     values = {config.name: config.value for config in topic.configs}
     try:
-        return RetentionSettings(
+        return TopicRetention(
             # (Any negative number means without limit; brokers accept them all for `retention.bytes`.)
             ms=max(-1, int(values["retention.ms"])),
             bytes=max(-1, int(values["retention.bytes"])),
