@@ -117,9 +117,9 @@ def run(
 
     set_up_log()  # before the imports below, which already log
     settings = _settings(bootstrap, lake, cluster)
-    from streaming.probe import check  # noqa: PLC0415
+    from streaming.probe import ensure_ready  # noqa: PLC0415
 
-    _refuse(check(settings))
+    ensure_ready(settings)
     from streaming.job.run import run as run_job  # noqa: PLC0415
 
     with only_one(JOB, settings.lake, settings.cluster) as lease:
@@ -149,10 +149,10 @@ def submit(
 ) -> None:
     """Run the Spark job with its tasks on a cluster (docs/cluster.md)."""
     from streaming.cluster import submit as submit_job  # noqa: PLC0415
-    from streaming.probe import check  # noqa: PLC0415
+    from streaming.probe import ensure_ready  # noqa: PLC0415
 
     settings = _settings(bootstrap, lake, cluster)
-    _refuse(check(settings))
+    ensure_ready(settings)
     arguments = ["--available-now"] * available_now + ["--rebuild-state"] * rebuild_state
     code = submit_job(settings, master, python=python, checkpoint=checkpoint, arguments=arguments, more=more or [])
     raise typer.Exit(code)
@@ -572,11 +572,6 @@ def _settings(bootstrap: str | None, lake: str | None, cluster: str | None, rock
         return settings
     kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})
     return settings.model_copy(update={"kafka": kafka})
-
-
-def _refuse(problems: list[Any]) -> None:
-    if problems:
-        raise SetupError("\n".join(map(str, problems)))
 
 
 def _custom_strategies() -> CustomStrategies:

@@ -45,6 +45,7 @@ ROOMS = {
         doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl assignors.explain",
     ),
     "streaming.exceptions": room(),
+    "streaming.checks": room(),
     "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.plurals": room(),
@@ -82,8 +83,8 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
-        "streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
+        "streaming.checks streaming.config streaming.events streaming.exceptions streaming.lifecycle "
+        "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room(
@@ -146,13 +147,14 @@ ROOMS = {
     ),
     "streaming.up": room(
         "deltalake duckdb rich",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.plurals streaming.probe streaming.process "
+        "streaming.config streaming.lifecycle streaming.plurals streaming.probe streaming.process "
         "streaming.stores streaming.tables streaming.terminal",
     ),
     "streaming.doctor": room(
         "pydantic rich",
-        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.groups streaming.java "
-        "streaming.plurals streaming.probe streaming.process streaming.stores streaming.tables streaming.terminal",
+        "streaming.alerts streaming.catalog streaming.checks streaming.config streaming.exceptions streaming.groups "
+        "streaming.java streaming.plurals streaming.probe streaming.process streaming.stores streaming.tables "
+        "streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.doctor.line import CheckState, Line
 from streaming.doctor.run import examine
 
-__all__ = ["CheckState", "Line", "examine"]
+__all__ = ["examine"]

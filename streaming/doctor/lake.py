@@ -1,4 +1,4 @@
-"""The lake: its tables and their release, how fresh they are, who works on it, the checkpoint."""
+"""The lake: its tables, how fresh they are, who works on it, the checkpoint; and the alerts over it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from streaming.alerts import check_settings, load_rules, open_targets
 from streaming.catalog import contents, faults
+from streaming.checks import Line
 from streaming.config import Settings, Thresholds, checkpoint_of
-from streaming.doctor.line import Line
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UNEXPLAINED
+from streaming.plurals import counted
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
@@ -29,8 +31,8 @@ _AHEAD_S: Final = 2.0
 _AHEAD_WRONG_S: Final = 60.0
 
 
-def look_at_lake(settings: Settings) -> Iterator[Line]:
-    """All looks at the lake."""
+def check_lake(settings: Settings) -> Iterator[Line]:
+    """All checks of the lake."""
     yield _checkpoint(settings)
     kind = "store" if on_object_store(settings.lake) else "folder"
     if kind == "store":
@@ -50,7 +52,7 @@ def look_at_lake(settings: Settings) -> Iterator[Line]:
         return
     size = sum(one.size or 0 for one in there) // 2**20
     yield Line("lake", "tables", "ok", f"{len(there)} in the {kind} {settings.lake}, {size:,} MB")
-    yield from _release({one.table: one.columns or () for one in there})
+    yield _release({one.table: one.columns or () for one in there})
     missing = [one.table for one in faults(found) if one.state == "missing"]
     if missing:
         text = f"{', '.join(missing)}: deleted, or of a release that has not run yet. The next start creates them."
@@ -73,27 +75,17 @@ def _unreadable(reasons: dict[str, str]) -> Iterator[Line]:
             yield Line("lake", f"{len(names)} tables", "wrong", f"{', '.join(names)} cannot be read: {reason}.")
 
 
-def _release(columns: dict[str, tuple[str, ...]]) -> Iterator[Line]:
-    """Columns that this release does not know, or that an older one has not written."""
-    newer, older = [], []
-    for name, found in columns.items():
-        known = {column.name for column in table_named(name).columns}
-        newer += [f"{name}.{column}" for column in found if column not in known]
-        older += [f"{name}.{column}" for column in known if column not in found]
-    if newer:
-        text = (
-            f"The lake has {len(newer)} columns that this release does not know ({', '.join(newer[:3])}): a newer one "
-            "wrote it. Run that release, or newer; an older one must not write here."
-        )
-        yield Line("lake", "release", "wrong", text)
-    elif older:
-        text = (
-            f"{len(older)} columns are missing ({', '.join(sorted(older)[:3])}): an older release wrote the tables. "
-            "The job adds them at its next start (docs/operations.md)."
-        )
-        yield Line("lake", "release", "warn", text)
-    else:
-        yield Line("lake", "release", "ok", "the tables are those of this release")
+def _release(columns: dict[str, tuple[str, ...]]) -> Line:
+    """Whether there are columns that this release does not know."""
+    known = {name: {column.name for column in table_named(name).columns} for name in columns}
+    newer = [f"{name}.{column}" for name, names in columns.items() for column in names if column not in known[name]]
+    if not newer:
+        return Line("lake", "release", "ok", "the tables are those of this release, or of an older one")
+    text = (
+        f"The lake has {len(newer)} columns that this release does not know ({', '.join(newer[:3])}): a newer one "
+        "wrote it. Run that release, or newer; an older one must not write here."
+    )
+    return Line("lake", "release", "wrong", text)
 
 
 def _undeclared(settings: Settings) -> Iterator[Line]:
@@ -186,3 +178,39 @@ def _checkpoint(settings: Settings) -> Line:
         return Line("lake", "checkpoint", "ok", f"{checkpoint_of(settings)}")
     except SetupError as error:
         return Line("lake", "checkpoint", "wrong", str(error))
+
+
+def check_alerts(settings: Settings) -> Iterator[Line]:
+    """The rules file, and whether each target's address is one that can be used. Nothing is sent."""
+    told: list[str] = []
+    try:
+        check_settings(settings, told.append)
+        rules = load_rules(settings.alerts.rules)
+    except SetupError as error:
+        yield Line("alerts", "rules and targets", "wrong", str(error))
+        return
+    if rules:
+        text = f"{counted(len(rules), 'rule')}: {', '.join(rule.name for rule in rules)}"
+        yield Line("alerts", "rules", "ok", text)
+    else:
+        text = "there are none, so nothing is ever alerted: write one (docs/alerts.md)."
+        yield Line("alerts", "rules", "warn", text)
+    for said in told:
+        # (The lists of rules and targets have lines of their own, the rest is about what no rule reads.)
+        if said.partition(": ")[0] not in {"rules", "targets"}:
+            yield Line("alerts", "rules", "warn", f"{said}.")
+    targets = open_targets(settings)
+    if not targets:
+        text = "there are none, so no alert is delivered. Name one in alerts.targets_file (docs/alerts.md)."
+        yield Line("alerts", "targets", "warn", text)
+    for name, target in targets.items():
+        trouble = target.status()
+        if trouble is None:
+            text = f"{target.looked_at}; `evenkeel alert --test` sends a message"
+            yield Line("alerts", f"target {name}", "ok", text)
+        else:
+            text = f"{trouble}: start it, or correct its address (docs/alerts.md#alertmanager)"
+            yield Line("alerts", f"target {name}", "wrong", text)
+    if settings.alerts.heartbeat_url is None:
+        text = "alerts.heartbeat_url is not set: nobody outside notices when the alerter stands still (docs/alerts.md)"
+        yield Line("alerts", "heartbeat", "ok", text)

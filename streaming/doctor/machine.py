@@ -17,8 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from streaming.checks import Line
 from streaming.config import Settings
-from streaming.doctor.line import Line
 from streaming.exceptions import SetupError
 from streaming.java import find_java, java_release
 from streaming.stores import on_object_store
@@ -41,8 +41,8 @@ _HEALTH_BYTES: Final = 4_096
 _PACKAGES: Final = ("kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
 
-def look_at_machine(settings: Settings) -> Iterator[Line]:
-    """All looks at this machine."""
+def check_machine(settings: Settings) -> Iterator[Line]:
+    """All checks of this machine."""
     yield _releases()
     yield _java()
     yield _memory()

@@ -15,13 +15,13 @@ from typing import Final
 
 from rich.console import Console
 
+from streaming.checks import CheckState, Line
 from streaming.config import Settings, Thresholds
-from streaming.doctor.alerting import look_at_alerts
-from streaming.doctor.lake import look_at_lake
-from streaming.doctor.line import CheckState, Line, Redactor
-from streaming.doctor.machine import look_at_machine
+from streaming.doctor.lake import check_alerts, check_lake
+from streaming.doctor.machine import check_machine
+from streaming.doctor.redactor import Redactor
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
-from streaming.probe import inspect, looks_of
+from streaming.probe import inspect
 from streaming.terminal import printable
 
 CheckFunction = Callable[[Settings], Iterator[Line]]
@@ -29,16 +29,16 @@ CheckFunction = Callable[[Settings], Iterator[Line]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One group of looks.
+    """One group of checks.
 
     Attributes:
         area: Its name.
-        look: Finds the lines.
+        run: Yields the lines.
         limit_s: How long it may take altogether.
     """
 
     area: str
-    look: CheckFunction
+    run: CheckFunction
     limit_s: float
 
 
@@ -50,20 +50,16 @@ def _settings(settings: Settings) -> Iterator[Line]:
 
 def _cluster(settings: Settings) -> Iterator[Line]:
     """The check of `up`'s start, thing by thing, and what else a cluster says of itself."""
-    for one in inspect(settings, looks_of(settings)):
-        if one.problem is None:
-            yield Line("cluster", one.what, "ok", one.note or "yes")
-        else:
-            yield Line("cluster", one.what, "wrong" if one.serious else "warn", one.problem)
+    return inspect(settings, thoroughly=True)
 
 
 # A cluster that is in trouble needs its timeouts; a lake on a slow store some seconds per table.
 CHECKS: Final = (
     Check("settings", _settings, 10),
-    Check("machine", look_at_machine, 70),
+    Check("machine", check_machine, 70),
     Check("cluster", _cluster, 75),
-    Check("lake", look_at_lake, 75),
-    Check("alerts", look_at_alerts, 20),
+    Check("lake", check_lake, 75),
+    Check("alerts", check_alerts, 20),
 )
 
 _MARK: Final[dict[CheckState, tuple[str, str]]] = {
@@ -124,9 +120,9 @@ def bounded(check: Check, settings: Settings) -> Iterator[Line]:
     """The lines of a check as they are found; `_HANGS` last, if it does not end in time."""
     found: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
 
-    def look() -> None:
+    def run() -> None:
         try:
-            for line in check.look(settings):
+            for line in check.run(settings):
                 found.put(line)
         except EvenkeelError as error:
             found.put(Line(check.area, check.area, "wrong", str(error)))
@@ -136,7 +132,7 @@ def bounded(check: Check, settings: Settings) -> Iterator[Line]:
         finally:
             found.put(None)
 
-    threading.Thread(target=look, name=f"doctor-{check.area}", daemon=True).start()
+    threading.Thread(target=run, name=f"doctor-{check.area}", daemon=True).start()
     ends = threading.Event()
     timer = threading.Timer(check.limit_s, ends.set)
     timer.daemon = True

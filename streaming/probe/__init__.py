@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
-from streaming.probe.inspection import looks_of
 from streaming.probe.kafka.run import Probe
 from streaming.probe.kafka.source import Source, source_of
-from streaming.probe.preflight import Inspected, check, inspect
+from streaming.probe.preflight import check, ensure_ready, inspect
 from streaming.probe.run import WATCHING, main
 
 __all__ = [
     "WATCHING",
-    "Inspected",
     "NoOffsetsLogError",
     "Probe",
     "RoundAbandonedError",
     "Source",
     "StopRequestedError",
     "check",
+    "ensure_ready",
     "inspect",
-    "looks_of",
     "main",
     "source_of",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from contextlib import closing
 from typing import Any, Final
 
 from kafka import TopicPartition
@@ -17,17 +17,15 @@ from kafka.errors import AuthorizationError, KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from streaming.checks import Line
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError
 from streaming.probe.clients import Connections, open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.kafka.requests import PartitionRequests
-from streaming.probe.preflight import Inspected, More
 from streaming.probe.readback import bounds
-from streaming.probe.standby import RecordKind, Tail
 from streaming.records import ADMIN
-from streaming.terminal import visible
 
 # A broker that can be reached accepts a connection within milliseconds, across continents within a second.
 _CONNECT_S: Final = 3.0
@@ -50,33 +48,30 @@ _IDLE_MS: Final = 120_000
 # A weekend: a job that stands still from Friday evening to Monday morning should lose nothing.
 _DOWNTIME_MS: Final = 48 * 3_600_000
 
-# Two probes that make rounds by turns close some eight within this time.
-_MAKERS_INTERVALS: Final = 4
-
 _NEWEST: Final = -3
 """ListOffsets' timestamp for the record with the newest timestamp (KIP-734, Kafka 3.0)."""
 
 
-def looks_of(settings: Settings) -> More:
-    """The further looks at the clusters of these settings, for `inspect`."""
+def inspect_cluster(section: str, kafka: KafkaSettings, admin: Any, settings: Settings) -> Iterator[Line]:
+    """Ask one cluster.
 
-    def more(section: str, kafka: KafkaSettings, admin: Any) -> Iterator[Inspected]:
-        topics = [settings.job.offsets_topic] if section == "kafka" else []
-        if section == "bus" or settings.bus is None:
-            topics += [settings.probe.rounds_topic, settings.probe.events_topic]
-        answer = _metadata(admin, topics)
-        yield _version(section, admin)
-        yield from _addresses(section, kafka)
-        yield from _brokers(section, kafka, answer)
-        if section == "kafka":
-            yield from _log(settings, answer)
-        yield from _clocks(section, admin, answer)
-        if settings.probe.rounds_topic in topics:
-            yield from _retention(admin, settings)
-            if any(topic.name == settings.probe.rounds_topic and topic.partitions for topic in answer.topics):
-                yield from _makers(settings)
-
-    return more
+    Args:
+        section: Its section of the settings, `kafka` or `bus`.
+        kafka: Its connection.
+        admin: An open admin client.
+        settings: All settings.
+    """
+    topics = [settings.job.offsets_topic] if section == "kafka" else []
+    if section == "bus" or settings.bus is None:
+        topics += [settings.probe.rounds_topic, settings.probe.events_topic]
+    answer = _metadata(admin, topics)
+    yield _version(section, admin)
+    yield from _brokers(section, kafka, answer)
+    if section == "kafka":
+        yield _log(settings, answer)
+    yield from _clocks(section, admin, answer)
+    if settings.probe.rounds_topic in topics:
+        yield _retention(admin, settings)
 
 
 def _metadata(admin: Any, topics: list[str]) -> Any:
@@ -87,29 +82,13 @@ def _metadata(admin: Any, topics: list[str]) -> Any:
     return answer
 
 
-def _version(section: str, admin: Any) -> Inspected:
+def _version(section: str, admin: Any) -> Line:
     found = admin._manager.broker_version_data.broker_version  # noqa: SLF001  (as clients.py does, and why)
     release = ".".join(map(str, found))
-    return Inspected(f"{section}: release", note=f"the brokers answer requests as Kafka {release} or newer does")
+    return _ok(f"{section}: release", f"the brokers answer requests as Kafka {release} or newer does")
 
 
-def _addresses(section: str, kafka: KafkaSettings) -> Iterator[Inspected]:
-    """Each of the addresses that the settings name: one that is down is not noticed while another is up."""
-    if kafka.has_proxy:
-        return
-    addresses = [address.strip() for address in kafka.bootstrap_servers.split(",")]
-    for address in addresses if len(addresses) > 1 else ():
-        host, _, port = address.rpartition(":")
-        reason = _refuses(host or address, int(port) if port.isdigit() else 9092)
-        if reason is not None:
-            problem = (
-                f"{address} in {section}.bootstrap_servers cannot be reached ({reason}): start that broker, or take "
-                "the address out."
-            )
-            yield Inspected(f"{section}: address {address}", problem, serious=False)
-
-
-def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[Inspected]:
+def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[Line]:
     """Brokers that are down, by the replicas that they should have; and those whose advertised address is no use."""
     alive = {broker.node_id: broker for broker in answer.brokers}
     missing: set[int] = set()
@@ -122,25 +101,26 @@ def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[Inspec
     what = f"{section}: brokers"
     for node in sorted(missing):
         problem = f"Broker {node} is down or unknown: it should have replicas of our topics or of the log. Start it."
-        yield Inspected(what, problem, serious=False)
+        yield Line("cluster", what, "warn", problem)
     if leaderless:
         listed = ", ".join(leaderless[:5]) + (f" and {len(leaderless) - 5} more" if len(leaderless) > 5 else "")
-        yield Inspected(what, f"{len(leaderless)} partitions have no leader ({listed}): start their brokers.")
+        yield _wrong(what, f"{len(leaderless)} partitions have no leader ({listed}): start their brokers.")
     unreachable = 0
     for node, broker in sorted(alive.items()) if not kafka.has_proxy else ():
-        reason = _refuses(broker.host, broker.port)
+        reason = refusal_of(broker.host, broker.port)
         if reason is not None:
             unreachable += 1
             problem = (
                 f"Broker {node} says that it is at {broker.host}:{broker.port}, which cannot be reached from here "
                 f"({reason}): correct its advertised.listeners, or the network's way there."
             )
-            yield Inspected(what, problem)
+            yield _wrong(what, problem)
     if not (missing or leaderless or unreachable):
-        yield Inspected(what, note=f"{len(alive)} up, and every one that has replicas")
+        yield _ok(what, f"{len(alive)} up, and every one that has replicas")
 
 
-def _refuses(host: str, port: int) -> str | None:
+def refusal_of(host: str, port: int) -> str | None:
+    """Why an address takes no connection; None when it does."""
     try:
         socket.create_connection((host.strip("[]"), port), _CONNECT_S).close()
     except (OSError, UnicodeError, OverflowError) as error:
@@ -148,55 +128,41 @@ def _refuses(host: str, port: int) -> str | None:
     return None
 
 
-def _log(settings: Settings, answer: Any) -> Iterator[Inspected]:
+def _log(settings: Settings, answer: Any) -> Line:
     """Whether the offsets log can be read: one record of it is."""
     what = f"{settings.job.offsets_topic}: readable"
     if settings.offsets_log == ADMIN:
-        yield Inspected(what, note='not asked: with offsets_log = "admin" groups are asked for instead')
-        return
+        return _ok(what, 'not asked: with offsets_log = "admin" groups are asked for instead')
     topic = next((t for t in answer.topics if t.name == settings.job.offsets_topic), None)
     if topic is None or topic.error_code or not topic.partitions:
-        note = "it is not there yet: it comes with the cluster's first consumer group"
-        yield Inspected(what, note=note)
-        return
+        return _ok(what, "it is not there yet: it comes with the cluster's first consumer group")
+    partitions = [TopicPartition(topic.name, p.partition_index) for p in topic.partitions]
     try:
-        consumer = open_consumer(settings.kafka)
-    except (KafkaError, EvenkeelError) as error:
-        why = error_text(error) if isinstance(error, KafkaError) else str(error)
-        yield Inspected(what, f"The log cannot be read ({why}).")
-        return
-    try:
-        partitions = [TopicPartition(topic.name, p.partition_index) for p in topic.partitions]
-        offsets = bounds(consumer, partitions, Deadline.after(_REQUESTS_S))
-        full = [partition for partition, (first, end) in offsets.items() if first < end]
-        if not full:
-            yield Inspected(what, note=f"{len(partitions)} partitions, all empty: no group has committed yet")
-            return
-        consumer.assign(full[:1])
-        consumer.seek(full[0], offsets[full[0]][0])
-        read = consumer.poll(timeout_ms=_READ_MS, max_records=1)
-        records = sum(end - first for first, end in offsets.values())
-        note = f"{len(partitions)} partitions, offsets for {records:,} records"
-        if read:
-            yield Inspected(what, note=note)
-        else:
-            problem = (
-                f"No record of {full[0].topic} {full[0].partition} came within {_READ_MS // 1000} s, although it "
-                "should have some: look at its leader's log, and at quotas."
-            )
-            yield Inspected(what, problem, serious=False)
+        with closing(open_consumer(settings.kafka)) as consumer:
+            offsets = bounds(consumer, partitions, Deadline.after(_REQUESTS_S))
+            full = [partition for partition, (first, end) in offsets.items() if first < end]
+            if not full:
+                return _ok(what, f"{len(partitions)} partitions, all empty: no group has committed yet")
+            consumer.assign(full[:1])
+            consumer.seek(full[0], offsets[full[0]][0])
+            read = consumer.poll(timeout_ms=_READ_MS, max_records=1)
     except (KafkaError, EvenkeelError, AssertionError) as error:
         if isinstance(error, AuthorizationError) and settings.offsets_log == "auto":
-            yield Inspected(what, note="no, so groups are asked for instead (docs/admin-mode.md says what is lost)")
-            return
+            return _ok(what, "no, so groups are asked for instead (docs/admin-mode.md says what is lost)")
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
         mend = "docs/security.md has the rights" if isinstance(error, AuthorizationError) else "Look at the brokers"
-        yield Inspected(what, f"The log cannot be read ({why}): the job would stop. {mend}.")
-    finally:
-        consumer.close()
+        return _wrong(what, f"The log cannot be read ({why}): the job would stop. {mend}.")
+    if read:
+        records = sum(end - first for first, end in offsets.values())
+        return _ok(what, f"{len(partitions)} partitions, offsets for {records:,} records")
+    problem = (
+        f"No record of {full[0].topic} {full[0].partition} came within {_READ_MS // 1000} s, although it should have "
+        "some: look at its leader's log, and at quotas."
+    )
+    return Line("cluster", what, "warn", problem)
 
 
-def _clocks(section: str, admin: Any, answer: Any) -> Iterator[Inspected]:
+def _clocks(section: str, admin: Any, answer: Any) -> Iterator[Line]:
     """Brokers' clocks against this machine's, by the newest time that each has given to a record.
 
     Groups' records and rounds have the time of the broker that appended them. Such a time can lie behind because the
@@ -205,13 +171,13 @@ def _clocks(section: str, admin: Any, answer: Any) -> Iterator[Inspected]:
     what = f"{section}: clocks"
     connections = Connections(admin)
     if not connections.knows(ListOffsetsRequest) or connections.version(ListOffsetsRequest) < 7:
-        yield Inspected(what, note="not known: brokers before Kafka 3.0 do not tell their newest time")
+        yield _ok(what, "not known: brokers before Kafka 3.0 do not tell their newest time")
         return
     newest = _newest_times(connections, answer)
     now = int(time.time() * 1000)
     known = {node: at - now for node, at in newest.items() if at > now - _IDLE_MS}
     if not known:
-        yield Inspected(what, note="not known: no broker has appended a record in the last minutes")
+        yield _ok(what, "not known: no broker has appended a record in the last minutes")
         return
     bad = False
     for node, ahead in sorted(known.items()):
@@ -221,11 +187,11 @@ def _clocks(section: str, admin: Any, answer: Any) -> Iterator[Inspected]:
                 f"The clock of broker {node} is {ahead / 1000:.1f} s ahead of this machine's: times and lag in time "
                 "are off by as much. Check NTP on both."
             )
-            yield Inspected(what, problem, serious=ahead > _CLOCK_WRONG_MS)
+            yield Line("cluster", what, "wrong" if ahead > _CLOCK_WRONG_MS else "warn", problem)
     spread = max(known.values()) - min(known.values())
     if not bad:
         note = f"no broker is ahead of this machine; {len(known)} of {len(newest)} appended a record lately"
-        yield Inspected(what, note=f"{note}, {spread / 1000:.1f} s apart at the most" if len(known) > 1 else note)
+        yield _ok(what, f"{note}, {spread / 1000:.1f} s apart at the most" if len(known) > 1 else note)
 
 
 def _newest_times(connections: Connections, answer: Any) -> Mapping[int, int]:
@@ -245,42 +211,19 @@ def _newest_times(connections: Connections, answer: Any) -> Mapping[int, int]:
     return newest
 
 
-def _makers(settings: Settings) -> Iterator[Inspected]:
-    """Who makes the rounds: one probe, however many stand by."""
-    what = "the rounds of this cluster"
-    tail = Tail(settings)
-    try:
-        newest = tail.newest(_MAKERS_INTERVALS * settings.probe.interval_ms, Deadline.after(_REQUESTS_S))
-    finally:
-        tail.close()
-    closed = [seen.probe for seen in newest.records if seen.kind is RecordKind.CLOSED]
-    # One that takes over comes once behind the other; two that do not know each other come by turns.
-    turns = [probe for before, probe in pairwise(["", *closed]) if probe != before]
-    if len(turns) > len(set(turns)):
-        makers = " and ".join(f"probe {visible(probe)}" for probe in sorted(set(turns))[:3])
-        problem = (
-            f"Rounds count twice: {makers} make them by turns. A probe of 0.4.0 or older stands by for nobody: end it."
-        )
-        yield Inspected(what, problem, serious=False)
-    else:
-        yield Inspected(what, note=f"probe {visible(turns[-1])} makes them" if turns else "there are none yet")
-
-
-def _retention(admin: Any, settings: Settings) -> Iterator[Inspected]:
+def _retention(admin: Any, settings: Settings) -> Line:
     """How long the job may be down before the probe's topics lose rounds that it has not read."""
     what = "the probe's topics: retention"
     names = [settings.probe.rounds_topic, settings.probe.events_topic]
     there = {topic["name"] for topic in admin.describe_topics(names) if not topic["error_code"]}
     resources = [ConfigResource(ConfigResourceType.TOPIC, name, ["retention.ms"]) for name in names if name in there]
     if not resources:
-        yield Inspected(what, note="not there yet: the probe creates them at its first start")
-        return
+        return _ok(what, "not there yet: the probe creates them at its first start")
     found = admin.describe_configs(resources, config_filter="all").get("topic", {})
     values = {name: entries.get("retention.ms", {}).get("value") for name, entries in found.items()}
     known = {name: int(value) for name, value in values.items() if value is not None and value.lstrip("-").isdigit()}
     if not known:
-        yield Inspected(what, note="not known without the right DescribeConfigs on these topics")
-        return
+        return _ok(what, "not known without the right DescribeConfigs on these topics")
     name, shortest = min(known.items(), key=lambda pair: pair[1] if pair[1] >= 0 else 2**63)
     if 0 <= shortest < _DOWNTIME_MS:
         problem = (
@@ -288,7 +231,14 @@ def _retention(admin: Any, settings: Settings) -> Iterator[Inspected]:
             f"rounds. Raise it with kafka-configs --alter --topic {name} --add-config "
             f"retention.ms={settings.probe.retention_ms}."
         )
-        yield Inspected(what, problem, serious=False)
-        return
+        return Line("cluster", what, "warn", problem)
     hours = "for ever" if shortest < 0 else f"for {shortest / 3_600_000:,.0f} h"
-    yield Inspected(what, note=f"records are kept {hours}: the job may be down as long")
+    return _ok(what, f"records are kept {hours}: the job may be down as long")
+
+
+def _ok(what: str, text: str) -> Line:
+    return Line("cluster", what, "ok", text)
+
+
+def _wrong(what: str, text: str) -> Line:
+    return Line("cluster", what, "wrong", text)

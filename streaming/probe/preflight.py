@@ -6,28 +6,24 @@ The list of rights, as ACL lines, is `docs/security.md`.
 
 from __future__ import annotations
 
-import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafka.admin import ACLOperation
 from kafka.errors import AuthorizationError, KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
+from streaming.checks import Line
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
+from streaming.probe.inspection import inspect_cluster, refusal_of
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
-from streaming.probe.rights import topic_rights
 from streaming.probe.rocketmq.preflight import cluster_problems
-from streaming.probe.topics import creation_problem, wrong_settings
+from streaming.probe.topics import creation_problem, topic_rights, wrong_settings
 from streaming.records import ADMIN, LOG
-
-_CONNECT_S = 5.0
-"""A broker that can be reached accepts a connection within milliseconds, across continents within a second."""
 
 _CHECK_S = 30.0
 """All requests together take well under a second; a cluster that needs longer is in trouble."""
@@ -36,100 +32,68 @@ _NOBODY = "evenkeel-preflight"
 """A group and a topic that need not exist: the broker checks the right to describe one before its existence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that a person must fix before the start.
+def ensure_ready(settings: Settings) -> None:
+    """Try what the probe and the job will do.
 
-    Attributes:
-        sentence: What is wrong, where, what to do.
+    Raises:
+        SetupError: Something will not work: a sentence a line, with what to do.
     """
-
-    sentence: str
-
-    def __str__(self) -> str:
-        return self.sentence
+    if problems := check(settings):
+        raise SetupError("\n".join(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Inspected:
-    """One thing that was looked at.
-
-    Attributes:
-        what: What it is, in a few words.
-        problem: What is wrong, where, what to do; None when nothing is.
-        note: What was seen, where nothing is wrong.
-        serious: Whether the problem keeps Evenkeel from working.
-    """
-
-    what: str
-    problem: str | None = None
-    note: str = ""
-    serious: bool = True
+def check(settings: Settings) -> list[str]:
+    """A sentence for each thing that will not work, with what to do."""
+    return [line.text for line in inspect(settings) if line.state == "wrong"]
 
 
-More = Callable[[str, KafkaSettings, Any], Iterator[Inspected]]
-"""Further looks at one cluster: its section of the settings, its connection, and an open admin client."""
-
-
-def check(settings: Settings) -> list[Problem]:
-    """Try what the probe and the job will do, and return what will not work; empty when all is well."""
-    return [Problem(one.problem) for one in inspect(settings) if one.problem is not None and one.serious]
-
-
-def inspect(settings: Settings, more: More | None = None) -> Iterator[Inspected]:
+def inspect(settings: Settings, *, thoroughly: bool = False) -> Iterator[Line]:
     """Try what the probe and the job will do, and say of each thing whether it works.
 
     Args:
         settings: All settings.
-        more: Further looks at each cluster, once it has been reached.
+        thoroughly: Ask each cluster also for what only the doctor tells (`inspection.py`).
     """
     if settings.rocketmq is not None:
         yield from _each("rocketmq: name servers and brokers", list(cluster_problems(settings)))
-        if settings.bus is not None:
-            yield from _inspected("bus", settings.bus, lambda admin: _of_bus(admin, settings), more)
-        return
-
-    def watched(admin: Any) -> Iterator[Inspected]:
-        yield from _watched(admin, settings)
-        if settings.bus is None:
-            yield from _of_bus(admin, settings)
-
-    yield from _inspected("kafka", settings.kafka, watched, more)
+    else:
+        yield from _inspected("kafka", settings.kafka, settings, thoroughly=thoroughly)
     if settings.bus is not None:
-        yield from _inspected("bus", settings.bus, lambda admin: _of_bus(admin, settings), more)
+        yield from _inspected("bus", settings.bus, settings, thoroughly=thoroughly)
 
 
-def _inspected(
-    section: str, kafka: KafkaSettings, looks: Callable[[Any], Iterator[Inspected]], more: More | None
-) -> Iterator[Inspected]:
+def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thoroughly: bool) -> Iterator[Line]:
     """Connect as one section of the settings says, and look around there."""
     connection = f"{section}: connection"
     try:
         unreachable = _unreachable(section, kafka)
         if unreachable:
-            yield Inspected(connection, unreachable)
+            yield Line("cluster", connection, "wrong", unreachable)
             return
         admin = open_admin(kafka)
     except SetupError as error:
-        yield Inspected(connection, str(error))
+        yield Line("cluster", connection, "wrong", str(error))
         return
     except KafkaError as error:
-        yield Inspected(connection, _not_opened(section, kafka, error))
+        yield Line("cluster", connection, "wrong", _not_opened(section, kafka, error))
         return
     except (OSError, ValueError, ssl.SSLError) as error:
         problem = f"The client settings of section {section} cannot be used ({error}): correct them."
-        yield Inspected(connection, problem)
+        yield Line("cluster", connection, "wrong", problem)
         return
     try:
-        yield Inspected(connection, note=f"{kafka.bootstrap_servers} answers with {kafka.security_protocol}")
-        yield from looks(admin)
-        if more is not None:
-            yield from more(section, kafka, admin)
+        yield Line("cluster", connection, "ok", f"{kafka.bootstrap_servers} answers with {kafka.security_protocol}")
+        if section == "kafka":
+            yield from _watched(admin, settings)
+        if section == "bus" or settings.bus is None:
+            yield from _of_bus(admin, settings)
+        if thoroughly:
+            yield from inspect_cluster(section, kafka, admin, settings)
     except (KafkaError, EvenkeelError) as error:
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
         addresses = kafka.bootstrap_servers
         problem = f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers."
-        yield Inspected(connection, problem)
+        yield Line("cluster", connection, "wrong", problem)
     finally:
         admin.close()
 
@@ -143,12 +107,10 @@ def _unreachable(section: str, kafka: KafkaSettings) -> str | None:
         host, _, port = address.strip().rpartition(":")
         if not host or not port.isdigit():
             host, port = address.strip(), "9092"
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
-        except (OSError, UnicodeError, OverflowError) as error:
-            reasons.append(str(getattr(error, "strerror", None) or error).lower())
-        else:
+        reason = refusal_of(host, int(port))
+        if reason is None:
             return None
+        reasons.append(reason)
     return (
         f"The Kafka cluster at {kafka.bootstrap_servers} cannot be reached ({'; '.join(dict.fromkeys(reasons))}): "
         f"correct {section}.bootstrap_servers, or start its brokers."
@@ -173,7 +135,7 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
     )
 
 
-def _watched(admin: Any, settings: Settings) -> Iterator[Inspected]:
+def _watched(admin: Any, settings: Settings) -> Iterator[Line]:
     """The rights on the watched cluster, one by one."""
     connections = Connections(admin)
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
@@ -184,24 +146,27 @@ def _watched(admin: Any, settings: Settings) -> Iterator[Inspected]:
     yield from _each("right Describe on topics", list(_topic_lacks(topics, settings, deadline)))
 
 
-def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> Inspected:
+def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> Line:
     """The right to read the log, which is wanted only where `offsets_log` is "log"."""
     log = f"Topic {settings.job.offsets_topic!r}"
+    what = f"right Read on {log}"
     lacks = ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ})
     if settings.offsets_log != LOG and (lacks or settings.offsets_log == ADMIN):
-        return Inspected(f"right Read on {log}", None, "not wanted: groups are asked for (docs/admin-mode.md)")
-    problem = _lack(settings.kafka, "Read", log, "the job cannot read the groups' log") if lacks else None
-    return Inspected(f"right Read on {log}", problem, "" if rights else "not known before it is read")
+        return Line("cluster", what, "ok", "not wanted: groups are asked for (docs/admin-mode.md)")
+    if lacks:
+        text = _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
+        return Line("cluster", what, "wrong", text)
+    return Line("cluster", what, "ok", "yes" if rights else "not known before it is read")
 
 
-def _each(what: str, problems: list[str]) -> Iterator[Inspected]:
+def _each(what: str, problems: list[str]) -> Iterator[Line]:
     """One line a problem, or one line that there is none."""
-    yield from (Inspected(what, problem) for problem in problems)
+    yield from (Line("cluster", what, "wrong", problem) for problem in problems)
     if not problems:
-        yield Inspected(what)
+        yield Line("cluster", what, "ok", "yes")
 
 
-def _of_bus(admin: Any, settings: Settings) -> Iterator[Inspected]:
+def _of_bus(admin: Any, settings: Settings) -> Iterator[Line]:
     """The probe's two topics, on the cluster that has them: rights, creation, settings."""
     names = (settings.probe.rounds_topic, settings.probe.events_topic)
     rights = topic_rights(admin, names) or {}
@@ -213,9 +178,10 @@ def _of_bus(admin: Any, settings: Settings) -> Iterator[Inspected]:
                 (ACLOperation.READ, "the job cannot read what the probe wrote"),
             ):
                 word, topic = right.name.capitalize(), f"Topic {name!r}"
-                problem = None if right in granted else _lack(settings.bus_kafka, word, topic, why)
-                yield Inspected(f"right {word} on {topic}", problem)
-    yield Inspected("the probe's topics: there, or may be created", creation_problem(admin, settings.probe))
+                lacks = [] if right in granted else [_lack(settings.bus_kafka, word, topic, why)]
+                yield from _each(f"right {word} on {topic}", lacks)
+    not_created = creation_problem(admin, settings.probe)
+    yield from _each("the probe's topics: there, or may be created", [not_created] if not_created else [])
     yield from _each("the probe's topics: settings", wrong_settings(admin, settings.probe))
 
 

@@ -19,11 +19,10 @@ from tenacity import (
 from tenacity.nap import sleep_using_event
 
 from streaming.config import Settings, load_settings
-from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka.run import Probe
-from streaming.probe.preflight import check
+from streaming.probe.preflight import ensure_ready
 from streaming.probe.rocketmq import RocketMQProbe
 
 _LOG = room_log(__name__)
@@ -75,8 +74,7 @@ def main(settings: Settings | None = None) -> int:
 
 
 def _watch(settings: Settings, stop: threading.Event) -> None:
-    if problems := check(settings):
-        raise SetupError("\n".join(map(str, problems)))
+    ensure_ready(settings)
     if settings.rocketmq is not None:
         _LOG.info("%s RocketMQ cluster %r at %s.", WATCHING, settings.cluster, "; ".join(settings.rocketmq.addresses))
     else:

@@ -6,10 +6,10 @@ their time. `evenkeel.events` may have any number; the job reads it by the posit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType
 from kafka.errors import (
     ClusterAuthorizationFailedError,
     KafkaError,
@@ -17,6 +17,7 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
     for_code,
 )
+from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import ProbeSettings
 from streaming.events import MAX_RECORD_BYTES
@@ -34,6 +35,10 @@ _SAFE_REPLICAS = 3
 
 _VISIBLE_MS = 15_000
 """Until every partition of a new topic has a leader: normally a second or less."""
+
+
+_OPERATIONS = {operation.value for operation in ACLOperation}
+"""What this release of kafka-python knows."""
 
 
 def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
@@ -66,6 +71,27 @@ def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
     if created:
         admin.wait_for_topics(created, timeout_ms=_VISIBLE_MS)
     return created
+
+
+def topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]] | None:
+    """Rights on topics (KIP-430); a topic that does not exist is missing, one that we may not see has no rights.
+
+    None from brokers before 2.3, where only an attempt shows it.
+    """
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+        min_version=4,
+    )
+    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as clients.py does, and why)
+    if answer.API_VERSION < 8:
+        return None
+    return {
+        topic.name: {ACLOperation(right) for right in topic.authorized_operations or () if right in _OPERATIONS}
+        for topic in answer.topics
+        if topic.error_code in (0, 29)
+    }
 
 
 def creation_problem(admin: Any, settings: ProbeSettings) -> str | None:

@@ -30,9 +30,8 @@ from streaming.config import (
     environment_of,
     secret_variable,
 )
-from streaming.exceptions import SetupError
 from streaming.lifecycle import STANDING_BY, TOOK_OVER, on_stop_signals
-from streaming.probe import WATCHING, RoundAbandonedError, check, source_of
+from streaming.probe import WATCHING, RoundAbandonedError, ensure_ready, source_of
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
 from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError
@@ -87,9 +86,7 @@ def up(settings: Settings, console: Console) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     thresholds = Thresholds.load(settings.alerts.rules)
     checkpoint_of(settings)  # (refuses a lake on an object store without one)
-    problems = check(settings)
-    if problems:
-        raise SetupError("\n".join(map(str, problems)))
+    ensure_ready(settings)
     logs = logs_of(settings.lake, settings.cluster)
     page = page_url(settings)
     console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)

@@ -21,12 +21,12 @@ from deltalake.schema import PrimitiveType
 from rich.console import Console
 
 from dashboards import PageLake, Site
+from streaming.checks import Line
 from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.ports import free_port
-from streaming.doctor import Line, examine
-from streaming.doctor.alerting import look_at_alerts
-from streaming.doctor.lake import look_at_lake
-from streaming.doctor.machine import look_at_machine
+from streaming.doctor import examine
+from streaming.doctor.lake import check_alerts, check_lake
+from streaming.doctor.machine import check_machine
 from streaming.doctor.run import CHECKS, Check
 from streaming.exceptions import SetupError
 from streaming.probe import check
@@ -53,7 +53,7 @@ def test_a_fresh_lake_is_well_and_its_job_is_named(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [MadeGroup("billing")], rounds=2)
     settings = Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))
     with only_one(JOB, settings.lake, CLUSTER):
-        found = by_what(look_at_lake(settings))
+        found = by_what(check_lake(settings))
     assert {line.state for line in found.values()} == {"ok"}
     assert found["lease of the job"].text == f"held by process {os.getpid()}"
     assert found["lease of the alerter"].text == "free: none runs"
@@ -61,7 +61,7 @@ def test_a_fresh_lake_is_well_and_its_job_is_named(tmp_path: Path) -> None:
 
 def test_a_lake_whose_rounds_have_ended_is_told_with_what_is_left(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [MadeGroup("billing")], rounds=2, end=datetime.now(UTC) - timedelta(hours=2))
-    found = by_what(look_at_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))
+    found = by_what(check_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))
     assert found["newest round"].state == "warn"
     assert "rounds are kept for another 70 h" in found["newest round"].text
 
@@ -81,7 +81,7 @@ def newest_round(
     empty_lake(lake, ALL_TABLES).append("rounds", rows, "made", 0)
     probe = ProbeSettings(interval_ms=interval_ms)
     settings = Settings(cluster=CLUSTER, lake=str(lake), alerts=AlertSettings(rules=rules), probe=probe)
-    return by_what(look_at_lake(settings))["newest round"]
+    return by_what(check_lake(settings))["newest round"]
 
 
 def test_a_round_that_a_wrong_clock_put_a_day_ahead_hides_no_job_that_has_stopped_since(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_rules_file_that_is_wrong_takes_no_line_of_the_lake_away(tmp_path: Pat
 def test_the_lake_of_a_newer_release_is_wrong(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [MadeGroup("billing")], rounds=2)
     DeltaTable(str(tmp_path / "lake" / "drift")).alter.add_columns([Field("since_2030", PrimitiveType("string"))])
-    line = by_what(look_at_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))["release"]
+    line = by_what(check_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))["release"]
     assert line.state == "wrong"
     assert "drift.since_2030" in line.text
     assert "a newer one wrote it" in line.text
@@ -151,7 +151,7 @@ def test_a_broken_table_is_named(tmp_path: Path) -> None:
     MadeLake(tmp_path / "lake", [MadeGroup("billing")], rounds=2)
     for entry in (tmp_path / "lake" / "drift" / "_delta_log").iterdir():
         entry.write_text("no log", encoding="utf-8")
-    line = by_what(look_at_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))["drift"]
+    line = by_what(check_lake(Settings(cluster=CLUSTER, lake=str(tmp_path / "lake"))))["drift"]
     assert (line.state, line.area) == ("wrong", "lake")
 
 
@@ -166,14 +166,14 @@ def test_a_folder_that_cannot_be_written_is_wrong_with_what_to_do(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", fails)
-    line = by_what(look_at_machine(Settings(lake=str(tmp_path / "not" / "there"))))["lake's folder"]
+    line = by_what(check_machine(Settings(lake=str(tmp_path / "not" / "there"))))["lake's folder"]
     assert line.state == "wrong"
     assert line.text.startswith(f"{tmp_path} cannot be written ({os.strerror(number)}): {advice}")
 
 
 def test_a_lake_below_a_file_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    line = by_what(look_at_machine(Settings(lake=str(tmp_path / "file" / "lake"))))["lake's folder"]
+    line = by_what(check_machine(Settings(lake=str(tmp_path / "file" / "lake"))))["lake's folder"]
     assert line.state == "wrong"
     assert "choose another folder" in line.text
 
@@ -182,7 +182,7 @@ def at_port(port: int, **serve: object) -> Line:
     """What is said of the server's port."""
     listen = f"127.0.0.1:{port}"
     settings = Settings.model_validate({"serve": {"listen": listen, **serve}})
-    return by_what(look_at_machine(settings))[f"server's port {listen}"]
+    return by_what(check_machine(settings))[f"server's port {listen}"]
 
 
 def answers(sent: bytes) -> bytes:
@@ -269,19 +269,19 @@ def test_a_file_with_secrets_that_others_can_read_is_a_warning(tmp_path: Path) -
     file.write_text("hooks = jsons://hooks\n", encoding="utf-8")
     settings = Settings.model_validate({"lake": str(tmp_path), "alerts": {"targets_file": str(file)}})
     file.chmod(0o644)
-    assert by_what(look_at_machine(settings))["alerts.targets_file"].state == "warn"
+    assert by_what(check_machine(settings))["alerts.targets_file"].state == "warn"
     file.chmod(0o600)
-    assert by_what(look_at_machine(settings))["alerts.targets_file"].state == "ok"
+    assert by_what(check_machine(settings))["alerts.targets_file"].state == "ok"
 
 
 def test_an_alertmanager_is_asked_whether_it_is_there(tmp_path: Path) -> None:
     where = f"alertmanager://127.0.0.1:{free_port()}"
     gone = Settings.model_validate({"alerts": {"targets": {"am": where}, "timeout_ms": 500}})
-    line = by_what(look_at_alerts(gone))["target am"]
+    line = by_what(check_alerts(gone))["target am"]
     assert line.state == "wrong"
     assert "could not be reached" in line.text
     wrong = Settings.model_validate({"alerts": {"routes": [{"targets": ["pager"]}]}})
-    assert "names the target pager, which is not set" in by_what(look_at_alerts(wrong))["rules and targets"].text
+    assert "names the target pager, which is not set" in by_what(check_alerts(wrong))["rules and targets"].text
 
 
 _RULE = 'view: gaps, when: true, severity: info, message: "x"'
@@ -300,7 +300,7 @@ def test_rules_are_counted_and_named(tmp_path: Path, rules: str, state: str, tex
     file.write_text(f"rules: {rules}\n", encoding="utf-8")
     (line,) = [
         line
-        for line in look_at_alerts(Settings(alerts=AlertSettings(rules=file)))
+        for line in check_alerts(Settings(alerts=AlertSettings(rules=file)))
         if line.what == "rules" and not line.text.startswith("no rule reads")
     ]
     assert (line.state, line.text) == (state, text)
@@ -308,9 +308,9 @@ def test_rules_are_counted_and_named(tmp_path: Path, rules: str, state: str, tex
 
 def test_targets_are_judged_by_their_form_and_nothing_is_sent(tmp_path: Path) -> None:
     good = Settings.model_validate({"alerts": {"targets": {"hooks": f"json://127.0.0.1:{free_port()}/hook"}}})
-    assert by_what(look_at_alerts(good))["target hooks"].state == "ok"
+    assert by_what(check_alerts(good))["target hooks"].state == "ok"
     bad = Settings.model_validate({"alerts": {"targets": {"hooks": "nosuch://me:hunter2@there"}}})
-    line = by_what(look_at_alerts(bad))["rules and targets"]
+    line = by_what(check_alerts(bad))["rules and targets"]
     assert line.state == "wrong"
     assert "hunter2" not in line.text
 
@@ -398,4 +398,4 @@ def test_the_cluster_says_the_same_as_up_does_at_its_start(tmp_path: Path) -> No
     settings = Settings(lake=str(tmp_path), kafka=KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_port()}"))
     cluster = next(one for one in CHECKS if one.area == "cluster")
     _, found = report(settings, cluster)
-    assert [line["text"] for line in found if line["state"] == "wrong"] == [str(one) for one in check(settings)]
+    assert [line["text"] for line in found if line["state"] == "wrong"] == check(settings)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from streaming.checks import Line
 from streaming.config import Settings
-from streaming.doctor import Line
-from streaming.doctor.lake import look_at_lake
+from streaming.doctor.lake import check_lake
 from streaming.process import JOB, only_one
 from streaming.tables import ALL_TABLES, DeltaLake
 from tests.faulty_store import BUSY, FaultyStore
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("object_store")
 
 
 def looked(lake: str) -> dict[str, Line]:
-    return {line.what: line for line in look_at_lake(Settings(cluster="orders", lake=lake))}
+    return {line.what: line for line in check_lake(Settings(cluster="orders", lake=lake))}
 
 
 def test_the_store_is_tried_by_writing_and_nothing_stays_there(object_store: ObjectStore, s3: str) -> None:

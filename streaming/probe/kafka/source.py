@@ -21,7 +21,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused, TopicMetadata
 from streaming.probe.readback import remember
-from streaming.probe.rights import topic_rights
+from streaming.probe.topics import topic_rights
 from streaming.records import ADMIN, LOG
 
 _TRY_MS = 2_000

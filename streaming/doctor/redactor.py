@@ -1,4 +1,4 @@
-"""One line of the doctor's report, and the removal of secrets from all of them."""
+"""Takes secrets out of the lines of the doctor's report."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-CheckState = Literal["ok", "warn", "wrong"]
-"""ok: nothing to do. warn: it works, but not as it should, or not for long. wrong: it does not work."""
+from streaming.checks import Line
 
 HIDDEN = "***"
 
@@ -31,23 +29,6 @@ _LONGEST_FILE = 65_536
 
 # A part of an URL may be an ordinary word, such as "hook" or "services"; keys are longer.
 _SHORTEST_PART = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What one check has found.
-
-    Attributes:
-        area: What it belongs to: settings, cluster, lake, machine, alerts.
-        what: What was looked at.
-        state: ok, warn or wrong.
-        text: What was found; for warn and wrong also what to do.
-    """
-
-    area: str
-    what: str
-    state: CheckState
-    text: str
 
 
 class Redactor:
