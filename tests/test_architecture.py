@@ -84,7 +84,8 @@ ROOMS = {
     "streaming.probe": room(
         "kafka msgspec tenacity",
         "streaming.checks streaming.config streaming.events streaming.exceptions streaming.lifecycle "
-        "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.terminal streaming.times",
+        "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.terminal "
+        "streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.advice": room(
