@@ -12,48 +12,30 @@ row; the group's last round writes its end.
 
 from __future__ import annotations
 
+from typing import Any
 from zlib import crc32
 
 import msgspec
 
 from streaming.groups import compaction
-from streaming.groups.classic import churn, cost, departures
-from streaming.groups.classic.drift import judge_again, write_classic_verdicts
+from streaming.groups.classic.cost import close_cost
+from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.leader_metadata import see_racks
-from streaming.groups.classic.membership import close_members, standing_members
+from streaming.groups.commits import take_in_commits
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.delayed import forget_stops
 from streaming.groups.health.activity import note_commits
 from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.health.starts import move_starts
+from streaming.groups.kinds import RECORDS, ROUNDS
 from streaming.groups.lag import offset_events, oldest_unread
-from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
-from streaming.groups.lag.state import WINDOW, PartitionState
+from streaming.groups.lag.state import WINDOW
 from streaming.groups.load.rates import void_topic
-from streaming.groups.modern import decisions as modern
-from streaming.groups.modern.members import close_modern_members, standing_modern_members, write_modern_members
-from streaming.groups.modern.verdicts import judge_modern_again, was_met_empty, write_modern_verdicts
-from streaming.groups.rocketmq.membership import standing_rows
-from streaming.groups.rocketmq.round import close_rocketmq_group, judge_rocketmq_again, judge_rocketmq_round
-from streaming.groups.rows import LOG, ROCKETMQ, MemberRow, Rows
-from streaming.groups.seen.commits import windows_of
-from streaming.groups.seen.take_in import take_membership
+from streaming.groups.rows import LOG, MemberRow, Rows
+from streaming.groups.seen.take_in import take_look
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
-from streaming.records import (
-    CommitWindow,
-    Compacted,
-    GroupInput,
-    GroupObservation,
-    MembershipRecord,
-    MembershipTombstone,
-    RocketMQObservation,
-    Seen,
-    UnreadableMembership,
-    UnreadableModern,
-    in_order,
-    merge_windows,
-)
+from streaming.records import GroupInput, GroupObservation, in_order
 from streaming.times import DAY_MS, Shift, day_of, read_clock
 
 # A gap between a group's rounds counts for at most this many of its usual steps. In a longer gap, as while its
@@ -78,52 +60,37 @@ def advance(
     """
     context = Context(group, config, Rows(), LOG if state is None else state.source)
     for item in in_order(inputs):
-        if state is None:
-            state = GroupState()
-        if isinstance(item, CommitWindow):
-            _fold(state, item)
-        elif isinstance(item, GroupObservation):
-            _take_in(state)
-            state = _with_source(state, LOG if item.seen is None else item.seen.source)
-            context.source = state.source
-            compaction.leave(state, item.log_position)
-            if item.gone is not None:
-                cost.close_cost(state, context.rows)
-                compacted_until = state.compacted_until
-                if not state.is_void():
-                    _close_group(state, item, context)
-                state = GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
-            elif compaction.is_compacted(state, item.log_position):
-                cost.close_cost(state, context.rows)
-                _pass_round(state, item, context)
-            else:
-                if item.seen is not None:
-                    _take_look(state, item, item.seen, context)
-                _judge_round(state, item, context)
-        elif isinstance(item, MembershipRecord):
-            _take_in(state)
-            cost.close_cost(state, context.rows, following=item)
-            compaction.leave(state, item.record)
-            churn.decide(state, item, context)
-        elif isinstance(item, MembershipTombstone):
-            _take_in(state)
-            cost.close_cost(state, context.rows)
-            compaction.leave(state, item.record)
-            churn.end_membership(state, item, context)
-        elif isinstance(item, UnreadableMembership):
-            if state.classic.unreadable < 0:
-                state.classic.unreadable = item.record
-        elif isinstance(item, UnreadableModern):
-            modern.pass_over(state, item)
-        elif isinstance(item, Compacted):
-            compaction.take_in(state, item)
-        elif isinstance(item, RocketMQObservation):
-            state = _take_rocketmq_round(state, item, context)
+        state = state or GroupState()
+        process = RECORDS.get(type(item))
+        if process is not None:
+            process(state, item, context)
         else:
-            modern.follow(state, item, context)
+            state = _take_round(state, item, context)
     if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):
         state = None
     return state, context.rows
+
+
+def _take_round(state: GroupState, item: Any, context: Context) -> GroupState | None:
+    """Process a round; None when the group is gone and nothing is left to keep."""
+    take_in_commits(state)
+    state = _with_source(state, item.source)
+    context.source = state.source
+    compaction.leave(state, item.position)
+    if item.gone is not None:
+        close_cost(state, context.rows)
+        compacted_until = state.compacted_until
+        if not state.is_void():
+            _close_group(state, item, context)
+        return GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
+    if compaction.is_compacted(state, item.position):
+        close_cost(state, context.rows)
+        _pass_round(state, item, context)
+    else:
+        if item.seen is not None:
+            take_look(state, item, item.seen, context)
+        _judge_round(state, item, context)
+    return state
 
 
 def _with_source(state: GroupState, source: str) -> GroupState:
@@ -137,122 +104,65 @@ def _with_source(state: GroupState, source: str) -> GroupState:
     return state
 
 
-def _take_look(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
-    """Process what a round saw of a group whose log is not read."""
-    take_membership(state, observation, seen, context)
-    if seen.commits is not None:
-        for windows in windows_of(state, observation, seen.commits):
-            for window in windows:
-                _fold(state, window)
-            _take_in(state)
-
-
-def _fold(state: GroupState, window: CommitWindow) -> None:
-    of_topic = state.windows.setdefault(window.topic, {})
-    earlier = of_topic.get(window.partition)
-    of_topic[window.partition] = window if earlier is None else merge_windows(earlier, window)
-
-
-def _take_in(state: GroupState) -> None:
-    """Process the commits merged since the last boundary."""
-    departures.note_commits(state)
-    for topic, windows in state.windows.items():
-        partitions = state.partitions.get(topic, {})
-        seen = state.topics.get(topic)
-        topic_id = seen.topic_id if seen is not None else None
-        for partition, window in windows.items():
-            known = partitions.get(partition)
-            if known is None:
-                if not (window.commits or window.unreadable):
-                    continue  # a tombstone for a commit that was never seen
-                known = partitions[partition] = PartitionState()
-            cost.commit_after_rebalance(state, window)
-            lag.absorb(known, window, topic_id)
-        if partitions:
-            state.partitions[topic] = partitions
-    state.windows = {}
-
-
-def _judge_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
+def _judge_round(state: GroupState, item: Any, context: Context) -> None:
     """Judge one round; the state must include exactly the log records below its position."""
-    passed, rounds = _take_time(state, observation)
-    churn.note_round(state, observation)
-    departures.note_round(state, observation)
-    _see_topics(state, observation, context.config)
-    cost.close_cost(state, context.rows, observation)
-    if _take_configuration(state, observation):
-        judge_again(state)
-        judge_modern_again(state, observation, context)
-    write_modern_members(state, context)
-    if was_met_empty(state):
-        close_modern_members(state, observation.log_position, observation.time, context)
-    write_modern_verdicts(state, observation, context)
-    write_classic_verdicts(state, observation, context)
-    if _repeats_members(state, observation, context):
-        standing = standing_members if state.modern.key_type is None else standing_modern_members
-        _repeat_members(standing(state, context), observation, context)
-    note_commits(state, observation)
+    is_another_day = _is_another_day(state, item, context)
+    passed, rounds = _take_time(state, item)
+    kinds = ROUNDS[type(item)]
+    observation = kinds[0].read(state, item, context)
+    for kind in kinds:
+        kind.note_round(state, observation, context)
+    live = next(kind for kind in kinds if kind.lives(state))
+    if live.follows_topics:
+        _see_topics(state, observation, context.config)
+    close_cost(state, context.rows, observation)
+    is_configured_anew = _take_configuration(state, observation)
+    for kind in kinds:
+        if is_configured_anew:
+            kind.judge_again(state, observation, context)
+        kind.write_verdicts(state, observation, context)
+    if is_another_day:
+        _repeat_members(live.standing_members(state, context), observation, context)
+    note_commits(state, observation, live)
     before = len(context.rows.lag)
-    totals = lag_rows(state, observation, context, passed, rounds)
+    totals = lag_rows(state, observation, context, passed, rounds, live)
     offset_events.note(state, state.clock.now, context.rows.lag[before:])
-    write_health(state, observation, context, totals)
+    write_health(state, observation, context, totals, live)
 
 
-def _repeats_members(state: GroupState, observation: GroupObservation | RocketMQObservation, context: Context) -> bool:
+def _is_another_day(state: GroupState, observation: Any, context: Context) -> bool:
     """Whether the group's own day has changed since the round before: each has its midnight at another moment."""
     midnight = crc32(context.group.encode()) % DAY_MS
     return state.round_opened >= 0 and day_of(state.round_opened + midnight) != day_of(observation.time + midnight)
 
 
-def _repeat_members(
-    rows: list[MemberRow], observation: GroupObservation | RocketMQObservation, context: Context
-) -> None:
+def _repeat_members(rows: list[MemberRow], observation: GroupObservation, context: Context) -> None:
     """Write the rows of the living members once more: so the present always lies in the last days."""
     day = day_of(observation.time)
     context.rows.members.extend(msgspec.structs.replace(row, event_date=day, repeat=observation.round) for row in rows)
 
 
-def _take_configuration(state: GroupState, observation: GroupObservation | RocketMQObservation) -> bool:
+def _take_configuration(state: GroupState, observation: GroupObservation) -> bool:
     """Take in what the settings say of the group; whether that differs from what they said at the round before."""
     now = observation.configured.says() if observation.configured is not None else None
     before, state.configured = state.configured, now
     return before != now
 
 
-def _take_rocketmq_round(state: GroupState, seen: RocketMQObservation, context: Context) -> GroupState | None:
-    """Judge what a round saw of a RocketMQ group; None when the group is gone."""
-    state = _with_source(state, ROCKETMQ)
-    context.source = state.source
-    passed, rounds = _take_time(state, seen)
-    if seen.gone is None:
-        if _take_configuration(state, seen):
-            judge_rocketmq_again(state)
-        repeats = _repeats_members(state, seen, context)
-        judge_rocketmq_round(state, seen, context, passed, rounds)
-        if repeats and state.rocketmq is not None and state.classic.current is not None:
-            rows = standing_rows(state.classic.current.record, state.rocketmq.incarnation, context)
-            _repeat_members(rows, seen, context)
-        return state
-    if state.rocketmq is not None:
-        close_rocketmq_group(state, seen, context)
-    return None
-
-
 def _pass_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Handle a round inside a compacted stretch of the log: only verdicts on the remaining decisions are written."""
     _take_time(state, observation)
     _see_topics(state, observation, context.config)
-    write_classic_verdicts(state, observation, context)
+    CLASSIC.write_verdicts(state, observation, context)
 
 
-def _close_group(state: GroupState, observation: GroupObservation, context: Context) -> None:
+def _close_group(state: GroupState, item: Any, context: Context) -> None:
     """Write the closing rows of a group that is no longer listed by the brokers, or no longer watched."""
-    _take_time(state, observation)
-    write_classic_verdicts(state, observation, context, last=True)
-    close_members(state, observation.log_position, observation.time, context)
-    write_modern_members(state, context)
-    write_modern_verdicts(state, observation, context)
-    close_modern_members(state, observation.log_position, observation.time, context)
+    _take_time(state, item)
+    kinds = ROUNDS[type(item)]
+    observation = kinds[0].read(state, item, context)
+    for kind in kinds:
+        kind.end(state, observation, context)
     for topic, partitions in sorted(state.partitions.items()):
         for partition, known in sorted(partitions.items()):
             if known.row is not None or known.commits:
@@ -299,7 +209,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             oldest_unread.forget(partition)  # what comes back under this name may be another topic
 
 
-def _take_time(state: GroupState, observation: GroupObservation | RocketMQObservation) -> tuple[int, int]:
+def _take_time(state: GroupState, observation: Any) -> tuple[int, int]:
     """Advance the group's clocks to a round; call this before processing anything else of the round.
 
     Returns:

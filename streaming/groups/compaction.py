@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from streaming.groups.context import Context
 from streaming.groups.load.rates import void_window
 from streaming.groups.modern import consumer_group
 from streaming.groups.state import GroupState
@@ -28,7 +29,7 @@ from streaming.records import Compacted, GroupInput, GroupObservation, RocketMQO
 _NEVER = -1
 
 
-def take_in(state: GroupState, stretch: Compacted) -> None:
+def take_in(state: GroupState, stretch: Compacted, context: Context) -> None:  # noqa: ARG001
     """Note that a stretch begins or continues: each read from inside a stretch reports it again from there."""
     goes_on = is_compacted(state, stretch.first)
     state.compacted_until = max(state.compacted_until, stretch.until)

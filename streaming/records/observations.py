@@ -202,6 +202,16 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         """A time in ms that never jumps, for durations only: `elapsed`, or `time` if that is unknown."""
         return self.elapsed if self.elapsed >= 0 else self.time
 
+    @property
+    def position(self) -> int:
+        """Log offset below which the round was read."""
+        return self.log_position
+
+    @property
+    def source(self) -> str:
+        """Where the group is read from: "log", or how it is seen in rounds."""
+        return "log" if self.seen is None else self.seen.source
+
 
 MOST_READERS: Final = 20
 """Groups that an observation of a topic names: enough to show who reads it, and so few that events and rows stay small.

@@ -323,3 +323,17 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
     def elapsed_time(self) -> int:
         """A time in ms that never jumps, for durations only: `elapsed`, or `time` if that is unknown."""
         return self.elapsed if self.elapsed >= 0 else self.time
+
+    @property
+    def position(self) -> int:
+        """0: there is no log."""
+        return 0
+
+    @property
+    def source(self) -> str:
+        """Where the group is read from."""
+        return "rocketmq"
+
+    @property
+    def seen(self) -> None:
+        """None: a RocketMQ round itself is what was seen of the group."""

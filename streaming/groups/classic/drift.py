@@ -40,7 +40,6 @@ from assignors import (
 )
 from streaming.groups.classic.leader_metadata import NO_RACKS, STICKY, SeenCounts, seen_counts, seen_racks
 from streaming.groups.classic.membership import (
-    counts_of,
     generation_column,
     is_consumer,
     subscription_of,
@@ -49,7 +48,6 @@ from streaming.groups.classic.membership import (
 from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.health.columns import Membership
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import (
@@ -58,13 +56,11 @@ from streaming.groups.verdicts import (
     INVARIANT,
     MISPLACED,
     NOT_APPLICABLE,
-    PENDING,
     PROMISE,
     UNEXPLAINED,
     UNVERIFIED,
     Expected,
     Judged,
-    StandingVerdict,
     Verdict,
     drifted_between,
     standing,
@@ -100,7 +96,7 @@ def write_classic_verdicts(
     classic.waiting = classic.waiting[len(verdicts) :]
 
 
-def judge_again(state: GroupState) -> None:
+def judge_again(state: GroupState, observation: GroupObservation, context: Context) -> None:  # noqa: ARG001
     """Let the newest decision, if it is judged, wait once more: the settings say something else of the group now."""
     classic = state.classic
     is_judged = classic.verdict is not None and not classic.waiting
@@ -370,53 +366,3 @@ def _reason_of(broken: Sequence[DriftedPartition]) -> str:
         if NOT_SUBSCRIBED in kinds
         else ("members own partitions that do not exist")
     )
-
-
-def classic_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:
-    """The membership of a classic group; without a live record, little more than its verdict."""
-    record = state.live_record()
-    current = state.classic.current
-    if record is None or current is None:
-        return Membership("Empty", verdict, protocol_type=observation.protocol_type)
-    counts = counts_of(record) if is_consumer(record) else None
-    return Membership(
-        "Stable" if record.members else "Empty",
-        verdict,
-        protocol_type=record.protocol_type,
-        strategy=record.protocol,
-        incarnation=current.incarnation,
-        generation=generation_column(record),
-        decided=record.record_time,
-        members=len(record.members),
-        assigned=sum(counts) if counts else 0,
-        balance=state.classic.balance if counts and state.members_known else (None, None),
-    )
-
-
-def classic_verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
-    """The verdict on the newest decision, or why there is none."""
-    if state.classic.unreadable >= 0:
-        reason = (
-            f"the membership record at offset {state.classic.unreadable} cannot be read (see quarantine): what was "
-            "decided since is not known"
-        )
-        return StandingVerdict(UNVERIFIED, reason, 0)
-    if state.live_record() is None:
-        if observation.state not in {None, "Empty", "Dead"}:
-            reason = "the group has members, but no record of its membership has been read yet"
-            if observation.seen is not None:
-                reason = "the group has members, but no round has seen them with their assignment yet"
-            return StandingVerdict(PENDING, reason, 0)
-        if not state.partitions:
-            reason = "the log has neither a membership nor a committed offset of the group"
-            if observation.seen is not None:
-                reason = "the group has neither members nor a committed offset"
-            return StandingVerdict(PENDING, reason, 0)
-        if observation.seen is not None and observation.protocol_type:
-            return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
-        reason = "no membership: offsets are committed without joining the group (assign and commit)"
-        return StandingVerdict(NOT_APPLICABLE, reason, 0)
-    classic = state.classic
-    if classic.waiting or classic.verdict is None:
-        return StandingVerdict(PENDING, "no round has judged the newest decision yet", 0)
-    return classic.verdict

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from streaming.groups.verdicts import StandingVerdict
+from streaming.groups.verdicts import UNEXPLAINED, StandingVerdict
 
 # A finding must fit on one line of the page and of an alert.
 _NAMED = 3
@@ -43,6 +43,18 @@ def some(texts: Sequence[str]) -> str:
 def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> FindingAtRound:
     """One finding about several places, each with the time since which it holds there."""
     return FindingAtRound(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
+
+
+def unexplained(verdict: StandingVerdict | None, now: int) -> list[FindingAtRound]:
+    """The finding `unexplained_assignment` for the verdict on the newest judged decision."""
+    if verdict is None or verdict.reason != UNEXPLAINED:
+        return []
+    return [FindingAtRound("unexplained_assignment", now, UNEXPLAINED)]
+
+
+def found_before(found: list[FindingAtRound], before: Collection[str]) -> list[FindingAtRound]:
+    """The findings that the round before had, too: while the offsets log is blocked there may be newer records."""
+    return [one for one in found if (one.kept_as or one.name) in before]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,66 +6,39 @@ decision, so a group can have both. Start times are round or record times, never
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 import msgspec
 
-from streaming.groups.classic.cost import EAGER
-from streaming.groups.classic.drift import classic_membership, classic_verdict
-from streaming.groups.classic.membership import leader_counts, owners_of, wanted_topics
-from streaming.groups.classic.state import Transfer
-from streaming.groups.context import Context, GroupConfig
-from streaming.groups.health.activity import (
-    idle_members,
-    idle_modern_members,
-    never_committed,
-    rebalance_timeout,
-    reconciling,
-    stuck_rebalance,
-)
-from streaming.groups.health.columns import FindingAtRound, Membership, finding_of, some
-from streaming.groups.health.left_out import left_out
+from streaming.groups.context import Context
+from streaming.groups.health.activity import never_committed
+from streaming.groups.health.columns import FindingAtRound, Membership
 from streaming.groups.health.storm import storm
+from streaming.groups.kind import Kind
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.totals import Totals
 from streaming.groups.load.balance import weigh_again
 from streaming.groups.load.rows import end_member_load, write_member_load
-from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import Finding, GroupHealthRow, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import INVARIANT, NOT_APPLICABLE, UNEXPLAINED, UNVERIFIED, StandingVerdict, mismatch
-from streaming.plurals import counted
-from streaming.records import GroupObservation, MembershipRecord, TopicObservation
+from streaming.groups.units import for_people
+from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
+from streaming.records import GroupObservation
 from streaming.times import day_of
-
-_MODERN = frozenset({"consumer", "share", "streams"})
 
 _MOST = 2**63 - 1
 
-# kafkajs' leader deals the topics to which it subscribes itself (`assigners/roundRobinAssigner`), and no metadata that
-# it may see later changes that. (Java's knows the topics of all members.)
-_DEALS_OWN_TOPICS = frozenset({"RoundRobinAssigner"})
 
-
-def write_health(state: GroupState, observation: GroupObservation, context: Context, totals: Totals) -> None:
-    """Write the group's row if it has changed, or if the last one is a heartbeat old."""
-    findings = _findings_of(state, observation, context.config, totals.lost)
-    write_row(state, observation, context, totals, _membership(state, observation), findings)
-
-
-def write_row(
-    state: GroupState,
-    observation: GroupObservation,
-    context: Context,
-    totals: Totals,
-    membership: Membership,
-    findings: tuple[Finding, ...],
+def write_health(
+    state: GroupState, observation: GroupObservation, context: Context, totals: Totals, kind: Kind
 ) -> None:
-    """Write a row with these columns, and those of `member_load`, if it has changed or the last one is too old."""
-    if state.load is not None and weigh_again(state, state.load, observation):
-        write_member_load(state, state.load, observation, context)
+    """Write the group's row if it has changed, or if the last one is a heartbeat old; and rows of `member_load`."""
+    membership = _too_large(state, observation) or kind.membership(state, observation)
+    findings = _findings_of(state, observation, context, totals, kind)
+    if state.load is not None and weigh_again(state, state.load, observation, kind):
+        write_member_load(state, state.load, observation, context, kind)
     row = _row(state, observation, context, membership, totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
@@ -115,20 +88,14 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
         end_member_load(state.load, frozenset(), observation, context)
 
 
-def _membership(state: GroupState, observation: GroupObservation) -> Membership:
-    if state.seen is not None and state.seen.untold:
-        untold = state.seen.untold
-        reason = f"its membership is too large to be asked for in rounds: {untold:,} members"
-        verdict = StandingVerdict(UNVERIFIED, reason, 0)
-        return Membership("Unknown", verdict, protocol_type=observation.protocol_type, members=untold)
-    lives_modern = state.modern.key_type is not None
-    # The broker may report that a group was upgraded before the log has been read that far.
-    if lives_modern or observation.group_type in _MODERN:
-        verdict = modern_verdict(state, observation)
-    else:
-        verdict = classic_verdict(state, observation)
-    membership_of = modern_membership if lives_modern else classic_membership
-    return membership_of(state, observation, verdict)
+def _too_large(state: GroupState, observation: GroupObservation) -> Membership | None:
+    """The membership of a group that is only seen, and has too many members to be asked for; None for any other."""
+    if state.seen is None or not state.seen.untold:
+        return None
+    untold = state.seen.untold
+    reason = f"its membership is too large to be asked for in rounds: {untold:,} members"
+    verdict = StandingVerdict(UNVERIFIED, reason, 0)
+    return Membership("Unknown", verdict, protocol_type=observation.protocol_type, members=untold)
 
 
 def _row(
@@ -173,7 +140,7 @@ def _row(
         verdict_reason=verdict.reason,
         drifted_count=verdict.drifted_count,
         findings=findings,
-        topics=totals.topics,
+        topics=len(totals.topics),
         partitions=totals.partitions,
         assigned_partitions=membership.assigned,
         lag_total=_most(totals.total),
@@ -190,7 +157,7 @@ def _row(
         if totals.unread_reason is not None
         else _seconds_since(totals.unread_min, totals, state.clock.now),
         time_behind_reason=oldest_unread.LAG_UNKNOWN if totals.total is None else totals.unread_reason,
-        time_behind_topic=oldest[0] if oldest is not None else None,
+        time_behind_topic=for_people(oldest[0]) if oldest is not None else None,
         time_behind_partition=oldest[1] if oldest is not None else None,
         drain_seconds=totals.drain_seconds,
         loses_data_in_seconds_min=_seconds_until(loss.not_before, state.clock.now)
@@ -198,7 +165,7 @@ def _row(
         else None,
         loses_data_in_seconds_max=_seconds_until(last.end, state.clock.now) if last is not None else None,
         loses_data_reason=loss.reason(lag_known=totals.total is not None, keeps_up=totals.keeps_up),
-        loses_data_topic=last.topic if last is not None else None,
+        loses_data_topic=for_people(last.topic) if last is not None else None,
         loses_data_partition=last.partition if last is not None else None,
         loses_data_retention_seconds=last.retention_ms / 1000 if last is not None else None,
         loses_data_by=loss.by if in_danger else None,
@@ -232,51 +199,24 @@ def _most(total: int | None) -> int | None:
 
 
 def _findings_of(
-    state: GroupState, observation: GroupObservation, config: GroupConfig, lost: Mapping[str, Mapping[int, int]]
+    state: GroupState, observation: GroupObservation, context: Context, totals: Totals, kind: Kind
 ) -> tuple[Finding, ...]:
-    """The findings at this round; their start times are kept in the state.
-
-    Args:
-        state: The group's state, including this round.
-        observation: The round.
-        config: Settings.
-        lost: Number of offsets deleted before the group committed past them, by topic and partition.
-    """
+    """The findings at this round; their start times are kept in the state."""
     now = state.clock.now
-    found = list(_log_findings(observation))
+    found = _log_findings(observation)
     if state.members_known:
-        found.extend(_findings_about_members(state, observation, config))
-    verdict = (state.modern if state.modern.key_type is not None else state.classic).verdict
-    if verdict is not None and verdict.reason == UNEXPLAINED and state.members_known:
-        found.append(FindingAtRound("unexplained_assignment", now, UNEXPLAINED))
-    found.extend(never_committed(state, observation))
+        found.extend(kind.findings(state, observation, context))
+    commits = kind.lag_rules(observation).kept_by_members is None
+    if commits:
+        found.extend(never_committed(state, observation))
     if (raging := storm(state.rebalances, now)) is not None:
         found.append(raging)
-    found.extend(findings_of_offsets(state, now, lost))
-    return keep_since(state, found)
+    if commits:
+        found.extend(findings_of_offsets(state, now, totals.lost))
+    return _keep_since(state, found)
 
 
-def _findings_about_members(
-    state: GroupState, observation: GroupObservation, config: GroupConfig
-) -> Iterator[FindingAtRound]:
-    """The findings about members, and about what they were given."""
-    record = state.live_record()
-    yield from stuck_rebalance(state, record, observation)
-    judged = _membership_findings(state, record, observation, config) if record is not None else []
-    lacking = left_out(state, observation, config)
-    judged.extend(lacking)
-    behind = reconciling(state)
-    if behind is None and not lacking:
-        judged.extend(idle_modern_members(state, observation))
-    if observation.held_since is not None:
-        # There may be records that nobody can read yet: what was found before them stays, and nothing new is found.
-        judged = [one for one in judged if (one.kept_as or one.name) in state.findings]
-    yield from judged
-    if behind is not None:
-        yield behind
-
-
-def keep_since(state: GroupState, found: Iterable[FindingAtRound]) -> tuple[Finding, ...]:
+def _keep_since(state: GroupState, found: Iterable[FindingAtRound]) -> tuple[Finding, ...]:
     """The findings that are shown at a round, since the first of the rounds that found them; kept in the state."""
     kept = {}
     result = []
@@ -284,7 +224,7 @@ def keep_since(state: GroupState, found: Iterable[FindingAtRound]) -> tuple[Find
         name = one.kept_as or one.name
         kept[name] = first = min(state.findings.get(name, one.since), one.since)
         if one.shown:
-            result.append(Finding(one.name, first, one.detail))
+            result.append(Finding(one.name, first, for_people(one.detail)))
     state.findings = kept
     return tuple(result)
 
@@ -306,124 +246,3 @@ def _holder(observation: GroupObservation) -> str:
         if observation.held_by_producer is None
         else f"a transaction of producer {observation.held_by_producer}"
     )
-
-
-def _membership_findings(
-    state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
-) -> list[FindingAtRound]:
-    now, passed = state.clock.now, state.clock.passed
-    subscribed = wanted_topics(record)
-    owners = owners_of(record)
-    if owners is None:
-        return []
-    found: list[FindingAtRound] = []
-    current = state.classic.current
-    decided = current.decided_by if current is not None and current.decided_by >= 0 else record.record_time
-    shown = {t.topic: t for t in observation.topics}
-    unseen = sorted(
-        t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
-    )
-    if unseen:
-        found.append(FindingAtRound("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
-    found.extend(_odd_owners(state, record, shown, decided, config))
-
-    # While the offsets log is blocked, there may be a newer generation: nothing becomes graver than it was.
-    may_worsen = observation.held_since is None or "unassigned" in state.findings
-    stale: list[tuple[int, str]] = []
-    orphaned: list[tuple[int, str]] = []
-    counts = leader_counts(record)
-    partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
-    # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
-    # that sees the first and not yet the second.
-    settled = record.protocol in EAGER or passed - decided > rebalance_timeout(record)
-    for topic in sorted(subscribed):
-        seen = shown.get(topic)
-        if seen is None or seen.partitions is None:
-            continue
-        of_topic = owners.get(topic, {})
-        moving = partitions_pending_handover.get(topic, frozenset())
-        known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
-        grown_at = _grown_at(state, topic, known_to_leader, decided) if seen.partitions > known_to_leader else None
-        leads = next((m.topics or () for m in record.members if m.member_id == record.leader), None)
-        if grown_at is not None and record.protocol in _DEALS_OWN_TOPICS and leads is not None and topic not in leads:
-            orphaned.append((decided, f"{topic[:200]} (the leader does not subscribe to it)"))
-        elif grown_at is not None:
-            text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
-            late = may_worsen and now - grown_at >= config.metadata_grace_ms
-            (orphaned if late else stale).append((grown_at, text))
-        if settled and may_worsen and len(of_topic) < known_to_leader:
-            known = range(min(known_to_leader, seen.partitions))
-            holes = sum(1 for p in known if p not in of_topic and p not in moving)
-            if holes:
-                orphaned.append((decided, f"{topic[:200]} ({counted(holes, 'partition')})"))
-    if stale:
-        found.append(finding_of("stale_metadata", "new partitions that the leader has not seen", stale))
-
-    count = sum(map(len, partitions_pending_handover.values()))
-    if count and state.classic.transfer is not None:
-        detail = f"{counted(count, 'partition')} given up by one member and not yet given to the next"
-        given_up = min(state.classic.transfer.time, decided)
-        if not may_worsen or passed - given_up <= rebalance_timeout(record):
-            found.append(FindingAtRound("partitions_pending_handover", given_up, detail))
-        else:
-            orphaned.append((given_up, detail))
-    if orphaned:
-        found.append(finding_of("unassigned", "partitions without an owner", orphaned))
-    # (Who waits for a partition will get it, and one without an owner is the graver finding.)
-    if settled and not (count or orphaned or stale):
-        found.extend(idle_members(record, shown, decided))
-    return found
-
-
-def _odd_owners(
-    state: GroupState,
-    record: MembershipRecord,
-    shown: Mapping[str, TopicObservation],
-    decided: int,
-    config: GroupConfig,
-) -> Iterator[FindingAtRound]:
-    """Members that own what they do not subscribe to, or what does not exist, as far as the verdict is not about that.
-
-    Such partitions are usually read by nobody. Some leaders decide so: kafkajs' deals its own topics to all members,
-    librdkafka's leaves some partitions with their owners.
-    """
-    verdict = state.classic.verdict
-    if verdict is not None and verdict.basis == INVARIANT:
-        return
-    strange: dict[str, int] = {}
-    beyond: dict[str, int] = {}
-    is_old = state.clock.passed - decided > config.metadata_grace_ms
-    for member in record.members:
-        for topic, partitions in member.assigned or ():
-            if topic not in (member.topics or ()):
-                strange[topic] = strange.get(topic, 0) + len(partitions)
-            seen = shown.get(topic)
-            if is_old and seen is not None and seen.partitions:
-                beyond[topic] = beyond.get(topic, 0) + sum(number >= seen.partitions for number in partitions)
-    for name, what, counts in (
-        ("not_subscribed", "assigned to members that do not subscribe to the topic", strange),
-        ("no_such_partition", "assigned, but the topic has no such partitions", beyond),
-    ):
-        where = [(decided, f"{topic[:200]} ({counted(n, 'partition')})") for topic, n in sorted(counts.items()) if n]
-        if where:
-            yield finding_of(name, what, where)
-
-
-def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:
-    """Partitions pending handover that still exist, by topic."""
-    found = {}
-    for topic, owners in (transfer.owners if transfer is not None else {}).items():
-        seen = shown.get(topic)
-        left = frozenset(p for p in owners if seen is not None and seen.partitions is not None and p < seen.partitions)
-        if left:
-            found[topic] = left
-    return found
-
-
-def _grown_at(state: GroupState, topic: str, known_to_leader: int, decided: int) -> int | None:
-    """Time of the first round with more partitions than the leader knew, not before its decision, ms; None if none."""
-    known = state.topics.get(topic)
-    if known is None:
-        return None
-    times = [c.first for c in known.counts if c.count > known_to_leader]
-    return max(min(times), decided) if times else None

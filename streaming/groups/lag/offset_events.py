@@ -17,6 +17,7 @@ from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.rows import LagRow
 from streaming.groups.state import GroupState, TopicState
+from streaming.groups.units import unit_of
 from streaming.plurals import counted
 from streaming.records import TopicObservation
 
@@ -73,20 +74,21 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
         status = row.lag_status
         if known is None and status not in _TELLING and not row.offset_deleted:
             continue  # true of almost every row
-        rewound = _is_back(state, row)
+        unit = unit_of(row.topic, row.broker)
+        rewound = _is_back(state, unit, row)
         if rewound and row.rewound_by:
             known = known or OffsetEvents()
-            of_topic = known.rewound.setdefault(row.topic, {})
+            of_topic = known.rewound.setdefault(unit, {})
             of_topic[row.partition] = max(row.rewound_by, of_topic.get(row.partition, 0))
         elif known is not None and not rewound:
-            _forget(known.rewound, row.topic, row.partition)
+            _forget(known.rewound, unit, row.partition)
         if row.reason == RECREATED:
             known = known or OffsetEvents()
-            known.left_behind.setdefault(row.topic, {})[row.partition] = 0
+            known.left_behind.setdefault(unit, {})[row.partition] = 0
         elif known is not None:
-            _forget(known.left_behind, row.topic, row.partition)
+            _forget(known.left_behind, unit, row.partition)
         if row.offset_deleted and row.subscribed:
-            deleted.setdefault(row.topic, []).append(row.partition)
+            deleted.setdefault(unit, []).append(row.partition)
     if deleted:
         known = known or OffsetEvents()
         known.deleted = {topic: len(partitions) for topic, partitions in deleted.items()}
@@ -130,14 +132,14 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
     return found
 
 
-def _is_back(state: GroupState, row: LagRow) -> bool:
+def _is_back(state: GroupState, unit: str, row: LagRow) -> bool:
     """Whether a committed offset is below an earlier one."""
     if row.ended or not row.subscribed:
         return False
     if row.lag_status != UNKNOWN or row.reason == RECREATED:
         return row.lag_status == REWOUND
     # A round with unknown lag still has the commits, so they can be compared with the earlier offsets in the trend.
-    partition = state.partitions[row.topic][row.partition]
+    partition = state.partitions[unit][row.partition]
     return max(partition.trend.high, partition.trend.committed) > partition.committed
 
 

@@ -19,6 +19,7 @@ from streaming.groups.context import Context
 from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, longest_wait, look, look_away
 from streaming.groups.rows import LagRow
+from streaming.groups.units import split
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
@@ -280,16 +281,18 @@ def row(
     *,
     subscribed: bool,
     owner: Member | ModernMember | None,
+    reason: str | None,
     rates: tuple[float | None, float | None] = (None, None),
     ended: bool = False,
 ) -> LagRow:
     """One row of `lag`; resets the counters of the partition's state for the next row."""
     # Positional arguments: with 34 keywords, building a row takes twice as long.
+    name, broker = split(topic)
     result = LagRow(
         context.config.cluster,
         context.group,
-        topic,
-        None,
+        name,
+        broker,
         partition,
         context.source,
         observation.round,
@@ -305,7 +308,7 @@ def row(
         measured.lost,
         measured.ahead_by,
         status,
-        measured.reason,
+        reason,
         state.commits if not context.is_seen else None,
         state.commit_time if state.commit_time >= 0 else None,
         state.rewound_by,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 from zlib import crc32
 
-from streaming.groups.classic.membership import owning_members, subscribed_topics
 from streaming.groups.context import Context
+from streaming.groups.kind import Kind, OwningMember, OwningMembers
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.drain import drained, shifted
@@ -15,9 +14,9 @@ from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.lag.totals import MOST, Totals
 from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
-from streaming.groups.modern.owners import modern_owners, modern_topics
 from streaming.groups.state import GroupState
-from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
+from streaming.groups.units import split
+from streaming.records import GroupObservation, TopicObservation
 
 _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
 
@@ -28,8 +27,7 @@ def lag_rows(
     context: Context,
     passed: int,
     rounds: int,
-    *,
-    empty_counts: bool = False,
+    kind: Kind,
 ) -> Totals:
     """Judge the lag of every partition at a round, and write rows for the partitions that have changed.
 
@@ -39,12 +37,12 @@ def lag_rows(
         context: Rows are written here.
         passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
-        empty_counts: Lag of a partition that holds no record is 0, also without a commit.
+        kind: The group's kind.
 
     Returns:
         The sums over the partitions of subscribed topics.
     """
-    return _Round(state, observation, context, passed, rounds, empty_counts).measure()
+    return _Round(state, observation, context, passed, rounds, kind).measure()
 
 
 class _Round:
@@ -56,7 +54,6 @@ class _Round:
         "_begins",
         "_context",
         "_doubtful",
-        "_empty_counts",
         "_held",
         "_now",
         "_observation",
@@ -67,6 +64,7 @@ class _Round:
         "_rates",
         "_rested",
         "_rounds",
+        "_rules",
         "_state",
         "_subscribed",
         "_totals",
@@ -79,16 +77,13 @@ class _Round:
         context: Context,
         passed: int,
         rounds: int,
-        empty_counts: bool,
+        kind: Kind,
     ) -> None:
-        self._empty_counts = empty_counts
+        self._rules = kind.lag_rules(observation)
         self._state, self._observation, self._context = state, observation, context
         self._passed, self._rounds = passed, rounds
-        record = state.live_record()
-        self._subscribed = subscribed_topics(record) if record is not None else modern_topics(state)
-        self._owners: Mapping[str, Mapping[int, Member | ModernMember]] = {}
-        if state.members_known:
-            self._owners = owning_members(record) if record is not None else modern_owners(state)
+        self._subscribed = kind.topics(state)
+        self._owners: OwningMembers = kind.owners(state) if state.members_known else {}
         self._held = observation.held_since is not None
         # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
         self._old = MOST if observation.idle else observation.elapsed_time - context.config.heartbeat_ms
@@ -168,7 +163,7 @@ class _Round:
                 continue
             if known.of_topic is not None:
                 offset_events.settle(known, seen)
-            measured = lag.measure(known, partition, seen, offsets, self._held, empty_counts=self._empty_counts)
+            measured = lag.measure(known, partition, seen, offsets, self._held, empty_counts=self._rules.empty_counts)
             if (
                 ours
                 and -1 < known.committed < known.start
@@ -197,7 +192,8 @@ class _Round:
         of_commits, of_log = self._doubtful
         if state.load is not None and (of_commits or of_log):
             void(state.load, topic, of_commits, of_log=of_log)
-        self._totals.topics += counted
+        if counted:
+            self._totals.topics.add(split(topic)[0])
         if not partitions:
             del state.partitions[topic]
 
@@ -251,11 +247,14 @@ class _Round:
         measured: lag.Measured,
         status: str,
         unread: Unread,
-        owner: Member | ModernMember | None,
+        owner: OwningMember | None,
         subscribed: bool,
     ) -> None:
         """Write the partition's row if it has changed, or if the last one is a heartbeat old."""
         self._state.commits += known.commits
+        reason = self._rules.untold.get(topic, measured.reason)
+        if reason == lag.NO_COMMIT:
+            reason = self._rules.kept_by_members or reason
         says = (
             known.committed if known.committed >= 0 else -1,
             measured.end,
@@ -264,7 +263,7 @@ class _Round:
             measured.lost,
             owner.member_id if owner is not None else None,
             status,
-            measured.reason,
+            reason,
             subscribed,
         )
         if known.row != says or known.commits or known.offset_deleted or known.row_at <= self._old:
@@ -289,6 +288,7 @@ class _Round:
                 unread,
                 subscribed=subscribed,
                 owner=owner,
+                reason=reason,
                 rates=self._rates[partition] if 0 <= partition < len(self._rates) else (None, None),
             )
             self._context.rows.lag.append(row)
@@ -346,6 +346,7 @@ def end_partition(
         oldest_unread.UNKNOWN,
         subscribed=subscribed,
         owner=None,
+        reason="ended",
         ended=True,
     )
     context.rows.lag.append(row)

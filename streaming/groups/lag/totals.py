@@ -66,7 +66,7 @@ class Totals:
         self.largest: int | None = None
         self.unknown = 0
         self.partitions = 0
-        self.topics = 0
+        self.topics = set[str]()
         self.status = 0
         self.lost: dict[str, dict[int, int]] = {}
 

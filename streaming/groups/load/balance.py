@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from assignors import AssignorError, Group, Subscription, imbalance, load_imbalance_optimal
-from streaming.groups.classic.membership import is_consumer
+from streaming.groups.kind import Held, Kind
 from streaming.groups.load.rates import produced_of
 from streaming.groups.load.state import LoadState
-from streaming.groups.modern.group import subscribed
-from streaming.groups.modern.owners import modern_owners
 from streaming.groups.rows import HotPartition
 from streaming.groups.state import GroupState
-from streaming.records import CONSUMER, SHARE, GroupObservation, Member, ModernMember
+from streaming.groups.units import for_people
+from streaming.records import GroupObservation
 
 # A fair share is never met exactly: within a tenth of it, partitions that carry the same would be called hot in turns.
 _CLEARLY: Final = 1.1
@@ -28,78 +27,24 @@ _CLEARLY: Final = 1.1
 _MOST_NAMED: Final = 10
 
 
-class Held(NamedTuple):
-    """What a member owns at a round, partitions by topic."""
-
-    member: Member | ModernMember
-    partitions: Mapping[str, Sequence[int]]
-
-
-def held_by_members(state: GroupState) -> list[Held] | None:
-    """What each member of a group owns now, in the order of its record; a partition being revoked still has its owner.
-
-    Returns:
-        None without members, if a member or a newer record cannot be decoded, and for groups that do not assign
-        partitions to one member each.
-    """
-    record, group = state.live_record(), state.modern.group
-    if not state.members_known:
-        return None
-    if record is not None:
-        if not is_consumer(record) or not record.members:
-            return None
-        held = [Held(member, dict(member.assigned)) for member in record.members if member.assigned is not None]
-        return held if len(held) == len(record.members) else None
-    if state.modern.key_type is None or group is None or group.group_type == SHARE or not group.members:
-        return None
-    owned: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in group.members}
-    for topic, partitions in modern_owners(state).items():
-        for partition, member in partitions.items():
-            owned[member.member_id].setdefault(topic, []).append(partition)
-    return [Held(member, owned[member_id]) for member_id, member in group.members.items()]
-
-
-def consumers_of(state: GroupState) -> frozenset[str]:
-    """Ids of the members that may own partitions, also of those that cannot be decoded."""
-    record, group = state.live_record(), state.modern.group
-    if record is not None:
-        return frozenset(member.member_id for member in record.members) if is_consumer(record) else frozenset()
-    if state.modern.key_type is None or group is None or group.group_type == SHARE:
-        return frozenset()
-    return frozenset(group.members)
-
-
-def weigh_again(state: GroupState, load: LoadState, observation: GroupObservation) -> bool:
+def weigh_again(state: GroupState, load: LoadState, observation: GroupObservation, kind: Kind) -> bool:
     """Weigh what the members carry, if the assignment or the rates are others than at the round before.
 
     Returns:
         Whether they are.
     """
-    assignment = _stands_for(state)
+    assignment = kind.assignment(state) if state.members_known else None
     if load.assignment == assignment and load.since != observation.elapsed_time:
         return False
     load.assignment = assignment
-    _weigh(state, load)
+    _weigh(state, load, kind)
     return True
 
 
-def _stands_for(state: GroupState) -> tuple[int, int] | None:
-    """Numbers that change whenever the assignment does; None without one."""
-    record, group = state.live_record(), state.modern.group
-    if not state.members_known:
-        return None
-    if record is not None:
-        return record.record, len(record.members)
-    if state.modern.key_type is None or group is None or not group.members:
-        return None
-    newest = max((current.record for current in group.currents.values()), default=-1)
-    return max(newest, *(member.record for member in group.members.values())), len(group.members)
-
-
-def _weigh(state: GroupState, load: LoadState) -> None:
+def _weigh(state: GroupState, load: LoadState, kind: Kind) -> None:
     """Compute the columns about balance for the present assignment with the rates of the newest ended window."""
     load.imbalance = load.imbalance_optimal = load.hot_partitions = None
-    held = held_by_members(state)
+    held = kind.held(state) if state.members_known else None
     if held is None or not load.length:
         return
     counts = counts_of_held(held, load, produced_of)
@@ -111,7 +56,7 @@ def _weigh(state: GroupState, load: LoadState) -> None:
     if load.imbalance is None:
         return
     load.hot_partitions = _hot(held, counts, sum(known), load.length)
-    load.imbalance_optimal = _optimal(state, held, counts, load.imbalance)
+    load.imbalance_optimal = _optimal(state, kind, held, counts, load.imbalance)
 
 
 def counts_of_held(
@@ -140,7 +85,7 @@ def _hot(
     # With more members than partitions, some cannot have a share.
     fair = total / min(len(held), len(partitions_held))
     hot = [
-        HotPartition(topic, partition, counts[topic][partition] * 1000 / length)
+        HotPartition(for_people(topic), partition, counts[topic][partition] * 1000 / length)
         for topic, partition in partitions_held
         if counts[topic][partition] > _CLEARLY * fair
     ]
@@ -148,12 +93,12 @@ def _hot(
 
 
 def _optimal(
-    state: GroupState, held: Sequence[Held], counts: Mapping[str, Sequence[int]], present: float
+    state: GroupState, kind: Kind, held: Sequence[Held], counts: Mapping[str, Sequence[int]], present: float
 ) -> tuple[float, float] | None:
     """Bounds of the least imbalance of the owned partitions; None if it is not known who may have them."""
     subscriptions = []
     for of in held:
-        topics = _topics_of(state, of.member)
+        topics = kind.topics_of(state, of.member)
         if topics is None or not topics >= of.partitions.keys():
             return None
         subscriptions.append(Subscription(of.member.member_id, tuple(sorted(topics & counts.keys()))))
@@ -168,11 +113,3 @@ def _optimal(
     except AssignorError:
         return None
     return None if found is None else (found[0], max(found[0], min(found[1], present)))
-
-
-def _topics_of(state: GroupState, member: Member | ModernMember) -> frozenset[str] | None:
-    """Topics whose partitions a member may have; None if unknown, and in a streams group, which assigns tasks."""
-    if isinstance(member, Member):
-        return None if member.topics is None else frozenset(member.topics)
-    group = state.modern.group
-    return None if group is None or group.group_type != CONSUMER else subscribed(group, member)

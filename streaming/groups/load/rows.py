@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from streaming.groups.context import Context
-from streaming.groups.load.balance import consumers_of, counts_of_held, held_by_members, load_of
+from streaming.groups.kind import Kind, OwningMember
+from streaming.groups.load.balance import counts_of_held, load_of
 from streaming.groups.load.rates import consumed_of, produced_of
 from streaming.groups.load.state import LoadState
 from streaming.groups.rows import MemberLoadRow
@@ -14,7 +15,9 @@ from streaming.records import GroupObservation
 from streaming.times import day_of
 
 
-def write_member_load(state: GroupState, load: LoadState, observation: GroupObservation, context: Context) -> None:
+def write_member_load(
+    state: GroupState, load: LoadState, observation: GroupObservation, context: Context, kind: Kind
+) -> None:
     """Write the rows of a round that ends a window, and the closing rows of members that have left since the last one.
 
     Args:
@@ -22,10 +25,11 @@ def write_member_load(state: GroupState, load: LoadState, observation: GroupObse
         load: Its load.
         observation: The round: it ends a window, or is the first with another assignment.
         context: Rows are written here.
+        kind: The group's kind.
     """
-    end_member_load(load, consumers_of(state), observation, context)
-    held = held_by_members(state) or ()
-    # (Without a certain length there are no rates; rows that are open say so.)
+    end_member_load(load, kind.consumers(state), observation, context)
+    held = (kind.held(state) if state.members_known else None) or ()
+    # Without a certain length there are no rates; rows that are open say so.
     if load.since != observation.elapsed_time or not (held and (load.length or load.members)):
         return
     produced = counts_of_held(held, load, produced_of)
@@ -33,25 +37,19 @@ def write_member_load(state: GroupState, load: LoadState, observation: GroupObse
     carried = [load_of(of, produced) for of in held]
     known = [count for count in carried if count is not None]
     total = sum(known) if len(known) == len(carried) else 0
-    for of, count in zip(held, carried, strict=True):
-        context.rows.member_load.append(
-            MemberLoadRow(
-                cluster=context.config.cluster,
-                group_id=context.group,
-                member_id=of.member.member_id,
-                source=context.source,
-                round=observation.round,
-                round_time=observation.time,
-                event_date=day_of(observation.time),
-                ended=False,
-                client_id=of.member.client_id,
-                client_host=of.member.client_host,
-                partitions=sum(map(len, of.partitions.values())),
-                produced_per_second=_per_second(count, load.length),
-                consumed_per_second=_per_second(load_of(of, consumed), load.length),
-                share=count / total if load.length and total and count is not None else None,
-            )
+    context.rows.member_load.extend(
+        _row(
+            of.member.member_id,
+            observation,
+            context,
+            of.member,
+            sum(map(len, of.partitions.values())),
+            _per_second(count, load.length),
+            _per_second(load_of(of, consumed), load.length),
+            count / total if load.length and total and count is not None else None,
         )
+        for of, count in zip(held, carried, strict=True)
+    )
     load.members = tuple([of.member.member_id for of in held])
 
 
@@ -60,27 +58,38 @@ def end_member_load(
 ) -> None:
     """Write the closing rows of members that have an open row and are not among those that stay."""
     gone = [member_id for member_id in load.members if member_id not in staying]
-    for member_id in gone:
-        context.rows.member_load.append(
-            MemberLoadRow(
-                cluster=context.config.cluster,
-                group_id=context.group,
-                member_id=member_id,
-                source=context.source,
-                round=observation.round,
-                round_time=observation.time,
-                event_date=day_of(observation.time),
-                ended=True,
-                client_id=None,
-                client_host=None,
-                partitions=0,
-                produced_per_second=None,
-                consumed_per_second=None,
-                share=None,
-            )
-        )
+    context.rows.member_load.extend(_row(member_id, observation, context) for member_id in gone)
     if gone:
         load.members = tuple([member_id for member_id in load.members if member_id in staying])
+
+
+def _row(
+    member_id: str,
+    observation: GroupObservation,
+    context: Context,
+    member: OwningMember | None = None,
+    partitions: int = 0,
+    produced: float | None = None,
+    consumed: float | None = None,
+    share: float | None = None,
+) -> MemberLoadRow:
+    """A member's row; its closing row where no member is given."""
+    return MemberLoadRow(
+        cluster=context.config.cluster,
+        group_id=context.group,
+        member_id=member_id,
+        source=context.source,
+        round=observation.round,
+        round_time=observation.time,
+        event_date=day_of(observation.time),
+        ended=member is None,
+        client_id=member.client_id if member is not None else None,
+        client_host=member.client_host if member is not None else None,
+        partitions=partitions,
+        produced_per_second=produced,
+        consumed_per_second=consumed,
+        share=share,
+    )
 
 
 def _per_second(count: int | None, length: int) -> float | None:

@@ -72,7 +72,7 @@ def meet(state: GroupState, *, born: bool) -> None:
         state.modern.group = ModernGroup(CONSUMER, exact=True, told={} if born else None)
 
 
-def pass_over(state: GroupState, item: UnreadableModern) -> None:
+def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> None:  # noqa: ARG001
     """Note a record that cannot be decoded. Nothing is said of targets and owners while there is one."""
     unreadable = state.modern.unreadable
     # (Beyond the limit one entry stands for all others, and stays until the group ends.)

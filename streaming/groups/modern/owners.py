@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.groups.modern.group import subscriptions_of
+from streaming.groups.kind import Held
+from streaming.groups.modern.group import subscribed, subscriptions_of
 from streaming.groups.modern.members import read_by_tasks, topic_names
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, SHARE, STREAMS, ModernMember
@@ -44,3 +45,42 @@ def modern_topics(state: GroupState) -> frozenset[str] | None:
             return None
         topics |= of_some
     return frozenset(topics)
+
+
+def held_by_members(state: GroupState) -> list[Held] | None:
+    """What each member owns now, in the order in which they joined; a partition being revoked still has its owner.
+
+    Returns:
+        None without members, and for share groups.
+    """
+    group = state.modern.group
+    if not consumers_of(state) or group is None:
+        return None
+    owned: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in group.members}
+    for topic, partitions in modern_owners(state).items():
+        for partition, member in partitions.items():
+            owned[member.member_id].setdefault(topic, []).append(partition)
+    return [Held(member, owned[member_id]) for member_id, member in group.members.items()]
+
+
+def consumers_of(state: GroupState) -> frozenset[str]:
+    """Ids of the members that may own partitions."""
+    group = state.modern.group
+    if state.modern.key_type is None or group is None or group.group_type == SHARE:
+        return frozenset()
+    return frozenset(group.members)
+
+
+def assignment_of(state: GroupState) -> tuple[int, int] | None:
+    """Numbers that change whenever what members own does; None without members."""
+    group = state.modern.group
+    if state.modern.key_type is None or group is None or not group.members:
+        return None
+    newest = max((current.record for current in group.currents.values()), default=-1)
+    return max(newest, *(member.record for member in group.members.values())), len(group.members)
+
+
+def topics_of(state: GroupState, member: ModernMember) -> frozenset[str] | None:
+    """Topics whose partitions a member may have; None if unknown, and in a streams group, which assigns tasks."""
+    group = state.modern.group
+    return None if group is None or group.group_type != CONSUMER else subscribed(group, member)

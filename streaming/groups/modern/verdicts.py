@@ -202,9 +202,9 @@ def was_met_empty(state: GroupState) -> bool:
     return group is not None and not group.members and group.epoch > (state.modern.epoch or -1)
 
 
-def modern_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:
+def modern_membership(state: GroupState, observation: GroupObservation) -> Membership:
     """The membership of a consumer, share or streams group; only its verdict if no record of it was read."""
-    modern = state.modern
+    modern, verdict = state.modern, modern_verdict(state, observation)
     group = modern.group
     if group is None:
         return Membership("Unknown", verdict, protocol_type=observation.protocol_type)

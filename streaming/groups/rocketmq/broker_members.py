@@ -9,9 +9,8 @@ from zlib import crc32
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.rocketmq.places import is_retry
 from streaming.groups.rocketmq.state import ListRow, RocketMQState
-from streaming.groups.rocketmq.views import Views
+from streaming.groups.rocketmq.views import Views, is_retry
 from streaming.groups.rows import ROCKETMQ, BrokerClient, BrokerMembersRow
 from streaming.records import NONE, OK, BrokerSeen, GroupObservation
 from streaming.times import day_of

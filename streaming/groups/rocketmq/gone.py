@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from streaming.groups.rocketmq.places import place_of
+from streaming.groups.units import unit_of
 from streaming.records import RocketMQObservation
 from streaming.times import DAY_MS
 
@@ -27,8 +27,8 @@ def named_places(seen: RocketMQObservation) -> set[str]:
     """Topics on brokers that any server names: those of routes, and those with queues."""
     places = set()
     for topic in seen.topics:
-        places |= {place_of(topic.topic, broker.name) for route in topic.routes for broker in route.brokers}
-        places |= {place_of(topic.topic, queues.broker) for queues in topic.queues}
+        places |= {unit_of(topic.topic, broker.name) for route in topic.routes for broker in route.brokers}
+        places |= {unit_of(topic.topic, queues.broker) for queues in topic.queues}
     return places
 
 

@@ -12,30 +12,16 @@ from array import array
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
-from streaming.groups.classic.membership import subscribed_topics
-from streaming.groups.context import Context
-from streaming.groups.lag import offset_events
+from streaming.groups.kind import LagRules
 from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.partitions import NO_COMMIT
-from streaming.groups.lag.rows import lag_rows
 from streaming.groups.lag.state import PartitionState
-from streaming.groups.lag.totals import Totals
 from streaming.groups.rocketmq.gone import gone, named_places, unnamed_since
-from streaming.groups.rocketmq.places import named, place_of, split
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views
-from streaming.groups.rows import HotPartition, LagRow
 from streaming.groups.seen.commits import window_seen
 from streaming.groups.state import GroupState
-from streaming.records import (
-    BROADCASTING,
-    OK,
-    GroupObservation,
-    RocketMQObservation,
-    TopicObservation,
-)
+from streaming.groups.units import unit_of
+from streaming.records import BROADCASTING, OK, GroupObservation, RocketMQObservation, TopicObservation
 
 KEPT_BY_MEMBERS: Final = "kept_by_members"
 """Why the lag of a BROADCASTING group is not known."""
@@ -45,10 +31,17 @@ COMMITS_NOT_TOLD: Final = "commits_not_told"
 round against the ends of this one would be a lag that need not exist."""
 
 
-def as_any_group(views: Views, members: int) -> GroupObservation:
-    """The round as an observation of any group, its topics by place."""
+class RocketMQRound(GroupObservation, frozen=True, kw_only=True):
+    """A round as an observation of any group, its topics by unit, with what clients see of the group."""
+
+    views: Views
+
+
+def as_any_group(views: Views, members: int) -> RocketMQRound:
+    """The round as an observation of any group."""
     seen = views.observation
-    return GroupObservation(
+    return RocketMQRound(
+        views=views,
         round=seen.round,
         time=seen.time,
         log_partition=-1,
@@ -68,12 +61,12 @@ def as_any_group(views: Views, members: int) -> GroupObservation:
     )
 
 
-def untold(views: Views) -> frozenset[str]:
+def _untold(views: Views) -> frozenset[str]:
     """Places of which the round has no committed offsets, though the group does not keep them itself."""
     if views.message_model == BROADCASTING:
         return frozenset()
     return frozenset(
-        place_of(topic, queues.broker)
+        unit_of(topic, queues.broker)
         for topic, seen in views.topics.items()
         for queues in seen.queues
         if queues.answer == OK and queues.committed is None
@@ -81,12 +74,12 @@ def untold(views: Views) -> frozenset[str]:
 
 
 def _topics(views: Views) -> Iterable[TopicObservation]:
-    without = untold(views)
+    without = _untold(views)
     for topic, seen in sorted(views.topics.items()):
         for queues in seen.queues:
-            if queues.answer == OK and queues.max and place_of(topic, queues.broker) not in without:
+            if queues.answer == OK and queues.max and unit_of(topic, queues.broker) not in without:
                 yield TopicObservation(
-                    topic=place_of(topic, queues.broker),
+                    topic=unit_of(topic, queues.broker),
                     topic_id=None,
                     partitions=len(queues.max),
                     high_watermarks=_packed(queues.max),
@@ -114,7 +107,7 @@ def take_commits(state: GroupState, mine: RocketMQState, views: Views) -> None:
     for topic, of_topic in views.topics.items():
         for queues in of_topic.queues:
             if queues.committed is not None:
-                _take(state, seen, place_of(topic, queues.broker), queues.committed)
+                _take(state, seen, unit_of(topic, queues.broker), queues.committed)
 
 
 def _take(state: GroupState, seen: RocketMQObservation, place: str, committed: tuple[int, ...]) -> None:
@@ -131,60 +124,20 @@ def _take(state: GroupState, seen: RocketMQObservation, place: str, committed: t
         del state.partitions[place]
 
 
-def write_lag(
-    state: GroupState,
-    observation: GroupObservation,
-    context: Context,
-    passed: int,
-    rounds: int,
-    views: Views,
-) -> Totals:
-    """Judge the lag of every queue at a round, and write rows of those that have changed.
+def lag_rules(round_seen: RocketMQRound) -> LagRules:
+    """How lag is judged.
 
     A queue without a message has lag 0 also without a commit, as most topics of retries have none. Nobody can tell
     for one with messages and without a commit: where the group begins is for its member to decide when it takes the
     queue (`consumeFromWhere`), and RocketMQ itself says both: `mqadmin consumerProgress` (208) counts from 0, the
     broker's metrics count everything as consumed (`ConsumerLagCalculator`).
-
-    Args:
-        state: The group's state, including this round.
-        observation: The round as any group's.
-        context: Rows are written here.
-        passed: Elapsed time since the group's previous round, ms.
-        rounds: How many rounds this one stands for.
-        views: The round.
     """
-    begin = len(context.rows.lag)
-    broadcasts, without = views.message_model == BROADCASTING, untold(views)
-    totals = lag_rows(state, observation, context, passed, rounds, empty_counts=not broadcasts)
-    offset_events.note(state, state.clock.now, context.rows.lag[begin:])
-    context.rows.lag[begin:] = [
-        msgspec.structs.replace(as_queue(row), reason=COMMITS_NOT_TOLD)
-        if row.topic in without and not row.ended
-        else as_queue(row)
-        for row in context.rows.lag[begin:]
-    ]
-    if broadcasts:
-        context.rows.lag[begin:] = [
-            msgspec.structs.replace(row, reason=KEPT_BY_MEMBERS) if row.reason == NO_COMMIT else row
-            for row in context.rows.lag[begin:]
-        ]
-    record = state.live_record()
-    subscribed = subscribed_topics(record) if record is not None else None
-    counted = state.partitions.keys() if subscribed is None else state.partitions.keys() & subscribed
-    totals.topics = len({split(place)[0] for place in counted})
-    return totals
-
-
-def as_queue(row: LagRow) -> LagRow:
-    """A row of `lag` by place as one of a queue."""
-    topic, broker = split(row.topic)
-    return msgspec.structs.replace(row, topic=topic, broker=broker, commits=None)
-
-
-def as_queues(hot: tuple[HotPartition, ...] | None) -> tuple[HotPartition, ...] | None:
-    """Hot partitions by place, with places as text."""
-    return None if hot is None else tuple(msgspec.structs.replace(one, topic=named(one.topic)) for one in hot)
+    broadcasts = round_seen.views.message_model == BROADCASTING
+    return LagRules(
+        empty_counts=not broadcasts,
+        kept_by_members=KEPT_BY_MEMBERS if broadcasts else None,
+        untold=dict.fromkeys(_untold(round_seen.views), COMMITS_NOT_TOLD),
+    )
 
 
 def _packed(offsets: tuple[int, ...]) -> bytes:

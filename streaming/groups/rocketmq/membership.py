@@ -13,9 +13,9 @@ from streaming.groups.classic.membership import CONSUMER
 from streaming.groups.classic.state import Owned
 from streaming.groups.context import Context
 from streaming.groups.rocketmq.allocation import Queue
-from streaming.groups.rocketmq.places import place_of, split
 from streaming.groups.rocketmq.views import Views, queues_of
 from streaming.groups.rows import ROCKETMQ, MemberRow, TopicAssignment
+from streaming.groups.units import split, unit_of
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
 
@@ -33,7 +33,7 @@ def _member(views: Views, client: str) -> Member:
     places: set[str] = set()
     for topic in topics or ():
         brokers = views.routes.get(topic)
-        places.update((place_of(topic, broker) for broker in brokers) if brokers else (topic,))
+        places.update((unit_of(topic, broker) for broker in brokers) if brokers else (topic,))
     hosts = sorted({address.rpartition(":")[0] for address in views.addresses_of(client)})
     more = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
     return Member(

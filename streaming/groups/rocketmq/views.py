@@ -17,8 +17,8 @@ from typing import Final
 
 from streaming.groups.context import Allocation
 from streaming.groups.rocketmq.allocation import Queue, Runs, runs
-from streaming.groups.rocketmq.places import is_dead_letters, is_retry, place_of, split
 from streaming.groups.rocketmq.state import DecisionInputs, Routes
+from streaming.groups.units import split, unit_of
 from streaming.records import (
     BROADCASTING,
     MISSING,
@@ -33,6 +33,9 @@ from streaming.records import (
     RouteSeen,
     TopicSeen,
 )
+
+_RETRY: Final = "%RETRY%"
+_DEAD: Final = "%DLQ%"
 
 _READ = 4
 """`PermName.PERM_READ`."""
@@ -224,7 +227,7 @@ class Views:
             held: dict[str, list[int]] = {}
             for queue in member.queues:
                 if not queue.dropped and not is_dead_letters(queue.topic):
-                    held.setdefault(place_of(queue.topic, queue.broker), []).append(queue.queue)
+                    held.setdefault(unit_of(queue.topic, queue.broker), []).append(queue.queue)
             return {place: tuple(sorted(set(numbers))) for place, numbers in sorted(held.items())}
         before = self.assumed.get(client)
         return dict(before.assigned) if before is not None and before.assigned is not None else None
@@ -384,6 +387,16 @@ class Views:
             for channel in broker.channels or ():
                 found.setdefault(channel.client_id, set()).add(channel.address)
         return found
+
+
+def is_retry(topic: str) -> bool:
+    """Whether a topic has messages that are delivered again: every push consumer of the group subscribes to it."""
+    return topic.startswith(_RETRY)
+
+
+def is_dead_letters(topic: str) -> bool:
+    """Whether a topic has messages that were given up: no member subscribes to it, so it has no lag and no owner."""
+    return topic.startswith(_DEAD)
 
 
 def queues_of(routes: Mapping[str, int]) -> Iterable[Queue]:

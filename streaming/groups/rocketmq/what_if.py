@@ -23,11 +23,11 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.load.rates import known_load
 from streaming.groups.rocketmq.allocation import NEARBY, missing_of, options_of
 from streaming.groups.rocketmq.membership import Numbered
-from streaming.groups.rocketmq.places import named, place_of, split
 from streaming.groups.rocketmq.state import Unjudged
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
+from streaming.groups.units import for_people, split, unit_of
 from streaming.groups.verdicts import Judged
 from streaming.groups.what_if.classic import StrategyColumns, told_of, too_large, what_if_row
 from streaming.records import GroupObservation, Member
@@ -129,7 +129,7 @@ def _found(
                 places: dict[str, list[int]] = {}
                 for queue in dealt or ():
                     if queue.topic == topic:
-                        places.setdefault(place_of(topic, queue.broker), []).append(queue.queue)
+                        places.setdefault(unit_of(topic, queue.broker), []).append(queue.queue)
                 held[client].update({place: tuple(of) for place, of in places.items()})
         return outcome(numbered.group, before, numbered.numbered(held), bounds, weights)
     except AssignorError as error:
@@ -146,10 +146,10 @@ def _within(held: Owned, routes: Mapping[str, Mapping[str, int]]) -> Owned:
 
 def _load(state: GroupState, numbered: Numbered, routes: Mapping[str, Mapping[str, int]]) -> Load | str:
     """Records of the newest ended window per queue, by topic, or why they are not known."""
-    counts = {place_of(topic, broker): count for topic, brokers in routes.items() for broker, count in brokers.items()}
+    counts = {unit_of(topic, broker): count for topic, brokers in routes.items() for broker, count in brokers.items()}
     found = known_load(state.load, counts)
     if isinstance(found, str):
-        return named(found)
+        return for_people(found)
     return {
-        topic: [found[place_of(topic, broker)][number] for broker, number in numbered.order[topic]] for topic in routes
+        topic: [found[unit_of(topic, broker)][number] for broker, number in numbered.order[topic]] for topic in routes
     }

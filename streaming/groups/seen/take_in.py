@@ -8,8 +8,10 @@ A decision that was only seen was made between two looks (`Context.made`), and o
 from __future__ import annotations
 
 from streaming.groups.classic import churn
+from streaming.groups.commits import fold, take_in_commits
 from streaming.groups.context import Context
 from streaming.groups.modern import decisions as modern
+from streaming.groups.seen.commits import windows_of
 from streaming.groups.seen.consumer import is_settled, records_of
 from streaming.groups.seen.state import SeenState
 from streaming.groups.state import GroupState
@@ -36,7 +38,17 @@ _METADATA_TYPE = 3
 _CONTINUED, _BY_ITSELF = 1, 2
 
 
-def take_membership(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
+def take_look(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
+    """Process what a round saw of a group whose log is not read."""
+    _take_membership(state, observation, seen, context)
+    if seen.commits is not None:
+        for windows in windows_of(state, observation, seen.commits):
+            for window in windows:
+                fold(state, window, context)
+            take_in_commits(state)
+
+
+def _take_membership(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
     """Process what a round saw of the group's membership."""
     kept = state.seen
     if kept is None:

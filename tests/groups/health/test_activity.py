@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.groups.health.activity import rebalance_timeout
 from streaming.records import GroupInput
 from tests.groups.build import (
     SECOND,
@@ -293,11 +292,3 @@ def test_a_group_that_was_created_again_has_no_past_to_compare_with() -> None:
     life.take(*rebalancing(5), make_tombstone(7_000), *rebalancing(*range(7_200, 7_260, 10)))
     life.take(make_commit(7_261, 1, topic="x"), make_observation(7_270, make_topic("x", 2)))
     assert found(life) == []
-
-
-def test_a_rebalance_timeout_is_the_longest_of_the_members_and_none_without_members() -> None:
-    a, b, old = (
-        make_member(name, ("x",), {}, rebalance_timeout=rebalance, session_timeout=10_000)
-        for name, rebalance in (("a", 60_000), ("b", 300_000), ("old", -1))
-    )
-    assert [rebalance_timeout(make_record(5, members)) for members in ((a, b), (old,), ())] == [300_000, 10_000, 0]

@@ -45,7 +45,7 @@ from tests.groups.rocketmq.world import AVG, CIRCLE, CONFIG, GROUP, HASH, NEARBY
 T = TypeVar("T")
 
 # Clients, topics and brokers share them, so that all of them meet; some have what places and rooms are written with.
-NAMES: Final = ("a", "b", "a\0b", f"%RETRY%{GROUP}", f"%DLQ%{GROUP}", "t", "\0", "x@y", "é")
+NAMES: Final = ("a", "b", "a\0@\0b", f"%RETRY%{GROUP}", f"%DLQ%{GROUP}", "t", "\0@\0", "x@y", "é")
 LAST: Final = 2**63 - 1
 ALLOCATIONS: Final = (
     Allocation(),

@@ -94,7 +94,7 @@ def test_the_queues_of_a_deleted_topic_end_after_a_day_without_a_deleted_offset(
     assert not [row for row in world.round(20).lag if row.topic == "gone"]
     assert world.findings == {}
     assert world.state is not None
-    assert sorted(world.state.partitions) == [f"{TOPIC}\0broker-a", f"{TOPIC}\0broker-b"]
+    assert sorted(world.state.partitions) == [f"{TOPIC}\0@\0broker-a", f"{TOPIC}\0@\0broker-b"]
 
 
 def test_a_topic_that_any_server_names_within_the_day_keeps_its_queues() -> None:

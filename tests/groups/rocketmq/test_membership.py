@@ -64,8 +64,8 @@ UNKNOWN = Member(B, None, B, "", -1, -1, None, None, (), None, None, None, None)
 
 
 def test_queues_are_numbered_in_their_order_and_those_that_are_in_no_route_come_behind() -> None:
-    members = [member(A, ("t\0b", (0, 5))), member(B, ("t\0a", (1,)), ("u\0a", (0,)))]
-    held = {A: {"t\0b": (0, 5)}, B: {"t\0a": (1,), "u\0a": (0,)}}
+    members = [member(A, ("t\0@\0b", (0, 5))), member(B, ("t\0@\0a", (1,)), ("u\0@\0a", (0,)))]
+    held = {A: {"t\0@\0b": (0, 5)}, B: {"t\0@\0a": (1,), "u\0@\0a": (0,)}}
     numbered = Numbered(members, {"t": {"b": 1, "a": 2}})
     assert numbered.order == {"t": [("a", 0), ("a", 1), ("b", 0)]}
     assert numbered.group.partitions_per_topic == {"t": 3}
@@ -73,14 +73,14 @@ def test_queues_are_numbered_in_their_order_and_those_that_are_in_no_route_come_
 
 
 def test_what_members_hold_is_known_of_all_or_of_none() -> None:
-    assert held_queues([member(A, ("t\0a", (1,)))]) == {A: {"t\0a": (1,)}}
-    assert held_queues([member(A, ("t\0a", (1,))), UNKNOWN]) is None
+    assert held_queues([member(A, ("t\0@\0a", (1,)))]) == {A: {"t\0@\0a": (1,)}}
+    assert held_queues([member(A, ("t\0@\0a", (1,))), UNKNOWN]) is None
     assert held_queues([]) == {}
 
 
 def test_balance_is_known_where_all_that_is_held_is_and_anything_is() -> None:
     routes = {"t": {"a": 4}}
-    assert balance_of([member(A, ("t\0a", (0, 1, 2))), member(B, ("t\0a", (3,)))], routes) == (0.5, 0.0)
-    assert balance_of([member(A, ("t\0a", (0, 1, 2))), UNKNOWN], routes) == (None, None)
+    assert balance_of([member(A, ("t\0@\0a", (0, 1, 2))), member(B, ("t\0@\0a", (3,)))], routes) == (0.5, 0.0)
+    assert balance_of([member(A, ("t\0@\0a", (0, 1, 2))), UNKNOWN], routes) == (None, None)
     assert balance_of([member(A), member(B)], routes) == (None, None)
     assert balance_of([], routes) == (None, None)

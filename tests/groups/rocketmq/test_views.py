@@ -80,7 +80,7 @@ def test_a_client_holds_what_it_does_not_give_up_and_no_dead_letters() -> None:
         HeldQueue(TOPIC, "broker-a", 0),
     )
     found = views(Client(A, more={"queues": queues}), Client(B, held={TOPIC: {("broker-a", 0)}}))
-    assert found.held[A] == {f"{TOPIC}\0broker-a": (0,), f"{TOPIC}\0broker-b": (0, 1)}
+    assert found.held[A] == {f"{TOPIC}\0@\0broker-a": (0,), f"{TOPIC}\0@\0broker-b": (0, 1)}
     assert found.holders[TOPIC] == {("broker-a", 0): (A, B), ("broker-b", 0): (A,), ("broker-b", 1): (A,)}
 
 
@@ -149,7 +149,7 @@ def member(name: str, topics: tuple[str, ...] | None, assigned: Any) -> Member:
 def test_what_a_member_told_at_the_decision_counts_where_it_does_not_answer_now() -> None:
     world = World()
     world.join(Client(A, answer="timeout"), Client(B, answer="timeout"), Client(C, topics=("new",)))
-    place = f"{TOPIC}\0broker-a"
+    place = f"{TOPIC}\0@\0broker-a"
     assumed = {
         A: member(A, (place,), ((place, (3,)),)),
         B: member(B, None, None),

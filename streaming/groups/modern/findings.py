@@ -1,4 +1,4 @@
-"""Findings about the topics of a group that the broker assigns (KIP-848): what nobody sees, and what its target lacks.
+"""Findings about a group that the broker assigns (KIP-848): members behind its target, and what that target lacks.
 
 The coordinator assigns every partition that it knows of. What happens to a topic reaches it with the brokers' metadata
 at once, and it acts at the next heartbeat of a member (`GroupMetadataManager.onNewMetadataImage` only asks for a
@@ -20,9 +20,10 @@ from collections import Counter
 from collections.abc import Set
 from typing import Final
 
-from streaming.groups.context import GroupConfig
-from streaming.groups.health.columns import FindingAtRound, finding_of
-from streaming.groups.modern.group import ModernGroup, newest_targets
+from streaming.groups.context import Context, GroupConfig
+from streaming.groups.health.activity import idle_members
+from streaming.groups.health.columns import FindingAtRound, finding_of, found_before, some, unexplained
+from streaming.groups.modern.group import ModernGroup, behind, newest_targets, subscriptions_of
 from streaming.groups.state import GroupState
 from streaming.plurals import counted
 from streaming.records import CONSUMER, GroupObservation
@@ -31,7 +32,18 @@ _FOLLOWED: Final = 100
 """Topics of a group that are followed at a time: a member may subscribe to any number that do not exist."""
 
 
-def left_out(state: GroupState, observation: GroupObservation, config: GroupConfig) -> list[FindingAtRound]:
+def modern_findings(state: GroupState, observation: GroupObservation, context: Context) -> list[FindingAtRound]:
+    """The findings about the members of a consumer group, and about what they were given."""
+    judged = _left_out(state, observation, context.config)
+    late = _reconciling(state)
+    if not late and not judged:
+        judged = _idle(state, observation)
+    if observation.held_since is not None:
+        judged = found_before(judged, state.findings)
+    return [*judged, *late, *unexplained(state.modern.verdict, state.clock.now)]
+
+
+def _left_out(state: GroupState, observation: GroupObservation, config: GroupConfig) -> list[FindingAtRound]:
     """The findings `topic_not_visible`, `stale_metadata` and `unassigned` of a consumer group with members.
 
     Args:
@@ -103,6 +115,42 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
     if orphaned:
         found.append(finding_of("unassigned", "partitions without an owner", orphaned))
     return found
+
+
+def _idle(state: GroupState, observation: GroupObservation) -> list[FindingAtRound]:
+    """Members of a consumer group that has reached its target and own nothing.
+
+    Args:
+        state: The group's state, including this round.
+        observation: The round.
+    """
+    group = state.modern.group
+    if group is None or group.decided is None or group.group_type != CONSUMER or not group.members:
+        return []
+    if group.epoch > group.decided.epoch:
+        return []  # the next target is being made
+    targets = newest_targets(group)
+    topics_of = {}
+    for member_id, topics in subscriptions_of(group).items():
+        if topics is None or member_id not in targets:
+            return []
+        topics_of[member_id] = topics
+    owning = {member_id for member_id, target in targets.items() if any(numbers for _, numbers in target)}
+    idle = [member_id for member_id, topics in topics_of.items() if topics and member_id not in owning]
+    sizes = {topic.topic: topic.partitions for topic in observation.topics}
+    return idle_members(idle, topics_of, sizes, None, group.decided.record_time)
+
+
+def _reconciling(state: GroupState) -> list[FindingAtRound]:
+    """The finding `reconciling` if members of a consumer group have not reached its newest target."""
+    group = state.modern.group
+    if group is None or group.decided is None or group.group_type != CONSUMER:
+        return []
+    late = behind(group)
+    if not late:
+        return []
+    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
+    return [FindingAtRound("reconciling", group.decided.record_time, detail)]
 
 
 def _subscribed(group: ModernGroup) -> dict[str, bool]:

@@ -1,0 +1,182 @@
+"""Classic groups: a member leads, and one record of a generation says who owns what."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.groups import compaction
+from streaming.groups.classic import churn, cost, departures
+from streaming.groups.classic.drift import judge_again, write_classic_verdicts
+from streaming.groups.classic.findings import classic_findings
+from streaming.groups.classic.membership import (
+    close_members,
+    counts_of,
+    generation_column,
+    is_consumer,
+    owning_members,
+    standing_members,
+    subscribed_topics,
+)
+from streaming.groups.commits import take_in_commits
+from streaming.groups.context import Context
+from streaming.groups.health.columns import Membership
+from streaming.groups.kind import Held, Kind, OwningMembers
+from streaming.groups.modern.verdicts import modern_verdict
+from streaming.groups.state import GroupState
+from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, UNVERIFIED, StandingVerdict
+from streaming.records import (
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    GroupObservation,
+    Member,
+    MembershipRecord,
+    MembershipTombstone,
+    UnreadableMembership,
+)
+
+
+def _decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
+    take_in_commits(state)
+    cost.close_cost(state, context.rows, following=record)
+    compaction.leave(state, record.record)
+    churn.decide(state, record, context)
+
+
+def _end_membership(state: GroupState, tombstone: MembershipTombstone, context: Context) -> None:
+    take_in_commits(state)
+    cost.close_cost(state, context.rows)
+    compaction.leave(state, tombstone.record)
+    churn.end_membership(state, tombstone, context)
+
+
+def _note_unreadable(state: GroupState, item: UnreadableMembership, context: Context) -> None:  # noqa: ARG001
+    if state.classic.unreadable < 0:
+        state.classic.unreadable = item.record
+
+
+def _note_round(state: GroupState, observation: GroupObservation, context: Context) -> None:  # noqa: ARG001
+    churn.note_round(state, observation)
+    departures.note_round(state, observation)
+
+
+def _end(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    write_classic_verdicts(state, observation, context, last=True)
+    close_members(state, observation.log_position, observation.time, context)
+
+
+def topics(state: GroupState) -> frozenset[str] | None:
+    """Topics with a subscriber; None if unknown."""
+    record = state.live_record()
+    return None if record is None else subscribed_topics(record)
+
+
+def owners(state: GroupState) -> OwningMembers:
+    """The member that owns each partition, by topic."""
+    record = state.live_record()
+    return {} if record is None else owning_members(record)
+
+
+def held(state: GroupState) -> list[Held] | None:
+    """What each member owns, in the order of its record; None without members, or if one cannot be decoded."""
+    record = state.live_record()
+    if record is None or not is_consumer(record) or not record.members:
+        return None
+    known = [Held(member, dict(member.assigned)) for member in record.members if member.assigned is not None]
+    return known if len(known) == len(record.members) else None
+
+
+def consumers(state: GroupState) -> frozenset[str]:
+    """Ids of the members that may own partitions, also of those that cannot be decoded."""
+    record = state.live_record()
+    if record is None or not is_consumer(record):
+        return frozenset()
+    return frozenset(member.member_id for member in record.members)
+
+
+def assignment(state: GroupState) -> tuple[int, int] | None:
+    """Numbers that change whenever the assignment does; None without one."""
+    record = state.live_record()
+    return None if record is None else (record.record, len(record.members))
+
+
+def topics_of(state: GroupState, member: Member) -> frozenset[str] | None:  # noqa: ARG001
+    """Topics whose partitions a member may have; None if unknown."""
+    return None if member.topics is None else frozenset(member.topics)
+
+
+def _membership(state: GroupState, observation: GroupObservation) -> Membership:
+    """The membership of a classic group; without a live record, little more than its verdict."""
+    record = state.live_record()
+    # The broker may report that a group was upgraded before the log has been read that far.
+    is_upgraded = observation.group_type in {CONSUMER, SHARE, STREAMS}
+    verdict = modern_verdict(state, observation) if is_upgraded else _verdict(state, observation)
+    current = state.classic.current
+    if record is None or current is None:
+        return Membership("Empty", verdict, protocol_type=observation.protocol_type)
+    counts = counts_of(record) if is_consumer(record) else None
+    return Membership(
+        "Stable" if record.members else "Empty",
+        verdict,
+        protocol_type=record.protocol_type,
+        strategy=record.protocol,
+        incarnation=current.incarnation,
+        generation=generation_column(record),
+        decided=record.record_time,
+        members=len(record.members),
+        assigned=sum(counts) if counts else 0,
+        balance=state.classic.balance if counts and state.members_known else (None, None),
+    )
+
+
+def _verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
+    """The verdict on the newest decision, or why there is none."""
+    if state.classic.unreadable >= 0:
+        reason = (
+            f"the membership record at offset {state.classic.unreadable} cannot be read (see quarantine): what was "
+            "decided since is not known"
+        )
+        return StandingVerdict(UNVERIFIED, reason, 0)
+    if state.live_record() is None:
+        if observation.state not in {None, "Empty", "Dead"}:
+            reason = "the group has members, but no record of its membership has been read yet"
+            if observation.seen is not None:
+                reason = "the group has members, but no round has seen them with their assignment yet"
+            return StandingVerdict(PENDING, reason, 0)
+        if not state.partitions:
+            reason = "the log has neither a membership nor a committed offset of the group"
+            if observation.seen is not None:
+                reason = "the group has neither members nor a committed offset"
+            return StandingVerdict(PENDING, reason, 0)
+        if observation.seen is not None and observation.protocol_type:
+            return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
+        reason = "no membership: offsets are committed without joining the group (assign and commit)"
+        return StandingVerdict(NOT_APPLICABLE, reason, 0)
+    classic = state.classic
+    if classic.waiting or classic.verdict is None:
+        return StandingVerdict(PENDING, "no round has judged the newest decision yet", 0)
+    return classic.verdict
+
+
+CLASSIC: Final = Kind(
+    records={
+        MembershipRecord: _decide,
+        MembershipTombstone: _end_membership,
+        UnreadableMembership: _note_unreadable,
+    },
+    lives=lambda state: state.modern.key_type is None,
+    note_round=_note_round,
+    write_verdicts=write_classic_verdicts,
+    judge_again=judge_again,
+    topics=topics,
+    owners=owners,
+    held=held,
+    consumers=consumers,
+    assignment=assignment,
+    topics_of=topics_of,
+    standing_members=standing_members,
+    membership=_membership,
+    findings=classic_findings,
+    end=_end,
+)
+"""Groups of the classic protocol, and those that only commit offsets."""

@@ -1,0 +1,153 @@
+"""RocketMQ's groups: what each round shows of members and owners, judged by what each client can have seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from streaming.groups.classic.kind import CLASSIC
+from streaming.groups.context import Context
+from streaming.groups.health.columns import FindingAtRound, Membership
+from streaming.groups.rocketmq.broker_members import end_broker_members, write_broker_members
+from streaming.groups.rocketmq.decisions import PROTOCOL_TYPE, follow
+from streaming.groups.rocketmq.findings import rocketmq_findings
+from streaming.groups.rocketmq.gone import gone, named_brokers, unnamed_since
+from streaming.groups.rocketmq.lag import RocketMQRound, as_any_group, lag_rules, take_commits
+from streaming.groups.rocketmq.membership import member_rows, record_of, standing_rows
+from streaming.groups.rocketmq.state import AGAIN, RocketMQState, Unjudged
+from streaming.groups.rocketmq.verdicts import give_up, write_verdicts
+from streaming.groups.rocketmq.views import NO_MEMBERS, Views
+from streaming.groups.rows import MemberRow
+from streaming.groups.state import GroupState
+from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
+from streaming.records import GroupObservation, RocketMQObservation
+
+_WAITS = "a change reaches all members within a minute: it is judged then"
+
+
+def _read(state: GroupState, seen: RocketMQObservation, context: Context) -> RocketMQRound:
+    if seen.gone is not None:
+        return as_any_group(Views(seen, context.config.allocation(context.group)), 0)
+    mine = state.rocketmq = state.rocketmq or RocketMQState()
+    current = state.classic.current
+    assumed = {member.member_id: member for member in current.record.members} if current is not None else {}
+    views = Views(seen, context.config.allocation(context.group), assumed, _listed(mine, seen))
+    return as_any_group(views, len(views.clients))
+
+
+def _note_round(state: GroupState, observation: RocketMQRound, context: Context) -> None:
+    mine, views = _mine(state), observation.views
+    follow(state, mine, views, observation, context)
+    mine.seen_at = state.clock.now
+    _see_views(mine, views)
+    take_commits(state, mine, views)
+
+
+def _write_verdicts(state: GroupState, observation: RocketMQRound, context: Context) -> None:
+    write_verdicts(state, _mine(state), observation.views, observation, context)
+    write_broker_members(_mine(state), observation.views, observation, context)
+
+
+def _judge_again(state: GroupState, observation: GroupObservation, context: Context) -> None:  # noqa: ARG001
+    mine = _mine(state)
+    if mine.unjudged is None and mine.standing is not None:
+        mine.unjudged = Unjudged(None, None, AGAIN)
+
+
+def _end(state: GroupState, observation: RocketMQRound, context: Context) -> None:
+    mine = _mine(state)
+    give_up(state, mine, observation, context)
+    end_broker_members(mine, observation, context)
+    current = state.classic.current
+    if current is not None:
+        nobody = record_of((), observation.round, observation.time, None)
+        context.rows.members.extend(member_rows(current.record, nobody, mine.incarnation, context))
+
+
+def _mine(state: GroupState) -> RocketMQState:
+    return state.rocketmq or RocketMQState()
+
+
+def _listed(mine: RocketMQState, seen: RocketMQObservation) -> dict[str, tuple[str, ...]]:
+    """Lists of clients at the newest decision, of brokers that are not gone; notes whom this round does not name."""
+    lists = mine.facts.lists if mine.facts is not None else {}
+    mine.unnamed = unnamed_since(mine.unnamed, lists.keys() - named_brokers(seen), seen.elapsed_time)
+    left = gone(mine.unnamed, seen.elapsed_time)
+    return {name: clients for name, clients in lists.items() if name not in left}
+
+
+def _see_views(mine: RocketMQState, views: Views) -> None:
+    """Note since when nothing has changed that clients decide by, nor what they hold."""
+    elapsed = views.observation.elapsed_time
+    by = (
+        {topic: sorted(of.items()) for topic, of in sorted(views.queues_by_server.items())},
+        sorted(views.lists.items()),
+    )
+    calm = crc32(msgspec.msgpack.encode(by))
+    if calm != mine.calm or not 0 <= mine.calm_since <= elapsed:
+        mine.calm, mine.calm_since = calm, elapsed
+    stands_for = crc32(
+        msgspec.msgpack.encode(
+            (
+                calm,
+                [(client, runs.name) for client, runs in sorted(views.runs.items())],
+                [(client, sorted(views.subscribed_by(client) or ())) for client in views.clients],
+                [(client, sorted((views.held[client] or {}).items())) for client in views.clients],
+            )
+        )
+    )
+    if stands_for != mine.views or not 0 <= mine.views_since <= elapsed:
+        mine.views, mine.views_since = stands_for, elapsed
+
+
+def _findings(state: GroupState, observation: RocketMQRound, context: Context) -> list[FindingAtRound]:  # noqa: ARG001
+    return rocketmq_findings(_mine(state), observation.views, state.clock.now)
+
+
+def _standing_members(state: GroupState, context: Context) -> list[MemberRow]:
+    current = state.classic.current
+    return [] if current is None else standing_rows(current.record, _mine(state).incarnation, context)
+
+
+def _membership(state: GroupState, observation: GroupObservation) -> Membership:  # noqa: ARG001
+    mine, current = _mine(state), state.classic.current
+    record = current.record if current is not None else None
+    verdict = mine.standing if mine.unjudged is None else None
+    if current is None and mine.settling is None:
+        verdict = StandingVerdict(NOT_APPLICABLE, NO_MEMBERS, 0)  # only its offsets were ever seen
+    members = record.members if record is not None else ()
+    return Membership(
+        state="Stable" if members else "Empty",
+        verdict=verdict or StandingVerdict(PENDING, _WAITS, 0),
+        protocol_type=PROTOCOL_TYPE,
+        strategy=record.protocol if record is not None else None,
+        incarnation=mine.incarnation if mine.incarnation >= 0 else None,
+        generation=None,
+        decided=record.record_time if record is not None else None,
+        members=len(members),
+        assigned=len(
+            {(place, number) for member in members for place, numbers in member.assigned or () for number in numbers}
+        ),
+        balance=state.classic.balance,
+    )
+
+
+ROCKETMQ_KIND: Final = replace(
+    CLASSIC,
+    records={},
+    lives=lambda state: state.rocketmq is not None,
+    read=_read,
+    note_round=_note_round,
+    write_verdicts=_write_verdicts,
+    judge_again=_judge_again,
+    standing_members=_standing_members,
+    membership=_membership,
+    findings=_findings,
+    end=_end,
+    lag_rules=lag_rules,
+    follows_topics=False,
+)
+"""RocketMQ's groups: each round shows who holds what, kept in the form of a classic record."""
