@@ -18,7 +18,7 @@ import pyarrow as pa
 from dashboards.query import Query, columns_read, queries, question
 from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
-from streaming.tables import ALL_TABLES, TableCache, Wanted, reach_of_living
+from streaming.tables import ALL_TABLES, TableCache, Wanted, reach_of, reach_of_living
 
 __all__ = ["PageLake", "since"]
 
@@ -99,7 +99,7 @@ class PageLake:
         self._again_s = again_s
         self._queries = {**queries(), **(more or {})}
         self._changed = changed
-        self._cache = TableCache(root, _wanted(self._queries, past, self.reach, spans or {}), past)
+        self._cache = TableCache(root, _wanted(self._queries, past, heartbeat, spans or {}), past)
         self._version = 0
         self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
@@ -292,17 +292,14 @@ def since(past: timedelta, now: datetime) -> datetime:
 
 
 def _wanted(
-    asked: Mapping[str, Query], past: timedelta, of_living: timedelta, spans: Mapping[str, timedelta]
+    asked: Mapping[str, Query], past: timedelta, heartbeat: timedelta, spans: Mapping[str, timedelta]
 ) -> dict[str, Wanted]:
     """Tables and columns that the queries read, and how far back their newest rows can be."""
     read = columns_read(asked.values())
-    reach = {
-        "group_health": of_living,
-        "lag": of_living,
+    reach = {table.name: reach_of(table, heartbeat) for table in ALL_TABLES} | {
         "rounds": timedelta(minutes=1),
-        "topics": of_living,
         # (A row at the end of each window of the rates: a heartbeat, or up to half of one more in a group at rest.)
-        "member_load": 2 * of_living,
+        "member_load": 2 * reach_of_living(heartbeat),
         # (Advice that holds has a row for each day; a day is looked at when the next one has come.)
         "advice": timedelta(days=3),
         "rebalance_churn": past,
@@ -311,5 +308,5 @@ def _wanted(
     for table in ALL_TABLES:
         current, of_past = read.get(f"{table.name}_current", frozenset()), read.get(table.name, frozenset())
         if current or of_past:
-            found[table.name] = Wanted(current, of_past, reach.get(table.name), spans.get(table.name))
+            found[table.name] = Wanted(current, of_past, reach[table.name], spans.get(table.name))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.tables.cache import TableCache, Wanted, reach_of_living
+from streaming.tables.cache import TableCache, Wanted, reach_of, reach_of_living
 from streaming.tables.data_file import (
     file_sized,
     new_files,
@@ -100,6 +100,7 @@ __all__ = [
     "partition_of",
     "path_in",
     "patiently",
+    "reach_of",
     "reach_of_living",
     "reads",
     "refuse_features",

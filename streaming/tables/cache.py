@@ -9,22 +9,23 @@ recent past. Only the columns that were asked for are held.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streaming.tables.dataset import DAY
 from streaming.tables.held import HeldTable, create_group_numbers, drop_gone, forget_groups
-from streaming.tables.log_tail import DeltaLogTail
+from streaming.tables.log_tail import DeltaLogTail, NewFiles
 from streaming.tables.memory import fetched_dicts, give_back, holding
-from streaming.tables.needed import NewestRounds, Part, parts_of
+from streaming.tables.opened import CUT_AT, DataFile, has_text
 from streaming.tables.read import VIEWS
-from streaming.tables.schema import Table, table_named
+from streaming.tables.schema import DAILY, HEARTBEAT, Table, table_named
 
 # Files that are read at the first look, and at once later: few, that a page sees its first rows soon; then many,
 # because what is merged is merged once per reading.
@@ -36,9 +37,6 @@ _PIECE_ROWS = 131_072
 
 # Rows of one reading, after which they are compressed: uncompressed they take up to 200 bytes each.
 _MOST_ROWS = 1_000_000
-
-# The day comes last: it is all that advice has.
-_TIMES = ("round_time", "record_time", "attempt_time", "to_time", "written_time", DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +67,39 @@ def reach_of_living(heartbeat: timedelta) -> timedelta:
     return 1.25 * heartbeat + timedelta(minutes=1)
 
 
+def reach_of(table: Table, heartbeat: timedelta) -> timedelta | None:
+    """How far the newest row of a key that lives can lie behind the newest round; None where nothing repeats it.
+
+    Args:
+        table: The table.
+        heartbeat: As of `reach_of_living`.
+    """
+    # What is repeated once a day has a row of today, yesterday, or, if it rests, of the evening before.
+    return {HEARTBEAT: reach_of_living(heartbeat), DAILY: timedelta(days=3)}.get(table.repeats or "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file that is still to be read: for the present, or for the past."""
+
+    file: DataFile
+    present: bool
+
+
 @dataclass(slots=True)
 class _Followed:
-    """One table: its rows in memory, its log, and the files that are still to be read, from the end."""
+    """One table: its rows in memory, its log, and what is still to be read, from the end.
+
+    Attributes:
+        present_only: Which rows the present needs, of what is still to be read; None needs all.
+        past_only: The same of the past.
+    """
 
     held: HeldTable
     log_tail: DeltaLogTail
-    todo: list[Part] = field(default_factory=list)
+    todo: list[_Part] = field(default_factory=list)
+    present_only: pc.Expression | None = None
+    past_only: pc.Expression | None = None
 
 
 class TableCache:
@@ -97,7 +121,8 @@ class TableCache:
         self._lock = threading.Lock()
         self._connection = holding()
         create_group_numbers(self._connection)
-        self._newest_rounds = NewestRounds(self._connection)
+        # When each cluster had its newest round: one that is silent has its present where it had its last rounds.
+        self._newest_rounds: dict[str, datetime] = {}
         # Files that were behind when a reading failed, and those of them that the present needs: what is held lacks
         # them until the next `update` has found what there is to read.
         self._forgotten = (0, 0)
@@ -133,18 +158,18 @@ class TableCache:
             ordered = sorted(self._followed, key=lambda one: one.held.table.name != "rounds")
             new_files = {one.held.table.name: one.log_tail.look() for one in ordered}
             if "rounds" in new_files:
-                self._newest_rounds.take(new_files["rounds"], ordered[0].log_tail)
+                self._see_rounds(new_files["rounds"], ordered[0].log_tail)
             changed = False
             for one in self._followed:
                 held, found = one.held, new_files[one.held.table.name]
                 if found.is_snapshot:
                     changed = True
                     held.empty()
-                    one.todo = parts_of(held, found.files, self._newest_rounds.times)
-                    self._read(one, _AT_FIRST, present_first=True)
+                    self._plan(one, found.files)
+                    self._read(one, _AT_FIRST)
                 elif found.files:
                     changed = True
-                    self._take(one, [Part(file, bool(held.current), bool(held.past)) for file in found.files])
+                    self._take(one, found.files[::-1])
         self._forgotten = (0, 0)
         if any(found.is_snapshot for found in new_files.values()):
             self._compress()
@@ -221,78 +246,123 @@ class TableCache:
             self._connection.execute("CHECKPOINT")
         give_back()
 
-    def _read(self, one: _Followed, most: int, *, present_first: bool = False) -> None:
-        parts: list[Part] = []
-        rows = 0
-        for part in reversed(one.todo[-most:]):
-            rows += part.file.rows or _MOST_ROWS
-            if parts and (rows > _MOST_ROWS or (present_first and not part.present)):
-                break
-            parts.append(part)
-        if parts:
-            del one.todo[-len(parts) :]
-            one.todo += self._take(one, parts[::-1], past_later=present_first)
+    def _see_rounds(self, found: NewFiles, log_tail: DeltaLogTail) -> None:
+        """Note when each cluster had its newest round; files that several clusters share are opened for it."""
+        if found.is_snapshot:
+            self._newest_rounds.clear()
+        newest = self._newest_rounds
+        for name, time in _newest_by_cluster(found.files).items():
+            newest[name] = max(newest.get(name, time), time)
+        shared = [file for file in found.files if _only_cluster(file) is None or file.newest is None]
+        for rows in log_tail.pieces(shared, ("cluster", "round", "round_time"), None, _PIECE_ROWS):
+            self._connection.register("some_rounds", rows)
+            # By number: a round of a clock that was ahead is not the newest one.
+            sql = "SELECT cluster, max_by(round_time, round) FROM some_rounds WHERE round_time IS NOT NULL GROUP BY 1"
+            for name, time in self._connection.execute(sql).fetchall():
+                newest[name] = max(newest.get(name, time), time)
+            self._connection.unregister("some_rounds")
 
-    def _take(self, one: _Followed, parts: list[Part], *, past_later: bool = False) -> list[Part]:
-        """Merge rows into what is held.
+    def _plan(self, one: _Followed, files: Sequence[DataFile]) -> None:
+        """Find what is needed of all files of a table, the newest first: the present is read before the past.
 
-        The present and the past are read apart where a large file has more of the past than of the present: the present
-        has many columns, of which a whole day would be read for its last minutes.
-
-        Args:
-            one: The table.
-            parts: Files of it.
-            past_later: What would have to be read apart is left.
-
-        Returns:
-            What is left of the parts, the oldest first.
+        Of each cluster that are the files of the last `reach` or `span` before its newest round, and in them the rows
+        of that time.
         """
         held = one.held
-        alike = [part for part in parts if _is_read_once(part)]
-        others = [part for part in parts if part.present and not _is_read_once(part)]
-        rest = [part for part in parts if part.past and not _is_read_once(part)]
-        # (Merged once: each merge rewrites the present, and what it replaces is freed at the transaction's end.)
-        newest = []
-        for _ in self._rows(one, alike, {*held.current, *held.past}, [part.since_either for part in alike]):
-            newest.append(held.newest())
-            held.add_to_past()
-        rows = self._rows(one, others, held.current, [part.present_since for part in others])
-        newest.extend(held.newest() for _ in rows)
+        # A round of the future, by a wrong clock, must not make all others old.
+        now = datetime.now(UTC)
+        newest = self._newest_rounds or _newest_by_cluster(files)
+        ends = {name: min(time, now) for name, time in newest.items()}
+
+        def is_needed(file: DataFile, span: timedelta | None) -> bool:
+            if span is None or file.newest is None or (not self._newest_rounds and _only_cluster(file) is None):
+                return True
+            is_of_rounds = held.time == "round_time"
+            return _only_cluster(file) not in {None, *ends} or any(
+                has_text(file.clusters, name)
+                and until - file.newest <= span
+                and not (is_of_rounds and file.oldest is not None and file.oldest > newest[name] + span)
+                for name, until in ends.items()
+            )
+
+        one.present_only, one.past_only = (_rows_since(held.time, ends, span) for span in (held.reach, held.span))
+        past = [_Part(file, present=False) for file in files if held.past and is_needed(file, held.span)]
+        present = [_Part(file, present=True) for file in files if held.current and is_needed(file, held.reach)]
+        one.todo = [*past[::-1], *present[::-1]]
+
+    def _read(self, one: _Followed, most: int) -> None:
+        """Read some of what is still to be read: all of it for the present, or all for the past."""
+        files: list[DataFile] = []
+        rows = 0
+        present = bool(one.todo) and one.todo[-1].present
+        while one.todo and len(files) < most and one.todo[-1].present == present:
+            rows += one.todo[-1].file.rows or _MOST_ROWS
+            if files and rows > _MOST_ROWS:
+                break
+            files.append(one.todo.pop().file)
+        if present:
+            found = self._rows(one, files[::-1], one.held.current, one.present_only)
+            self._merge([one.held.newest() for _ in found], one)
+        else:
+            for _ in self._rows(one, files[::-1], one.held.past, one.past_only):
+                one.held.add_to_past()
+
+    def _take(self, one: _Followed, files: Sequence[DataFile]) -> None:
+        """Take in all rows of new files, the oldest first."""
+        held, newest = one.held, []
+        for _ in self._rows(one, files, {*held.current, *held.past}, None):
+            if held.current:
+                newest.append(held.newest())
+            if held.past:
+                held.add_to_past()
+        self._merge(newest, one)
+
+    def _merge(self, newest: list[pa.Table], one: _Followed) -> None:
+        # Merged once: each merge rewrites the present, and what it replaces is freed at the transaction's end.
         if newest:
-            held.merge(pa.concat_tables(newest))
-        if past_later:
-            return [replace(part, present=False) for part in rest]
-        for _ in self._rows(one, rest, held.past, [part.since for part in rest]):
-            held.add_to_past()
-        return []
+            one.held.merge(pa.concat_tables(newest))
 
     def _rows(
-        self, one: _Followed, parts: list[Part], columns: Collection[str], since: Collection[datetime | None]
+        self, one: _Followed, files: Sequence[DataFile], columns: Collection[str], only: pc.Expression | None
     ) -> Iterator[None]:
         """Rows of files as "incoming", a piece at a time."""
-        if not parts:
-            return
-        first = None if None in since else min(time for time in since if time is not None)
-        every = [part.clusters for part in parts]
-        clusters = None if None in every else frozenset[str]().union(*(some for some in every if some is not None))
-        files = [part.file for part in parts]
-        for rows in one.log_tail.pieces(files, columns, first, _PIECE_ROWS, clusters):
+        for rows in one.log_tail.pieces(files, columns, only, _PIECE_ROWS):
             self._connection.register("incoming", rows)
             yield
             self._connection.unregister("incoming")
 
 
-def _is_read_once(part: Part) -> bool:
-    """Whether a file is read once for the present and the past: it has as much of both, or is small."""
-    is_small = part.file.rows is not None and part.file.rows <= _PIECE_ROWS
-    return part.present and part.past and (is_small or part.present_since == part.since)
+def _only_cluster(file: DataFile) -> str | None:
+    """The cluster of all rows of a file; None where there are several, or nobody knows."""
+    bounds = file.clusters
+    return bounds[0] if bounds is not None and bounds[0] == bounds[1] and len(bounds[0].encode()) < CUT_AT else None
+
+
+def _newest_by_cluster(files: Sequence[DataFile]) -> dict[str, datetime]:
+    """The newest time of each cluster, by files that have one cluster alone."""
+    newest: dict[str, datetime] = {}
+    for file in files:
+        if (name := _only_cluster(file)) is not None and file.newest is not None:
+            newest[name] = max(newest.get(name, file.newest), file.newest)
+    return newest
+
+
+def _rows_since(column: str, ends: Mapping[str, datetime], span: timedelta | None) -> pc.Expression | None:
+    """Rows of the last span before each cluster's newest round; those without a time, and of unknown clusters, too."""
+    if span is None:
+        return None
+    time, cluster = pc.field(column), pc.field("cluster")
+    wanted = time.is_null() | ~cluster.isin(pa.array(list(ends), pa.string()))
+    for name, until in ends.items():
+        first = until - span
+        wanted |= (cluster == name) & (time >= (first.date() if column == DAY else first))
+    return wanted
 
 
 def _followed(
     connection: duckdb.DuckDBPyConnection, root: str, table: Table, wish: Wanted, past: timedelta
 ) -> _Followed:
-    names = {c.name for c in table.columns}
-    time = next(name for name in _TIMES if name in names)
+    time = table.time
     needed = {"cluster", time, *({"group_id"} & set(table.key))}
     # What the view itself asks for, beside the columns that it shows.
     of_view = {*needed, *table.key, *table.newest_by, *(("ended",) if table.closes else ())}

@@ -21,10 +21,6 @@ _SORTED_AT_ONCE = 500_000
 # In tables of the past a group is a number: comparing texts would be most of the work of every question.
 _GROUP = ("cluster", "group_id")
 
-# In elapsed time a living group's row can come a little less than `reach` after the one before: rounds that were slow
-# count for less. As much as `reach_of_living` adds for them.
-_SLOW_ROUNDS = timedelta(minutes=1)
-
 
 def create_group_numbers(connection: duckdb.DuckDBPyConnection) -> None:
     """Create the table of groups and their numbers, which all tables of the past share; before any of those."""
@@ -43,42 +39,21 @@ def forget_groups(connection: duckdb.DuckDBPyConnection, tables: Iterable[HeldTa
 
 
 def drop_gone(connection: duckdb.DuckDBPyConnection, tables: Sequence[HeldTable]) -> None:
-    """Let go of rows that live with a group that is gone; before `drop_old`, which forgets that groups have ended.
+    """Let go of rows that live with a group that has ended; before `drop_old`, which forgets that groups have ended.
 
-    Rows of a later round than the group's end, or than any row of `group_health` of the cluster, stay: the group's own
-    row is read a moment after them. A group without a row may live, too: after an outage each is repeated within a
-    heartbeat of rounds, and a start has read none of an older time. So its rows stay until the rounds held tell that so
-    much time has passed in them; for good where `rounds` is not held with `elapsed_ms`.
+    Rows of a later round than the group's end stay: the group's own row is read a moment after them.
 
     Args:
         connection: The database.
         tables: All tables that are held.
     """
-    by_name = {one.table.name: one for one in tables}
-    health, rounds = by_name.get("group_health"), by_name.get("rounds")
-    with_group = [one for one in tables if one.current and one.lives_with_group]
-    if health is None or not health.current or not with_group:
-        return
-    repeated = "false"
-    if health.reach is not None and rounds is not None and {"elapsed_ms", "round_time"} <= {*rounds.past}:
-        # (After a clock was set, or the job lost its state, less time seems to have passed: rows stay longer.)
-        least_ms = round((health.reach - _SLOW_ROUNDS) / timedelta(milliseconds=1))
-        repeated = (
-            "t.cluster IN (SELECT r.cluster FROM past_rounds AS r JOIN (SELECT cluster,"  # noqa: S608
-            " least(max(round_time), now()) AS time, max(elapsed_ms) AS elapsed_ms FROM past_rounds GROUP BY cluster)"
-            f" AS n ON n.cluster = r.cluster WHERE r.round_time <= n.time - to_seconds({health.reach.total_seconds()})"
-            f" GROUP BY r.cluster HAVING max(n.elapsed_ms) - max(r.elapsed_ms) >= {least_ms})"
-        )
-    for one in with_group:
-        name = f"newest_{one.table.name}"
-        connection.execute(
-            f"DELETE FROM {name} WHERE rowid IN (SELECT t.rowid FROM {name} AS t"  # noqa: S608
-            " LEFT JOIN newest_group_health AS h ON h.cluster = t.cluster AND h.group_id = t.group_id"
-            " LEFT JOIN (SELECT cluster, max(round) AS round FROM newest_group_health GROUP BY cluster) AS seen"
-            " ON seen.cluster = t.cluster"
-            " WHERE CASE WHEN h.group_id IS NOT NULL THEN h.ended AND t.round <= h.round"
-            f" ELSE t.round <= seen.round AND {repeated} END)"
-        )
+    if any(one.table.name == "group_health" and one.current for one in tables):
+        for one in tables:
+            if one.current and one.table.with_group:
+                connection.execute(
+                    f"DELETE FROM newest_{one.table.name} AS t USING newest_group_health AS h"  # noqa: S608
+                    " WHERE h.cluster = t.cluster AND h.group_id = t.group_id AND h.ended AND t.round <= h.round"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +82,6 @@ class HeldTable:
     def grouped(self) -> bool:
         """Whether a row speaks of a group."""
         return "group_id" in self.table.key
-
-    @property
-    def lives_with_group(self) -> bool:
-        """Whether the newest row of each key lives as long as its group does: no row of its own says that it ended."""
-        return self.table.with_group
 
     @property
     def _past_columns(self) -> tuple[str, ...]:

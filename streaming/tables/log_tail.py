@@ -120,93 +120,54 @@ class DeltaLogTail:
             self.forget()
         return self._stamp is not None
 
-    def read(
-        self,
-        files: Sequence[DataFile],
-        columns: Collection[str],
-        since: datetime | None = None,
-        clusters: Collection[str] | None = None,
-    ) -> pa.Table:
+    def read(self, files: Sequence[DataFile], columns: Collection[str], only: pc.Expression | None = None) -> pa.Table:
         """Read columns of files, in the table's types.
 
         Args:
             files: The files.
             columns: Names of columns.
-            since: Rows of an earlier time are left out, those without a time are not; None reads all rows.
-            clusters: Rows of other clusters are left out; None reads those of all.
+            only: Which rows; None for all.
 
         Raises:
             LakeUnreadableError: A file is gone or broken.
         """
         try:
-            return self._data(files).to_table(columns=self._known(columns), filter=self._wanted(since, clusters))
+            return self._data(files).to_table(columns=self._known(columns), filter=only)
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
 
     def pieces(
-        self,
-        files: Sequence[DataFile],
-        columns: Collection[str],
-        since: datetime | None,
-        rows: int,
-        clusters: Collection[str] | None = None,
+        self, files: Sequence[DataFile], columns: Collection[str], only: pc.Expression | None, rows: int
     ) -> Iterator[pa.Table]:
         """Read as `read` does, a piece at a time: what it takes in memory does not depend on how large the files are.
 
         Args:
             files: The files.
             columns: Names of columns.
-            since: As in `read`.
+            only: As in `read`.
             rows: About so many rows are read at once: whole small files, or row groups of a large one.
-            clusters: As in `read`.
 
         Raises:
             LakeUnreadableError: A file is gone or broken.
         """
         for together in _portions(files, rows):
             if len(together) > 1 or (together[0].rows or rows) < rows:
-                yield self.read(together, columns, since, clusters)
+                yield self.read(together, columns, only)
                 continue
             try:
-                data, wanted = self._data(together), self._wanted(since, clusters)
-                for fragment in data.get_fragments(wanted):
-                    for group in fragment.split_by_row_group(wanted, self._schema):
+                data = self._data(together)
+                for fragment in data.get_fragments(only):
+                    for group in fragment.split_by_row_group(only, self._schema):
                         part = ds.FileSystemDataset([group], self._schema, data.format, self._fs)
-                        yield part.to_table(columns=self._known(columns), filter=wanted)
+                        yield part.to_table(columns=self._known(columns), filter=only)
             except (OSError, pa.ArrowException) as error:
                 raise self._unreadable(error) from error
-
-    def clusters_in(self, files: Sequence[DataFile]) -> list[frozenset[str]]:
-        """The clusters that each file has rows of: the log has only the first and the last.
-
-        Raises:
-            LakeUnreadableError: A file is gone or broken.
-        """
-        # (Encoded: a file of a million rows of three clusters holds three texts.)
-        schema = pa.schema([pa.field("cluster", pa.dictionary(pa.int32(), pa.string()))])
-        found: dict[str, set[str]] = {file.path: set() for file in files}
-        try:
-            data = data_set(((path, None) for path in found), schema, self._fs, schema.names) if files else None
-            for part in data.scanner().scan_batches() if data is not None else ():
-                names = part.record_batch.column(0).unique().dictionary_decode().drop_null().to_pylist()
-                found[part.fragment.path].update(names)
-        except (OSError, pa.ArrowException) as error:
-            raise self._unreadable(error) from error
-        return [frozenset(found[file.path]) for file in files]
 
     def _data(self, files: Sequence[DataFile]) -> ds.FileSystemDataset:
         return data_set(((file.path, file.day) for file in files), self._schema, self._fs)
 
     def _known(self, columns: Collection[str]) -> list[str]:
         return [c.name for c in self.table.columns if c.name in columns]
-
-    def _wanted(self, since: datetime | None, clusters: Collection[str] | None) -> pc.Expression | None:
-        time = pc.field(self._time)
-        later = None if since is None else (time >= since) | time.is_null()
-        if clusters is None:
-            return later
-        ours = pc.field("cluster").isin(pa.array(sorted(clusters), pa.string()))
-        return ours if later is None else ours & later
 
     def _open(self) -> NewFiles:
         table = DeltaTable(self.uri)

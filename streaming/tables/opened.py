@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
 from streaming.tables.schema import Table
 
-__all__ = ["CUT_AT", "DataFile", "OpenedTable"]
+__all__ = ["CUT_AT", "DataFile", "OpenedTable", "file_of", "has_text"]
 
 _T = TypeVar("_T")
 
@@ -134,8 +134,8 @@ class OpenedTable:
             file
             for file in self._files[1]
             if (days is None or not has_days or (file.day is not None and days[0] <= file.day <= days[1]))
-            and (cluster is None or _has_text(file.clusters, cluster))
-            and (group is None or _has_text(file.groups, group))
+            and (cluster is None or has_text(file.clusters, cluster))
+            and (group is None or has_text(file.groups, group))
             and (rounds is None or file.rounds is None or _meet(file.rounds, rounds))
             and (
                 times is None or file.oldest is None or file.newest is None or _meet((file.oldest, file.newest), times)
@@ -203,7 +203,8 @@ def _time(value: str | datetime | None, day: date | None) -> datetime | None:
     return value if value is None or value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
-def _has_text(bounds: tuple[str, str] | None, text: str) -> bool:
+def has_text(bounds: tuple[str, str] | None, text: str) -> bool:
+    """Whether a file with these bounds in the log can have a text; the upper one may have been cut."""
     return bounds is None or (bounds[0] <= text and (text <= bounds[1] or len(bounds[1].encode()) >= CUT_AT))
 
 

@@ -31,6 +31,7 @@ def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: Del
     for number, rows in enumerate(batches):
         lake.append("group_health", rows, "query", number)
         assert followed.update() is True
+        read_all(followed)
         assert followed.update() is False
         whole = LakeReader(lake.root)
         begun_later = cache(lake)
@@ -60,6 +61,7 @@ def test_files_put_together_are_no_news_and_change_nothing(lake: DeltaLake) -> N
         lake.append("group_health", [health("a", number)], "query", number)
     followed = cache(lake)
     followed.update()
+    read_all(followed)
     before = followed.rows(PAST)
     DeltaTable(lake.path("group_health")).optimize.compact()
     assert followed.update() is False
@@ -109,6 +111,7 @@ def test_a_group_that_has_left_the_past_is_forgotten_and_comes_back_as_itself(la
     for batch, (group, hour) in enumerate((("once", 0.0), ("a", 1.0), ("late", 2.0), ("a", 25.5))):
         lake.append("group_health", [health(group, batch, hour=hour)], "query", batch)
         followed.update()
+        read_all(followed)
     assert [row["group_id"] for row in followed.rows(numbers)] == ["a", "late", "once"]
     followed.tidy()
     assert [row["group_id"] for row in followed.rows(numbers)] == ["a", "late"]
@@ -218,6 +221,7 @@ def test_of_a_file_of_many_hours_only_the_rows_that_are_needed_are_held(lake: De
     lake.append("group_health", day, "query", 0)
     begun = cache(lake, group_health=Wanted(HEALTH.current, HEALTH.past, HEALTH.reach, span=timedelta(hours=2.5)))
     begun.update()
+    read_all(begun)
     assert [row["lag_total"] for row in begun.rows(PAST)] == [21, 22, 23]
     assert [row["verdict"] for row in begun.rows(CURRENT)] == ["v23"]
 
@@ -260,6 +264,7 @@ def test_a_question_that_is_being_answered_does_not_stop_a_reading(lake: DeltaLa
     lake.append("group_health", [health("a", 1)], "query", 1)
     followed = cache(lake)
     followed.update()
+    read_all(followed)
     reader = followed._connection.cursor()
     reader.begin()
     reader.execute("SELECT count(*) FROM past_group_health").fetchall()

@@ -50,13 +50,13 @@ def test_files_that_could_not_be_read_are_behind_until_they_are_read(
         lake.append("group_health", [health(group, number)], "query", number)
     begun = cache(lake)
     begun.update()
-    assert (begun.behind, begun.present_behind) == (2, 2)
+    assert (begun.behind, begun.present_behind) == (5, 2)
     files = list(Path(lake.path("group_health")).rglob("*.parquet"))
     away = [file.rename(f"{file}.away") for file in files]
     for again in (begun.read_on, begun.update, begun.read_on):
         with pytest.raises(LakeUnreadableError):
             again()
-        assert (begun.behind, begun.present_behind) == (2, 2)
+        assert (begun.behind, begun.present_behind) == (5, 2)
         assert [row["group_id"] for row in begun.rows(CURRENT)] == ["c"]
     for file, gone in zip(files, away, strict=True):
         gone.rename(file)
@@ -68,6 +68,7 @@ def test_what_was_read_whole_stays_whole_while_a_later_look_fails(lake: DeltaLak
     lake.append("group_health", [health("a", 1)], "query", 0)
     followed = cache(lake)
     followed.update()
+    read_all(followed)
     lake.append("group_health", [health("b", 2)], "query", 1)
     newest = max((Path(lake.path("group_health")) / "_delta_log").glob("*.json"))
     newest.write_text("{")

@@ -103,19 +103,3 @@ def test_a_group_that_comes_back_by_its_heartbeat_after_an_outage_has_its_verdic
     lake.append("group_health", [health("quiet", 20, hour=5.1)], "query", 2)
     begun.update()
     assert begun.rows(VERDICTS) == [{"group_id": "quiet", "verdict": "v1"}]
-
-
-def test_a_verdict_without_a_group_is_let_go_once_every_living_group_was_repeated(lake: DeltaLake) -> None:
-    lake.append("group_health", [health("long-gone", 1, ended=True)], "query", 0)
-    lake.append("drift", [judged("drift", "long-gone", 1)], "query", 0)
-    lake.append("rounds", rounds_of(range(2, 362), hour=5), "query", 0)
-    lake.append("group_health", [health("busy", 361, hour=6)], "query", 1)
-    begun = cache(lake, **JUDGED)
-    begun.update()
-    read_all(begun)
-    begun.tidy()
-    assert held(begun, "drift") == ["long-gone"], "an hour of rounds less ten seconds"
-    lake.append("rounds", rounds_of(range(362, 370), hour=6, elapsed_ms=3_600_000), "query", 1)
-    begun.update()
-    begun.tidy()
-    assert held(begun, "drift") == []

@@ -21,13 +21,15 @@ from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.notes import MARKS, MUTES
 from streaming.tables.schema.rocketmq import BROKER_MEMBERS
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
-from streaming.tables.schema.table import Column, Table
+from streaming.tables.schema.table import DAILY, HEARTBEAT, Column, Table
 from streaming.tables.schema.topics import TOPICS
 
 __all__ = [
     "ADVICE_TABLES",
     "ALERT_TABLES",
     "ALL_TABLES",
+    "DAILY",
+    "HEARTBEAT",
     "HISTORY_TABLES",
     "NOTE_TABLES",
     "TABLES",

@@ -6,15 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming.tables import DataFile, DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
-from streaming.tables.held import HeldTable
-from streaming.tables.needed import Part, parts_of
+from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
 from tests.empty_lake import empty_lake
 from tests.examples import examples
 
@@ -105,8 +102,7 @@ _BATCHES = st.lists(
 )
 
 
-@pytest.mark.nightly
-@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_BATCHES)
 def test_a_start_shows_what_is_in_the_lake_whichever_cluster_is_silent_and_whatever_was_joined(
     tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[str, int, bool]]
@@ -143,43 +139,3 @@ def test_a_file_of_several_clusters_that_is_gone_is_a_sentence_and_no_missing_cl
     Path(joined).unlink()
     with pytest.raises(LakeUnreadableError, match=r"rounds cannot be read .*: a data file is gone"):
         clusters.shown()
-
-
-def file(name: str, clusters: str, oldest: float, newest: float) -> DataFile:
-    """A file of rows between two times, h, whose log tells the first and the last letter of the clusters."""
-    begin, end = (BEGIN + timedelta(hours=hours) for hours in (oldest, newest))
-    return DataFile(name, BEGIN.date(), (clusters[0], clusters[-1]), end, None, 0, 1_000_000, begin)
-
-
-@pytest.fixture
-def lag() -> HeldTable:
-    columns = ("cluster", "round_time")
-    return HeldTable(duckdb.connect(), table_named("lag"), "round_time", columns, columns, REACH, timedelta(hours=2))
-
-
-def test_of_a_silent_cluster_only_its_last_minutes_are_read_and_only_its_rows(lag: HeldTable) -> None:
-    files = [file("now", "c", 99.9, 100), *(file(f"{hour}", "ac", hour, hour + 1) for hour in range(99, 0, -1))]
-    rounds = {name: BEGIN + timedelta(hours=hours) for name, hours in (("a", 99.5), ("b", 50.1), ("c", 100))}
-    found = [(part.file.path, part.clusters) for part in parts_of(lag, files, rounds) if part.present and not part.past]
-    assert found == [("49", frozenset("b")), ("50", frozenset("b"))]
-    near = [(part.file.path, part.clusters) for part in parts_of(lag, files, rounds) if part.present and part.past]
-    assert near == [("99", None), ("now", None)]
-
-
-def test_the_present_is_read_before_the_past(lag: HeldTable) -> None:
-    files = [file("now", "c", 99, 100), file("before", "c", 98, 99), file("of-b", "ac", 49, 51)]
-    rounds = {"b": BEGIN + timedelta(hours=50), "c": BEGIN + timedelta(hours=100)}
-    parts = parts_of(lag, files, rounds)
-    assert [(part.file.path, part.present) for part in parts] == [("before", False), ("of-b", True), ("now", True)]
-
-
-def test_without_rounds_every_file_of_several_clusters_is_read(lag: HeldTable) -> None:
-    files = [file("now", "c", 99, 100), file("late", "ac", 98, 99), file("early", "ac", 1, 2), file("own", "c", 1, 2)]
-    assert [part.file.path for part in parts_of(lag, files, {}) if part.present] == ["early", "late", "now"]
-
-
-def test_what_is_read_of_a_file_for_both_begins_with_the_earlier_of_the_two(lag: HeldTable) -> None:
-    early, late = BEGIN, BEGIN + timedelta(hours=1)
-    one = file("f", "c", 0, 1)
-    times = [Part(one, True, True, *since).since_either for since in ((early, late), (late, early), (late, None))]
-    assert times == [early, early, None]
