@@ -15,7 +15,7 @@ So two probes can both close rounds only for a moment: when one is taken for dea
 
 from __future__ import annotations
 
-from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run, patience_s, seen_of
+from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run, patience_s, record_of
 from streaming.probe.standby.tail import Tail
 from streaming.probe.standby.turn import Identity, Turn
 
@@ -28,5 +28,5 @@ __all__ = [
     "Tail",
     "Turn",
     "patience_s",
-    "seen_of",
+    "record_of",
 ]

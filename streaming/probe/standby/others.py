@@ -20,12 +20,6 @@ time and this."""
 _FORGET: Final = 4
 """A run without a new round for so many times the patience is over, and is forgotten."""
 
-_MOST_RUNS: Final = 1_000
-"""Runs that are remembered. There are two or three; more come from somebody who makes up ids."""
-
-_LONGEST_ID: Final = 100
-"""Characters of a probe's id; ours have twelve. Records with a longer one are nobody's."""
-
 
 def patience_s(interval_s: float, least_round_s: float) -> float:
     """How long a probe may close no round before another one takes over, s.
@@ -68,14 +62,12 @@ class RoundsRecord:
     interval_ms: int = 0
 
 
-def seen_of(offset: int, time: int, record: Round) -> RoundsRecord | None:
-    """What a record says; None for one that no probe can have written.
+def record_of(offset: int, time: int, record: Round) -> RoundsRecord:
+    """What a record says.
 
-    A run cannot have begun behind its own record: then, as where it is not said, the round counts as the run's first.
-    So do the rounds of a probe of 0.4.0, which knows no runs: each is younger than the run of any probe beside it.
+    The first round of a run does not say `since`, and in a topic that was created again `since` is of the former one:
+    then the run begins with this record.
     """
-    if len(record.probe) > _LONGEST_ID:
-        return None
     if not isinstance(record, RoundOpened):
         return RoundsRecord(offset, time, RecordKind.CLOSED, record.probe, record.round, interval_ms=record.interval_ms)
     if record.ends:
@@ -150,8 +142,7 @@ class Others:
             # away for ever.
             if not self._runs:
                 self._sign_at = at
-            if seen.probe in self._runs or len(self._runs) < _MOST_RUNS:
-                self._runs[seen.probe] = Run(seen.probe, seen.number, seen.offset, at)
+            self._runs[seen.probe] = Run(seen.probe, seen.number, seen.offset, at)
 
     def blind(self, until: float) -> None:
         """The topic could not be read until then: rounds that were not seen are no sign that there were none."""

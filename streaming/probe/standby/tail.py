@@ -18,7 +18,7 @@ from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.readback import bounds, limit_ms, records
-from streaming.probe.standby.others import RoundsRecord, seen_of
+from streaming.probe.standby.others import RoundsRecord, record_of
 from streaming.record_batches import take_whole_batches
 
 MOST_RECORDS: Final = 10_000
@@ -109,9 +109,7 @@ class Tail:
             record = decode_round(value)
             if isinstance(record, RejectedEvent | UnknownType) or record.cluster != self._settings.cluster:
                 continue
-            seen = seen_of(offset, time, record)
-            if seen is not None:
-                yield seen
+            yield record_of(offset, time, record)
 
     def _unread(self, error: KafkaError) -> RoundAbandonedError:
         # (A consumer that has failed is not trusted with the next question.)

@@ -27,9 +27,6 @@ _LOG = room_log(__name__)
 _LOOK_S: Final = 1.0
 """From one look at the topic to the next while standing by, or a quarter of the interval: two small requests."""
 
-_REMIND_S: Final = 3_600.0
-"""So often the log says again that this probe stands by."""
-
 _SPAN: Final = 4
 """Records of so many times the patience are read before a run. A run that has opened no round within it is dead."""
 
@@ -155,9 +152,6 @@ class Turn:
             self._next, run, self._others = 0, None, self._nobody()
         is_first = run is None
         self._run = opened.number if run is None else run
-        if opened.number - self._next > MOST_RECORDS:
-            message = f"{opened.number - self._next:,} records of others came between two of ours"
-            raise RoundAbandonedError(message)
         first = self._next
         if opened.number == first:
             self._reader.close()  # nobody else writes: no connection is kept
@@ -188,12 +182,8 @@ class Turn:
         Returns:
             When the next round is due, s of the clock.
         """
-        reminded = self._clock()
         while (holder := self._holder_after_look(Deadline.after(_READ_S, stop))) is not None:
             self._stood_by = holder
-            if self._clock() - reminded >= _REMIND_S:
-                reminded = self._clock()
-                self._tell("Still standing by", holder)
             stop.wait(min(_LOOK_S, self._pace.interval_ms / 4000))
         self._watched = True
         now, due = self._clock(), self._others.due_at
@@ -278,19 +268,16 @@ class Turn:
     def _another(self, holder: Run) -> AnotherProbeError:
         self._run, self._watched = None, False
         if self._stood_by is None:
-            self._tell(STANDING_BY, holder)
+            _LOG.info(
+                "%s: probe %s makes the rounds of cluster %r. This one takes over when that one ends, or closes no "
+                "round for %.0f s.",
+                STANDING_BY,
+                visible(holder.probe),
+                self._cluster,
+                self._others.patience_s,
+            )
         self._stood_by = holder
         return AnotherProbeError(f"probe {visible(holder.probe)} makes the rounds of cluster {self._cluster!r}")
-
-    def _tell(self, how: str, holder: Run) -> None:
-        _LOG.info(
-            "%s: probe %s makes the rounds of cluster %r. This one takes over when that one ends, or closes no round "
-            "for %.0f s.",
-            how,
-            visible(holder.probe),
-            self._cluster,
-            self._others.patience_s,
-        )
 
     def _tell_of_success(self) -> None:
         self._watched = False

@@ -11,7 +11,7 @@ from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
 from streaming.probe.intervals import RoundInterval
-from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, seen_of
+from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, record_of
 from streaming.probe.standby.tail import TopicEnd
 from streaming.probe.writer import Opened
 from streaming.records import RoundClosed, RoundOpened
@@ -104,12 +104,8 @@ class _Reader:
         self._world.check()
         self.reads += 1
         self.read_records += end - first
-        found = (
-            seen_of(each.offset, each.time, each.record)
-            for each in self._world.log[first:end]
-            if each.record.cluster == CLUSTER
-        )
-        return tuple(seen for seen in found if seen is not None)
+        log = self._world.log[first:end]
+        return tuple(record_of(each.offset, each.time, each.record) for each in log if each.record.cluster == CLUSTER)
 
     def end(self) -> int:
         self._world.check()

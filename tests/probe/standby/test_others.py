@@ -8,7 +8,7 @@ from streaming.config import Thresholds
 from streaming.probe import Probe
 from streaming.probe.intervals import RoundInterval
 from streaming.probe.rocketmq import RocketMQProbe
-from streaming.probe.standby import Others, RoundsRecord, patience_s, seen_of
+from streaming.probe.standby import Others, RoundsRecord, patience_s, record_of
 from streaming.probe.standby.others import RecordKind
 from streaming.records import RoundClosed, RoundOpened
 
@@ -127,37 +127,19 @@ def test_an_older_run_that_has_ended_since_stops_nobody() -> None:
     assert others.elder(number=30, since=35) is None
 
 
-def test_made_up_ids_do_not_fill_the_memory() -> None:
-    others = make_others()
-    for number in range(3_000):
-        others.saw(opened(number, probe=f"p{number}"), 0.0)
-    assert len(others._runs) == 1_000
+def record(since: int | None = None, *, ends: bool = False) -> RoundOpened:
+    return RoundOpened(1, "prod", "p", 10_000, since=since, ends=ends)
 
 
-def record(since: int | None = None, probe: str = "p", *, ends: bool = False) -> RoundOpened:
-    return RoundOpened(1, "prod", probe, 10_000, since=since, ends=ends)
-
-
-def test_a_round_of_a_probe_that_knows_no_runs_is_a_run_of_its_own() -> None:
-    seen = seen_of(40, 5, record())
-    assert seen is not None
-    assert (seen.kind, seen.number) == (RecordKind.OPENED, 40)
-
-
-def test_a_run_cannot_have_begun_behind_its_own_record() -> None:
-    seen = seen_of(40, 5, record(since=41))
-    assert seen is not None
-    assert seen.number == 40
-
-
-def test_nobody_believes_an_id_that_no_probe_has() -> None:
-    assert seen_of(40, 5, record(probe="x" * 101)) is None
+@pytest.mark.parametrize(("since", "number"), [(None, 40), (41, 40), (7, 7)])
+def test_a_run_begins_where_its_record_says_but_never_behind_it(since: int | None, number: int) -> None:
+    assert record_of(40, 5, record(since=since)).number == number
 
 
 def test_a_closing_record_and_a_mark_are_told_apart_from_openings() -> None:
     closing = RoundClosed(1, "prod", "p", 10_000, 38, 4, (1,), (1,), {}, 0, 0)
-    kinds = [seen.kind for seen in (seen_of(39, 5, closing), seen_of(40, 5, record(ends=True))) if seen is not None]
-    assert kinds == [RecordKind.CLOSED, RecordKind.ENDED]
+    assert record_of(39, 5, closing).kind == RecordKind.CLOSED
+    assert record_of(40, 5, record(ends=True)).kind == RecordKind.ENDED
 
 
 @pytest.mark.parametrize("interval_s", [0.2, 1.0, 2.0, 5.0, 6.7, 7.0, 10.0, 30.0, 60.0, 600.0])

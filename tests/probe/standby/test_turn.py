@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import threading
 from itertools import pairwise
 
 import pytest
 
-from streaming.probe import StopRequestedError
 from streaming.probe.standby import Others
 from streaming.probe.standby.tail import MOST_RECORDS
 from streaming.records import RoundClosed, RoundOpened
@@ -267,18 +265,6 @@ def test_a_topic_that_is_created_again_leaves_one_maker_of_rounds() -> None:
     assert set(makers(world)) == {"p1"}
 
 
-def test_a_topic_that_is_flooded_ends_a_run_and_no_round_is_read_for_ever() -> None:
-    world = World()
-    probe = world.start()
-    world.run(30)
-    for _ in range(MOST_RECORDS + 1):
-        world.append(RoundOpened(1, "another", "x", 10_000))
-    world.run(30)
-    assert [each.record.round for each in world.closed if isinstance(each.record, RoundClosed)][-1] > MOST_RECORDS
-    # Nothing but its look at the end of the topic, before its next run.
-    assert probe.reader.reads == 1
-
-
 def test_one_that_stood_still_for_days_while_standing_by_reads_the_end_alone() -> None:
     world = World()
     world.start()
@@ -295,32 +281,6 @@ def test_one_that_stood_still_for_days_while_standing_by_reads_the_end_alone() -
     assert standing.reader.read_records - before < 100
     assert standing.stands_by
     assert set(makers(world)) == {"p0"}
-
-
-def test_a_probe_of_an_older_release_is_stood_by_for_and_a_run_beside_it_goes_on() -> None:
-    world = World()
-
-    def old_round() -> None:
-        opened = world.append(RoundOpened(1, "prod", "old", 10_000))
-        world.append(RoundClosed(1, "prod", "old", 10_000, opened.offset, opened.time, (), (), {}, 0, 0))
-
-    for _ in range(3):
-        old_round()
-        world.run(10)
-    probe = world.start()
-    for _ in range(3):
-        old_round()
-        world.run(10)
-    assert set(makers(world)) == {"old"}
-    assert probe.stands_by
-    world.run(40)
-    assert makers(world)[-1] == "p0"
-    began = world.now
-    for _ in range(3):
-        old_round()
-        world.run(10)
-    assert set(makers(world, began)) == {"old", "p0"}
-    assert not probe.stands_by
 
 
 _HOLDS = (
@@ -342,37 +302,6 @@ def test_each_change_is_told_in_a_sentence(caplog: pytest.LogCaptureFixture) -> 
         f"Standing by: {_HOLDS}",
         "Took over the rounds of cluster 'prod': probe p0 has ended.",
     ]
-
-
-def test_a_long_wait_is_told_again_once_an_hour(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
-    world.start()
-    world.run(20)
-    standing = world.start()
-    world.run(30)
-    caplog.set_level(logging.INFO, "streaming.probe")
-    stop = _Stop(world, 2.5 * 3_600)
-    with pytest.raises(StopRequestedError):
-        standing.turn.stand_by(stop)
-    assert [record.getMessage() for record in caplog.records] == [f"Still standing by: {_HOLDS}"] * 2
-
-
-class _Stop(threading.Event):
-    """Lets a minute pass with each look, in which the first probe makes rounds; set after some seconds."""
-
-    def __init__(self, world: World, seconds: float) -> None:
-        super().__init__()
-        self._world, self._until = world, world.now + seconds
-
-    def wait(self, timeout: float | None = None) -> bool:
-        assert timeout == 1.0
-        until = self._world.now + 60
-        while self._world.now < until:
-            self._world.now += 5
-            self._world.probes[0].act()
-        if self._world.now >= self._until:
-            self.set()
-        return self.is_set()
 
 
 def test_others_are_forgotten_when_they_have_been_away_for_long() -> None:
