@@ -12,23 +12,20 @@ mistaken for a jar, and two fetches at once do no harm.
 from __future__ import annotations
 
 import argparse
-import errno
 import hashlib
 import os
-import shutil
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from streaming.java import NEWEST_NAMED_RELEASE, find_java, java_release
@@ -147,35 +144,16 @@ def fetch(names: Sequence[str] = (), *, console: Console | None = None) -> int:
     if not missing:
         return 0
     console = console or Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(_PARALLEL_DOWNLOADS) as pool:
-        whole = progress.add_task(f"{len(missing)} jars", total=None)
-        total = _Total(progress, whole)
-        downloads = [pool.submit(_download, jar, folder, total) for jar in missing]
-        done, waiting = wait(downloads, return_when=FIRST_EXCEPTION)
-        for download in waiting:
-            download.cancel()
-        for download in done:
-            download.result()
+    with Progress(console=console) as progress, ThreadPoolExecutor(_PARALLEL_DOWNLOADS) as pool:
+        for _ in progress.track(
+            pool.map(lambda jar: _download(jar, folder), missing), total=len(missing), description="jars"
+        ):
+            pass
     classpath.cache_clear()
     return len(missing)
 
 
-class _Total:
-    """One progress bar for all downloads: its length grows as each server reports the length of its file."""
-
-    def __init__(self, progress: Progress, task: Any) -> None:
-        self._progress, self._task = progress, task
-
-    @contextmanager
-    def of_one(self, _name: str, size: int) -> Iterator[Any]:
-        """Yield the function that jgo calls with each number of bytes received."""
-        known = self._progress.tasks[0].total or 0
-        self._progress.update(self._task, total=known + size)
-        yield lambda count: self._progress.advance(self._task, count)
-
-
-def _download(jar: Jar, folder: Path, total: _Total) -> None:
+def _download(jar: Jar, folder: Path) -> None:
     # Imported here, as jgo is below: a start that finds its jars does without it.
     import requests  # noqa: PLC0415
 
@@ -183,7 +161,7 @@ def _download(jar: Jar, folder: Path, total: _Total) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as scratch:
-                path = _receive(jar, Path(scratch), total)
+                path = _receive(jar, Path(scratch))
                 if _is_right(path, jar):
                     target = jar.path_in(folder)
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -204,38 +182,24 @@ def _download(jar: Jar, folder: Path, total: _Total) -> None:
     raise SetupError(message)
 
 
-def _receive(jar: Jar, scratch: Path, total: _Total) -> Path:
+def _receive(jar: Jar, scratch: Path) -> Path:
     # Imported here: jgo takes 0.2 s to import, and a start that finds its jars does not need it.
     from jgo.config import GlobalSettings  # noqa: PLC0415
     from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415
 
     # Repositories in the user's own jgo settings (a company's mirror) are asked as well.
     own = dict(GlobalSettings.load().repositories)
-    context = MavenContext(
-        resolver=PythonResolver(progress_callback=total.of_one), repo_cache=scratch, timeout=_TIMEOUT_S
-    )
+    context = MavenContext(resolver=PythonResolver(), repo_cache=scratch, timeout=_TIMEOUT_S)
     context.remote_repos = {**own, **context.remote_repos}
     return Path(context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve())
 
 
 def _raise_disk_error(error: OSError, folder: Path) -> None:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        free = shutil.disk_usage(_nearest(folder)).free // 2**20
-        message = (
-            f"No space is left for the jars in {folder} ({free} MiB free): "
-            "free some space, or set EVENKEEL_CACHE to another folder."
-        )
-    else:
-        message = (
-            f"The jars cannot be written to {folder} ({error.strerror or error}): "
-            "set EVENKEEL_CACHE to a folder that can be written."
-        )
+    message = (
+        f"The jars cannot be written to {folder} ({error.strerror or error}): free some space there, or set "
+        "EVENKEEL_CACHE to another folder."
+    )
     raise SetupError(message) from error
-
-
-def _nearest(folder: Path) -> Path:
-    """The folder, or its nearest ancestor that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
 
 
 def _is_right(path: Path, jar: Jar) -> bool:

@@ -49,7 +49,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Callable[[Receive], list[str]]:
     def install(receive: Receive) -> list[str]:
         asked: list[str] = []
 
-        def received(jar: Jar, scratch: Path, _total: object) -> Path:
+        def received(jar: Jar, scratch: Path) -> Path:
             asked.append(jar.coordinate)
             path = scratch / "received.jar"
             path.write_bytes(receive(jar, scratch))
@@ -123,9 +123,7 @@ def test_a_full_disk_is_one_sentence(cache: Path, registry: Callable[[Receive], 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     registry(fill)
-    with pytest.raises(
-        SetupError, match=r"No space is left for the jars in .*: free some space, or set EVENKEEL_CACHE"
-    ):
+    with pytest.raises(SetupError, match=r"cannot be written to .* \(No space left on device\): free some"):
         fetch(["small"])
 
 
@@ -135,7 +133,7 @@ def test_a_cache_that_cannot_be_made_is_one_sentence(
     registry(_sends_good)
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("EVENKEEL_CACHE", str(tmp_path / "file"))
-    with pytest.raises(SetupError, match=r"cannot be written to .*: set EVENKEEL_CACHE to a folder"):
+    with pytest.raises(SetupError, match=r"cannot be written to .* set EVENKEEL_CACHE to another folder"):
         fetch(["small"])
 
 

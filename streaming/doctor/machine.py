@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import platform
 import shutil
@@ -11,16 +10,15 @@ import socket
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
-from http.client import HTTPConnection, HTTPException
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from streaming.checks import Line
 from streaming.config import Settings
-from streaming.exceptions import SetupError
+from streaming.exceptions import EvenkeelError, SetupError
 from streaming.java import find_java, java_release
+from streaming.process import UP, holder_of
 from streaming.stores import on_object_store
 
 # What the three processes take together for a cluster of ordinary size (docs/performance.md: 3.1 GB for 20 million
@@ -31,12 +29,6 @@ _MEMORY_LEAST_MB: Final = 1_024
 # A month of 1,000 groups is some 12 GB (docs/performance.md); below a gigabyte the next compaction may fail.
 _DISK_MB: Final = 10_240
 _DISK_LEAST_MB: Final = 1_024
-
-_HEALTH_S: Final = 2.0
-
-# What /health of our server says (`streaming/serve/app.py`), in some 150 bytes; many programs have a /health.
-_HEALTH_KEYS: Final = frozenset({"followed", "newest_round_age_seconds", "silent_clusters"})
-_HEALTH_BYTES: Final = 4_096
 
 _PACKAGES: Final = ("kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
@@ -139,25 +131,14 @@ def _port(settings: Settings) -> Line:
         if error.errno != errno.EADDRINUSE:
             reason = (error.strerror or str(error)).lower()
             return Line("machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it.")
-    if _is_ours(settings):
-        return Line("machine", what, "ok", "an Evenkeel server answers there")
-    text = "something else listens there, for no Evenkeel server answers at its /health: change serve.listen, or free"
-    return Line("machine", what, "wrong", f"{text} the port.")
-
-
-def _is_ours(settings: Settings) -> bool:
-    """Whether a server of ours answers; its /health needs no login, and says 503 while it cannot read the lake."""
-    address, port = settings.serve.address
-    # (With `serve.hosts` it answers to those names only. A proxy is not asked: it may not reach this machine.)
-    headers = {"Host": settings.serve.hosts[0]} if settings.serve.hosts else {}
-    with closing(HTTPConnection(address, port, timeout=_HEALTH_S)) as connection:
-        try:
-            connection.request("GET", "/health", headers=headers)
-            answer = connection.getresponse()
-            said = json.loads(answer.read(_HEALTH_BYTES))
-        except (OSError, HTTPException, ValueError, RecursionError):
-            return False  # (no connection, no HTTP, no JSON: whatever it is, it is not ours)
-    return answer.status in {200, 503} and isinstance(said, dict) and said.keys() >= _HEALTH_KEYS
+    try:
+        up = holder_of(UP, settings.lake, settings.cluster)
+    except EvenkeelError:
+        up = None  # (the check of the lake says why)
+    if up is not None:
+        return Line("machine", what, "ok", f"taken, as by the server of evenkeel up ({up})")
+    text = "something listens there. Where that is no Evenkeel server: change serve.listen, or free the port."
+    return Line("machine", what, "warn", text)
 
 
 def _secret_files(settings: Settings) -> Iterator[Line]:

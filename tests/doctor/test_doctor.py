@@ -10,17 +10,14 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import uvicorn
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 from rich.console import Console
 
-from dashboards import PageLake, Site
 from streaming.checks import Line
 from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.ports import free_port
@@ -30,10 +27,7 @@ from streaming.doctor.machine import check_machine
 from streaming.doctor.run import CHECKS, Check
 from streaming.exceptions import SetupError
 from streaming.probe import check
-from streaming.process import JOB, only_one
-from streaming.serve.app import application
-from streaming.serve.metrics import Scrapes
-from streaming.serve.model import Model
+from streaming.process import JOB, UP, only_one
 from streaming.tables import ALL_TABLES, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
@@ -178,90 +172,14 @@ def test_a_lake_below_a_file_is_wrong(tmp_path: Path) -> None:
     assert "choose another folder" in line.text
 
 
-def at_port(port: int, **serve: object) -> Line:
-    """What is said of the server's port."""
-    listen = f"127.0.0.1:{port}"
-    settings = Settings.model_validate({"serve": {"listen": listen, **serve}})
-    return by_what(check_machine(settings))[f"server's port {listen}"]
-
-
-def answers(sent: bytes) -> bytes:
-    """An HTTP answer with a body."""
-    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(sent), sent)
-
-
-@contextmanager
-def answering(sent: bytes) -> Iterator[int]:
-    """The port of a program that takes connections, reads what comes, and sends something."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def answer() -> None:
-            with suppress(OSError):  # (the end of the test)
-                while True:
-                    connection, _ = listening.accept()
-                    with connection:
-                        connection.recv(65_536)
-                        connection.sendall(sent)
-
-        threading.Thread(target=answer, daemon=True).start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-
-
-def test_a_port_that_another_program_has_is_wrong() -> None:
+def test_a_port_that_is_taken_is_named_unless_up_runs(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        line = at_port(taken.getsockname()[1])
-    assert line.state == "wrong"
-    assert "change serve.listen" in line.text
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"SSH-2.0-OpenSSH_9.2\r\n",
-        b"",
-        b"HTTP/1.0 404 File not found\r\nContent-Type: text/html\r\n\r\n<h1>Error response</h1>",
-        b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
-        answers(b'{"status": "UP"}'),
-        answers(b"<p>newest_round_age_seconds, silent_clusters, followed</p>"),
-        answers(b"[" * 4_000),
-    ],
-    ids=["SSH", "nothing", "404", "503", "another's health", "text", "brackets"],
-)
-def test_a_program_that_answers_otherwise_than_our_server_is_something_else(sent: bytes) -> None:
-    with answering(sent) as port:
-        line = at_port(port)
-    assert line.state == "wrong"
-    assert line.text == (
-        "something else listens there, for no Evenkeel server answers at its /health: change serve.listen, or free the "
-        "port."
-    )
-
-
-@pytest.mark.parametrize("given", [{}, {"hosts": ["evenkeel.example.org"]}, {"path": "/evenkeel", "token": "secret"}])
-@pytest.mark.parametrize("followed", [True, False])
-def test_our_own_server_is_known_whatever_it_says_of_its_lake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, object], *, followed: bool
-) -> None:
-    monkeypatch.setattr(PageLake, "followed", followed)
-    # (A proxy of this machine has nothing to say about its ports.)
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    loaded = Settings.model_validate({"lake": str(tmp_path), "serve": given})
-    model = Model(loaded)
-    site = Site(model.lake, str(tmp_path), (), rules=None)
-    app = application(model, Scrapes(model, by_partition=False, most_series=1_000), loaded.serve, site)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-        serving = threading.Thread(target=server.run, args=([listening],), daemon=True)
-        serving.start()
-        line = at_port(listening.getsockname()[1], **given)
-        server.should_exit = True
-        serving.join(30)
-    assert (line.state, line.text) == ("ok", "an Evenkeel server answers there")
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        settings = Settings.model_validate({"lake": str(tmp_path), "serve": {"listen": listen}})
+        line = by_what(check_machine(settings))[f"server's port {listen}"]
+        assert (line.state, "change serve.listen" in line.text) == ("warn", True)
+        with only_one(UP, settings.lake, settings.cluster):
+            assert by_what(check_machine(settings))[f"server's port {listen}"].state == "ok"
 
 
 def test_a_file_with_secrets_that_others_can_read_is_a_warning(tmp_path: Path) -> None:
