@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from streaming.plurals import counted
-from streaming.terminal import age
+from streaming.terminal import age, counted
 
 __all__ = [
     "DASH",

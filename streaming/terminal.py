@@ -1,4 +1,4 @@
-"""Text for people: names that are safe to print, since anybody may have written them, and spans of time.
+"""Text for people: names that are safe to print, since anybody may have written them, numbers and spans of time.
 
 Also what a program does whose output nobody reads any more.
 """
@@ -40,6 +40,11 @@ def age(span: timedelta) -> str:
         hours, minutes = divmod(total // 60, 60)
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     return f"{total // 86_400} days"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which gets an s unless there is one: "1 partition", "12,400 partitions"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def read_by_nobody() -> None:

@@ -48,7 +48,6 @@ ROOMS = {
     "streaming.checks": room(),
     "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
-    "streaming.plurals": room(),
     "streaming.terminal": room(),
     "streaming.stores": room(),
     "streaming.places": room(),
@@ -69,7 +68,7 @@ ROOMS = {
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room(
-        "msgspec numpy", "assignors streaming.exceptions streaming.plurals streaming.records streaming.times"
+        "msgspec numpy", "assignors streaming.exceptions streaming.records streaming.terminal streaming.times"
     ),
     "streaming.burrow": room("msgspec"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
@@ -88,11 +87,9 @@ ROOMS = {
         "streaming.times",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
-    "streaming.advice": room(
-        "duckdb pyarrow rich", "streaming.exceptions streaming.plurals streaming.tables streaming.terminal"
-    ),
+    "streaming.advice": room("duckdb pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
     "streaming.explain": room(
-        "rich", "assignors streaming.exceptions streaming.groups streaming.plurals streaming.tables streaming.terminal"
+        "rich", "assignors streaming.exceptions streaming.groups streaming.tables streaming.terminal"
     ),
     "streaming.spark": room(
         "pyspark",
@@ -100,8 +97,8 @@ ROOMS = {
     ),
     "streaming.maintain": room(
         "deltalake duckdb py4j pyarrow pyspark rich",
-        "streaming.advice streaming.config streaming.exceptions streaming.history streaming.plurals "
-        "streaming.process streaming.spark streaming.stores streaming.tables streaming.times",
+        "streaming.advice streaming.config streaming.exceptions streaming.history "
+        "streaming.process streaming.spark streaming.stores streaming.tables streaming.times streaming.terminal",
     ),
     "streaming.catalog": room(
         "deltalake pyarrow rich", "streaming.exceptions streaming.stores streaming.tables streaming.terminal"
@@ -121,18 +118,18 @@ ROOMS = {
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow requests",
-        "streaming.config streaming.exceptions streaming.lifecycle streaming.notes streaming.plurals "
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.notes "
         "streaming.process streaming.records streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.backtest": room(
         "deltalake duckdb pyarrow rich yaml",
-        "streaming.alerts streaming.config streaming.exceptions streaming.plurals streaming.tables streaming.terminal",
+        "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal",
     ),
     "dashboards": room(
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
         "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes "
-        "streaming.plurals streaming.tables streaming.terminal",
+        "streaming.tables streaming.terminal",
         "dashboards.export",
     ),
     "streaming.serve": room(
@@ -148,13 +145,13 @@ ROOMS = {
     ),
     "streaming.up": room(
         "deltalake duckdb rich",
-        "streaming.config streaming.lifecycle streaming.plurals streaming.probe streaming.process "
+        "streaming.config streaming.lifecycle streaming.probe streaming.process "
         "streaming.stores streaming.tables streaming.terminal",
     ),
     "streaming.doctor": room(
         "pydantic rich",
         "streaming.alerts streaming.catalog streaming.checks streaming.config streaming.exceptions streaming.groups "
-        "streaming.java streaming.plurals streaming.probe streaming.process streaming.stores streaming.tables "
+        "streaming.java streaming.probe streaming.process streaming.stores streaming.tables "
         "streaming.terminal",
     ),
     "streaming.demo": room(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.terminal import age, visible
+from streaming.terminal import age, counted, visible
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,7 @@ def test_a_span_has_a_unit_or_two() -> None:
         3 * 86_400: "3 days",
     }
     assert {seconds: age(timedelta(seconds=seconds)) for seconds in spans} == spans
+
+
+def test_a_noun_gets_an_s_unless_there_is_one() -> None:
+    assert [counted(n, "partition") for n in (0, 1, 12_400)] == ["0 partitions", "1 partition", "12,400 partitions"]

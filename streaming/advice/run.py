@@ -11,9 +11,8 @@ from rich.console import Console
 
 from streaming.advice.due import PERIOD
 from streaming.exceptions import SetupError
-from streaming.plurals import counted
 from streaming.tables import LakeReader
-from streaming.terminal import printable, visible
+from streaming.terminal import counted, printable, visible
 
 _ADVICE = """
 SELECT cluster, group_id, kind, event_date AS day, since, period_days, events, saved, unit, advice, evidence, cost,

@@ -18,9 +18,8 @@ from streaming.backtest.replay import Occurrence, Replay, replay
 from streaming.backtest.suggest import suggest
 from streaming.config import Settings, rules_file
 from streaming.exceptions import SetupError
-from streaming.plurals import counted
 from streaming.tables import LakeReader
-from streaming.terminal import printable, visible
+from streaming.terminal import counted, printable, visible
 
 _SINCE = re.compile(r"(\d{1,4})\s*(m|h|d|w)")
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}

@@ -12,11 +12,10 @@ from streaming.checks import Line
 from streaming.config import Settings, Thresholds, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UNEXPLAINED
-from streaming.plurals import counted
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
-from streaming.terminal import visible
+from streaming.terminal import counted, visible
 
 # A batch may take a minute, so the newest round of a job that is well may be older than the alert rules' bound of
 # silence (20 s at least): that one counts from when a round was read, this one from when it began.

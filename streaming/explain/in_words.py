@@ -16,8 +16,7 @@ from assignors.explain import Candidate, Explanation, PartitionId, candidates, e
 from assignors.jsonl import BadLine
 from streaming.explain.partition import NoSuchPartitionError, is_meant, is_on
 from streaming.groups import CONFIGURED, DECLARED, INVARIANT, PROMISE, unpack_inputs
-from streaming.plurals import counted
-from streaming.terminal import printable, visible
+from streaming.terminal import counted, printable, visible
 
 # Units of work (`assignors.work`) for one explanation and for one search of the nearest candidate: one to three seconds
 # at the very most, for somebody who waits. The largest ordinary groups (1,000 members, 10,000 partitions) need a tenth.

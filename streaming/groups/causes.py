@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from streaming.groups.rows import Cause
-from streaming.plurals import counted
 from streaming.records import CoordinatorMove
+from streaming.terminal import counted
 
 MIGRATION: Final = "migration"
 MEMBER_JOINED: Final = "member_joined"

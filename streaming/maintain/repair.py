@@ -13,9 +13,9 @@ from rich.console import Console
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.plurals import counted
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES, TABLES, LostFile, note_lost
+from streaming.terminal import counted
 
 
 def repair(settings: Settings, console: Console, *, dry_run: bool = False) -> None:

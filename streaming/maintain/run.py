@@ -14,9 +14,9 @@ from streaming.exceptions import SetupError
 from streaming.maintain.engines import delta_spark
 from streaming.maintain.maintainer import Maintainer, maintainer_of
 from streaming.maintain.pieces import Done
-from streaming.plurals import counted
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
+from streaming.terminal import counted
 
 
 def maintain(

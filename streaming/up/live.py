@@ -16,9 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.config import Thresholds
-from streaming.plurals import counted
 from streaming.tables import TABLES, LakeReader, TableCache, Wanted, reach_of_living
-from streaming.terminal import age, printable
+from streaming.terminal import age, counted, printable
 
 # Colours that a colour-blind person can distinguish, each with a sign, so that colour is never the only mark.
 _VERDICTS = {

@@ -12,8 +12,7 @@ from urllib.parse import quote, urlencode
 
 from streaming.config import Owner, owner_of
 from streaming.notes import Mark
-from streaming.plurals import counted
-from streaming.terminal import age, visible
+from streaming.terminal import age, counted, visible
 
 # What the page shows around the moment of an alert: what led to it, and what came of it at first.
 _BEFORE: Final = timedelta(minutes=45)

@@ -36,8 +36,8 @@ from streaming.groups.classic.membership import Owners, leader_counts, subscribe
 from streaming.groups.classic.state import NO_ROUND, TopicsShown
 from streaming.groups.rows import Cause, ReplacedMember
 from streaming.groups.state import GroupState, TopicState
-from streaming.plurals import counted
 from streaming.records import MembershipRecord
+from streaming.terminal import counted
 
 # Their leaders assign every partition that they know, so that an assignment shows the leader's partition counts.
 _ASSIGN_ALL = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})

@@ -13,8 +13,8 @@ from streaming.groups.health.activity import idle_members
 from streaming.groups.health.columns import FindingAtRound, finding_of, found_before, some, unexplained
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import INVARIANT
-from streaming.plurals import counted
 from streaming.records import GroupObservation, MembershipRecord, TopicObservation
+from streaming.terminal import counted
 
 # kafkajs' leader deals the topics to which it subscribes itself (`assigners/roundRobinAssigner`), and no metadata that
 # it may see later changes that. (Java's knows the topics of all members.)

@@ -11,8 +11,8 @@ from streaming.groups.kind import Kind
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER
 from streaming.groups.state import GroupState
-from streaming.plurals import counted
 from streaming.records import GroupObservation
+from streaming.terminal import counted
 
 _COMMIT_BY_MS: Final = 600_000
 """Members that have committed nothing for this long are reported: twice the default of `max.poll.interval.ms`, within

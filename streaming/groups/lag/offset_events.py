@@ -18,8 +18,8 @@ from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.rows import LagRow
 from streaming.groups.state import GroupState, TopicState
 from streaming.groups.units import unit_of
-from streaming.plurals import counted
 from streaming.records import TopicObservation
+from streaming.terminal import counted
 
 RECREATED = "topic_recreated"
 """Finding, and the reason of an unknown lag."""

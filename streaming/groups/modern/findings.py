@@ -25,8 +25,8 @@ from streaming.groups.health.activity import idle_members
 from streaming.groups.health.columns import FindingAtRound, finding_of, found_before, some, unexplained
 from streaming.groups.modern.group import ModernGroup, behind, newest_targets, subscriptions_of
 from streaming.groups.state import GroupState
-from streaming.plurals import counted
 from streaming.records import CONSUMER, GroupObservation
+from streaming.terminal import counted
 
 _FOLLOWED: Final = 100
 """Topics of a group that are followed at a time: a member may subscribe to any number that do not exist."""

@@ -30,8 +30,8 @@ from streaming.groups.rocketmq.owners import HELD_BY_NOBODY, OWNERS_MS, QueueOwn
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views, is_retry
 from streaming.groups.rocketmq.watch import Watch, found_after
-from streaming.plurals import counted
 from streaming.records import BROADCASTING, NOT_ASKED, POP, TIMEOUT
+from streaming.terminal import counted
 
 MEMBER_LISTS_DIFFER: Final = "member_lists_differ"
 DUPLICATE_CLIENT_ID: Final = "duplicate_client_id"

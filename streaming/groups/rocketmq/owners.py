@@ -11,8 +11,8 @@ from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.verdicts import SETTLED_MS
 from streaming.groups.rocketmq.views import Views, queues_of
 from streaming.groups.rocketmq.watch import Watch, found_after
-from streaming.plurals import counted
 from streaming.records import OK, QueuesSeen
+from streaming.terminal import counted
 
 SPLIT_BRAIN: Final = "split_brain"
 DOUBLY_HELD: Final = "doubly_held"
