@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards import format as words
@@ -73,13 +73,6 @@ class Matrix:
         return [kind for kind in (AS_EXPECTED, WRONG, EXPECTED_HERE, UNJUDGED) if kind in used]
 
 
-@dataclass(slots=True)
-class _Partition:
-    owners: list[str] = field(default_factory=list)
-    drift: Row | None = None
-    lag: Row | None = None
-
-
 def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row]) -> Matrix:
     """Build the matrix of one group.
 
@@ -89,32 +82,33 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
         partitions: Rows of partitions.sql; unowned partitions that the group subscribes to get a row, too.
     """
     why_not = _why_not(members, verdict)
-    known: dict[tuple[str, int], _Partition] = {}
+    drifted = verdict["drifted_partitions"] or () if verdict is not None and not why_not else ()
+    owners: dict[tuple[str, int], list[str]] = {}
     for member in members:
         for given in member["partitions"] or ():
             for partition in given["partitions"]:
-                known.setdefault((_topic_of(given), partition), _Partition()).owners.append(member["member_id"])
-    for row in partitions:
-        place = (row["topic"], row["partition"])
-        if place in known or row["subscribed"]:
-            known.setdefault(place, _Partition()).lag = row
-    drifted = verdict["drifted_partitions"] or () if verdict is not None and not why_not else ()
-    for item in drifted:
-        known.setdefault((_topic_of(item), item["partition"]), _Partition()).drift = item
-    shown_members = _columns(members, drifted)
-    at = {member["member_id"]: column for column, member in enumerate(shown_members)}
-    places = sorted(known)
-    if len(places) > MOST_ROWS:
-        wrong = [place for place in places if known[place].drift is not None]
-        fine = [place for place in places if known[place].drift is None]
-        places = sorted([*wrong, *fine][:MOST_ROWS])
-    rows = [_laid(place, known[place], at, judged=not why_not) for place in places]
+                owners.setdefault((_topic_of(given), partition), []).append(member["member_id"])
+    lag = {
+        (row["topic"], row["partition"]): row
+        for row in partitions
+        if row["subscribed"] or (row["topic"], row["partition"]) in owners
+    }
+    drift = {(_topic_of(item), item["partition"]): item for item in drifted}
+    everything = {*owners, *lag, *drift}
+    # Of very many those that drifted, then the first of the others.
+    places = sorted(sorted(everything, key=lambda place: (place not in drift, place))[:MOST_ROWS])
+    columns = _columns(members, drifted)
+    at = {member["member_id"]: column for column, member in enumerate(columns)}
+    rows = [
+        _laid(place, owners.get(place, []), drift.get(place), lag.get(place), at, judged=not why_not)
+        for place in places
+    ]
     return Matrix(
-        members=shown_members,
+        members=columns,
         rows=rows,
-        hidden_rows=len(known) - len(rows),
+        hidden_rows=len(everything) - len(rows),
         hidden_drifted=len(drifted) - sum(row.kind is not None for row in rows),
-        hidden_members=len(members) - len(shown_members),
+        hidden_members=len(members) - len(columns),
         judged=not why_not,
         why_not=why_not,
     )
@@ -164,20 +158,23 @@ def _columns(members: Sequence[Row], drifted: Sequence[Row]) -> Sequence[Row]:
     return [m for m in members if m["member_id"] in chosen]
 
 
-def _laid(place: tuple[str, int], known: _Partition, at: Mapping[str, int], *, judged: bool) -> MatrixRow:
-    drift = known.drift
-    owners = tuple(known.owners or (drift["actual"] or () if drift is not None else ()))
-    cells: dict[int, str] = {}
+def _laid(
+    place: tuple[str, int],
+    found: Sequence[str],
+    drift: Row | None,
+    lag: Row | None,
+    at: Mapping[str, int],
+    *,
+    judged: bool,
+) -> MatrixRow:
+    owners = tuple(found or (drift["actual"] or () if drift is not None else ()))
+    expected: str | None = drift["expected"] if drift is not None else None
+    cells = {at[expected]: EXPECTED_HERE} if expected is not None and expected in at else {}
     for owner in owners:
         if owner in at:
-            as_expected = drift is None or owner == drift["expected"]
-            cells[at[owner]] = UNJUDGED if not judged else AS_EXPECTED if as_expected else WRONG
-    expected: str | None = drift["expected"] if drift is not None else None
-    if expected is not None and expected in at and at[expected] not in cells:
-        cells[at[expected]] = EXPECTED_HERE
-    return MatrixRow(
-        place[0], place[1], cells, drift["kind"] if drift is not None else None, expected, owners, known.lag
-    )
+            right = AS_EXPECTED if drift is None or owner == expected else WRONG
+            cells[at[owner]] = right if judged else UNJUDGED
+    return MatrixRow(*place, cells, drift["kind"] if drift is not None else None, expected, owners, lag)
 
 
 _CELLS: Final = {
@@ -194,9 +191,6 @@ _SAYS: Final = {
 _LAG_SIGNS: Final = {"stopped": "■", "stalled": "■", "falling_behind": "▲", "rewound": "↶", "ahead": "»"}
 
 _METHODS: Final = {"append_time": "the brokers' timestamps", "timestamps": "the producers' timestamps"}
-
-# With more members their names stand upright.
-_MANY = 9
 
 
 def lag_by_member(partitions: Iterable[Row]) -> Mapping[str, int]:
@@ -220,13 +214,16 @@ def owners(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
     clients = Counter(member["client_id"] for member in laid_out.members)
     names = {member["member_id"]: _short(member, clients) for member in laid_out.members}
     return {
-        "members": [_column(member, names) for member in laid_out.members],
-        "many": len(laid_out.members) > _MANY,
-        "rows": _rows(laid_out, names),
+        "members": laid_out.members,
+        "names": names,
+        "rows": [(row, _say(row, names), _say(row, {})) for row in laid_out.rows],
+        "partitions": Counter(row.topic for row in laid_out.rows),
         "remark": _remark(laid_out, verdict),
         "why_not": laid_out.why_not,
         "legend": laid_out.marks,
         "cell_words": _CELLS,
+        "lag_signs": _LAG_SIGNS,
+        "lag_title": _lag_title,
     }
 
 
@@ -253,45 +250,8 @@ def _short(member: Row, clients: Mapping[str, int]) -> str:
     return f"{words.cut(member['client_id'] or '', 9)} {words.visible(member['member_id'][-5:])}"
 
 
-def _column(member: Row, names: Mapping[str, str]) -> dict[str, Any]:
-    count = member["partition_count"]
-    host, client = words.cut(member["client_host"] or "", 200), words.cut(member["client_id"] or "", 200)
-    return {
-        "short": names[member["member_id"]],
-        "leader": member["leader"],
-        "below": "unreadable" if count is None else words.counted(count, "partition"),
-        "title": f"{words.cut(member['member_id'], 300)}\nclient {client}\nhost {host}",
-    }
-
-
-def _rows(laid_out: Matrix, names: Mapping[str, str]) -> list[dict[str, Any]]:
-    of_topic = Counter(row.topic for row in laid_out.rows)
-    found: list[dict[str, Any]] = []
-    topic = None
-    for row in laid_out.rows:
-        new = row.topic != topic
-        topic = row.topic
-        lag = row.lag or {}
-        found.append(
-            {
-                "topic": topic if new else None,
-                "topic_says": words.counted(of_topic[topic], "partition"),
-                "key": f"{words.key_of(topic)}/{row.partition}",
-                "partition": row.partition,
-                "lag": lag.get("lag"),
-                "lag_sign": _LAG_SIGNS.get(lag.get("lag_status") or "", ""),
-                "lag_title": _lag_title(lag),
-                "cells": [row.cells.get(at, "") for at in range(len(laid_out.members))],
-                "drift": row.kind is not None,
-                "say": _say(row, names),
-                "say_title": _say(row, {}),
-            }
-        )
-    return found
-
-
-def _lag_title(lag: Row) -> str:
-    if not lag:
+def _lag_title(lag: Row | None) -> str:
+    if lag is None:
         return ""
     said = (lag["lag_status"] or "").replace("_", " ")
     why = f" ({lag['reason'].replace('_', ' ')})" if lag["reason"] else ""

@@ -12,54 +12,57 @@ ORANGE: Final = "orange"
 RED: Final = "red"
 BLUE: Final = "blue"
 
+Words = Mapping[int, tuple[str, str]]
+"""A value's text and colour, instead of the value."""
+
 
 class PanelKind(Enum):
-    """How a panel looks."""
+    """How a panel looks: a number, the names of the series themselves (such as a verdict), lines, or a table."""
 
-    NUMBER = "number"
-    WORD = "word"
-    """The names of the series themselves, such as a verdict."""
-    LINES = "lines"
-    TABLE = "table"
+    NUMBER, WORD, LINES, TABLE = range(4)
+
+
+class Form(Enum):
+    """What a column holds; of AGO, a time, only its distance from now matters."""
+
+    TEXT, NUMBER, SECONDS, TIME, AGO = range(5)
+
+
+_FORMS: Final[Mapping[Form, frozenset[str]]] = {
+    Form.AGO: frozenset({"round_time"}),
+    Form.TIME: frozenset({"since", "record_time", "time"}),
+    Form.SECONDS: frozenset({"Value", "time_behind_seconds_min", "time_behind_seconds_max"}),
+    Form.NUMBER: frozenset(
+        {
+            "interval_ms", "groups", "held_partitions", "health", "lag", "lag_total", "lag_max", "lag_unknown",
+            "members", "drifted_count", "unknown", "partition", "partition_count", "committed_offset", "number",
+            "high_watermark", "partitions_moved", "partitions_moved_optimal", "unassigned_partition_seconds_min",
+        }
+    ),
+}  # fmt: skip
+
+
+def form_of(column: str) -> Form:
+    """What a column holds, by its name; all others hold texts."""
+    return next((form for form, names in _FORMS.items() if column in names), Form.TEXT)
+
+
+HEALTH: Final[Words] = {
+    3: ("critical", RED),
+    2: ("warning", ORANGE),
+    1: ("unknown", "purple"),
+    0: ("ok", GREEN),
+    -1: ("no members", "text"),
+}
+"""Colours and words of the column health of groups.sql."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One query of a panel.
-
-    Attributes:
-        text: PromQL or SQL.
-        legend: Name of a series, with `{{label}}`; "" where the columns name themselves.
-    """
+    """A query of a panel (PromQL or SQL), and the name of its series, with `{{label}}`; "" where columns name them."""
 
     text: str
     legend: str = ""
-
-
-class Form(Enum):
-    """What a column holds."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    SECONDS = "seconds"
-    TIME = "time"
-    AGO = "ago"
-    """A time, of which only its distance from now matters."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedColumn:
-    """A column of a table, or a line.
-
-    Attributes:
-        title: Its name for people.
-        form: What it holds.
-        words: A value's text and colour, instead of the value.
-    """
-
-    title: str
-    form: Form = Form.TEXT
-    words: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,7 @@ class Panel:
         steps: From which value on it has which colour, ascending; the first is the colour below all others.
         words: A value's text and colour, instead of the value.
         without: What a panel says that has no value.
-        columns: Columns of the answer that are shown, in order; None shows all as they are.
-        holds: For lines: whether a value holds until the next one.
+        columns: Columns of the answer that are shown, in order, with their titles; None shows all as they are.
     """
 
     title: str
@@ -90,33 +92,9 @@ class Panel:
     height: int = 8
     unit: str = "short"
     steps: Sequence[tuple[float | None, str]] = ((None, BLUE),)
-    words: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    words: Words = field(default_factory=dict)
     without: str | None = None
-    columns: Mapping[str, ExportedColumn] | None = None
-    holds: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PanelRow:
-    """Panels under one heading."""
-
-    title: str
-    panels: Sequence[Panel]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A variable that the viewer chooses.
-
-    Attributes:
-        name: Its name in the queries.
-        label: Its name for people.
-        query: What lists its values.
-    """
-
-    name: str
-    label: str
-    query: str
+    columns: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +106,14 @@ class ExportedBoard:
         title: Its title.
         told: What it is.
         source: The plugin that answers its queries.
-        choices: Its variables; a later one may use an earlier one.
-        rows: Its rows.
+        choices: Its variables: name in the queries, name for people, and the query that lists its values; a later one
+            may use an earlier one.
+        rows: Its panels by the headings above them.
     """
 
     uid: str
     title: str
     told: str
     source: str
-    choices: Sequence[Choice]
-    rows: Sequence[PanelRow]
+    choices: Sequence[tuple[str, str, str]]
+    rows: Mapping[str, Sequence[Panel]]

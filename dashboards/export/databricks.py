@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from dashboards.export.board import ExportedColumn, Form, PanelKind
-from dashboards.export.sqlfiles import SECTIONS, SqlPanel, Values, clusters, groups
+from dashboards.export.board import Form, PanelKind, form_of
+from dashboards.export.tables import SECTIONS, SqlPanel, Values, clusters, groups
 from streaming.config import Thresholds
 
 __all__ = ["databricks_json"]
@@ -48,20 +48,19 @@ def databricks_json(catalog: str | None, schema: str, thresholds: Thresholds) ->
     ]
     datasets += [
         _dataset(panel.query, panel.question, panel.sql(values), where)
-        for section in SECTIONS
-        for panel in section.panels
+        for panels in SECTIONS.values()
+        for panel in panels
     ]
     pages = [
         {
             "name": f"page-{number}",
-            "displayName": section.title,
+            "displayName": title,
             "pageType": "PAGE_TYPE_CANVAS",
             "layout": [
-                {"position": _position(row * _HEIGHT), "widget": _widget(panel)}
-                for row, panel in enumerate(section.panels)
+                {"position": _position(row * _HEIGHT), "widget": _widget(panel)} for row, panel in enumerate(panels)
             ],
         }
-        for number, section in enumerate(SECTIONS, start=1)
+        for number, (title, panels) in enumerate(SECTIONS.items(), start=1)
     ]
     filters = {
         "name": "filters",
@@ -117,9 +116,9 @@ def _lines(panel: SqlPanel) -> dict[str, Any]:
         "version": 3,
         "widgetType": "line",
         "encodings": {
-            "x": {"fieldName": x, "displayName": panel.columns[x].title, "scale": {"type": "temporal"}},
+            "x": {"fieldName": x, "displayName": panel.columns[x], "scale": {"type": "temporal"}},
             "y": {
-                "fields": [{"fieldName": name, "displayName": panel.columns[name].title} for name in lines],
+                "fields": [{"fieldName": name, "displayName": panel.columns[name]} for name in lines],
                 "scale": {"type": "quantitative"},
             },
         },
@@ -127,16 +126,16 @@ def _lines(panel: SqlPanel) -> dict[str, Any]:
 
 
 def _table(panel: SqlPanel) -> dict[str, Any]:
-    columns = [_column(name, column, order) for order, (name, column) in enumerate(panel.columns.items())]
+    columns = [_column(name, title, order) for order, (name, title) in enumerate(panel.columns.items())]
     return {"version": 1, "widgetType": "table", "encodings": {"columns": columns}}
 
 
-def _column(name: str, column: ExportedColumn, order: int) -> dict[str, Any]:
-    kind, shown = _SHOWN[column.form]
+def _column(name: str, title: str, order: int) -> dict[str, Any]:
+    kind, shown = _SHOWN[form_of(name)]
     return {
         "fieldName": name,
-        "displayName": column.title,
-        "title": column.title,
+        "displayName": title,
+        "title": title,
         "type": kind,
         "displayAs": shown,
         "visible": True,

@@ -25,7 +25,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.export.board import Ask, Choice, ExportedBoard, ExportedColumn, Form, Panel, PanelKind
+from dashboards.export.board import HEALTH, Ask, ExportedBoard, Form, Panel, PanelKind, Words, form_of
 
 __all__ = ["grafana_json"]
 
@@ -79,30 +79,30 @@ def grafana_json(board: ExportedBoard) -> str:
         .with_variable(dashboard.DatasourceVariable(_SOURCE).label("Data source").type(board.source))
     )
     for choice in board.choices:
-        builder.with_variable(_variable(choice, source))
+        builder.with_variable(_variable(*choice, source))
     number = 0
-    for row in board.rows:
+    for title, panels in board.rows.items():
         number += 1
-        builder.with_row(dashboard.Row(row.title).id(number))
-        for panel in row.panels:
+        builder.with_row(dashboard.Row(title).id(number))
+        for panel in panels:
             number += 1
             builder.with_panel(_panel(panel, board.source, source).id(number))
     return json.dumps(builder.build(), cls=JSONEncoder, indent=2, sort_keys=True) + "\n"
 
 
-def _variable(choice: Choice, source: DataSourceRef) -> dashboard.QueryVariable:
+def _variable(name: str, label: str, query: str, source: DataSourceRef) -> dashboard.QueryVariable:
     return (
-        dashboard.QueryVariable(choice.name)
-        .label(choice.label)
+        dashboard.QueryVariable(name)
+        .label(label)
         .datasource(source)
-        .query(choice.query)
+        .query(query)
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.ALPHABETICAL_ASC)
     )
 
 
 def _panel(panel: Panel, plugin: str, source: DataSourceRef) -> Any:
-    builder = _looks(panel)
+    builder = _looks(panel, plugin)
     builder.title(panel.title).description(panel.told).datasource(source).span(panel.width).height(panel.height)
     builder.unit(panel.unit)
     steps = [Threshold(value=value, color=colour) for value, colour in panel.steps]
@@ -111,17 +111,18 @@ def _panel(panel: Panel, plugin: str, source: DataSourceRef) -> Any:
         builder.mappings([_mapping(panel.words)])
     if panel.without is not None:
         builder.no_value(panel.without)
-    for column in (panel.columns or {}).values():
-        if properties := _properties(column):
-            builder.override_by_name(column.title, properties)
-    for step in _columns(panel):
-        builder.with_transformation(step)
+    for name, title in (panel.columns or {}).items():
+        if properties := _properties(name):
+            builder.override_by_name(title, properties)
+    if panel.columns is not None:
+        for step in _columns(panel.columns):
+            builder.with_transformation(step)
     for ask, ref in zip(panel.asks, "ABCDEFGH", strict=False):
         builder.with_target(_target(ask, ref, panel.kind, plugin, source))
     return builder
 
 
-def _looks(panel: Panel) -> Any:
+def _looks(panel: Panel, plugin: str) -> Any:
     match panel.kind:
         case PanelKind.NUMBER | PanelKind.WORD:
             mode = models.BigValueTextMode.NAME if panel.kind is PanelKind.WORD else models.BigValueTextMode.AUTO
@@ -141,7 +142,7 @@ def _looks(panel: Panel) -> Any:
                 # Where nothing was known, there is a gap.
                 .span_nulls(False)
                 .line_interpolation(
-                    models.LineInterpolation.STEP_AFTER if panel.holds else models.LineInterpolation.LINEAR
+                    models.LineInterpolation.LINEAR if plugin == _PROMETHEUS else models.LineInterpolation.STEP_AFTER
                 )
                 .show_points(models.VisibilityMode.AUTO)
                 .legend(
@@ -157,35 +158,31 @@ def _looks(panel: Panel) -> Any:
             return table.Panel().show_header(True).filterable(True)
 
 
-def _properties(column: ExportedColumn) -> list[DynamicConfigValue]:
-    found = []
-    if unit := _UNITS.get(column.form):
-        found.append(DynamicConfigValue("unit", unit))
-    if column.words:
+def _properties(column: str) -> list[DynamicConfigValue]:
+    unit = _UNITS.get(form_of(column))
+    found = [DynamicConfigValue("unit", unit)] if unit else []
+    if column == "health":
         found += [
-            DynamicConfigValue("mappings", [_mapping(column.words)]),
+            DynamicConfigValue("mappings", [_mapping(HEALTH)]),
             DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
         ]
     return found
 
 
-def _mapping(words: Mapping[int, tuple[str, str]]) -> ValueMap:
+def _mapping(words: Words) -> ValueMap:
     return ValueMap(
         options={str(value): ValueMappingResult(text=text, color=colour) for value, (text, colour) in words.items()}
     )
 
 
-def _columns(panel: Panel) -> Sequence[DataTransformerConfig]:
-    if panel.columns is None:
-        return ()
-    names = list(panel.columns)
+def _columns(columns: Mapping[str, str]) -> Sequence[DataTransformerConfig]:
     arranged = {
         "excludeByName": {},
-        "indexByName": {name: place for place, name in enumerate(names)},
-        "renameByName": {name: column.title for name, column in panel.columns.items()},
+        "indexByName": {name: place for place, name in enumerate(columns)},
+        "renameByName": dict(columns),
     }
     return (
-        DataTransformerConfig(id_val="filterFieldsByName", options={"include": {"names": names}}),
+        DataTransformerConfig(id_val="filterFieldsByName", options={"include": {"names": list(columns)}}),
         DataTransformerConfig(id_val="organize", options=arranged),
     )
 

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.export.board import (
-    GREEN,
-    ORANGE,
-    RED,
-    Ask,
-    Choice,
-    ExportedBoard,
-    ExportedColumn,
-    Form,
-    Panel,
-    PanelKind,
-    PanelRow,
-)
+from dashboards.export.board import GREEN, ORANGE, RED, Ask, ExportedBoard, Panel, PanelKind
 
 _CLUSTER = 'cluster="$cluster"'
 _GROUP = f'{_CLUSTER},group="$group"'
@@ -41,286 +29,274 @@ def _why(metric: str, label: str, matcher: str = "") -> str:
     return f'max by (group, why) (label_replace({metric}{{{_CLUSTER}{matcher}}}, "why", "$1", "{label}", "(.+)"))'
 
 
-_OVERVIEW = PanelRow(
-    "All groups of the cluster",
-    [
-        Panel(
-            "Cluster",
-            "A cluster is silent when no round came for longer than the alert rules allow: then nothing else is "
-            "served of it, and every panel below is empty rather than old.",
-            PanelKind.NUMBER,
-            [Ask(f"max(evenkeel_cluster_silent{{{_CLUSTER}}})")],
-            width=4,
-            height=4,
-            words={0: ("watched", GREEN), 1: ("silent", RED)},
-            steps=((None, GREEN), (1, RED)),
-            without="no server answers",
-        ),
-        Panel(
-            "Age of the newest round",
-            "How old everything on this board is.",
-            PanelKind.NUMBER,
-            [Ask(f"max(evenkeel_round_age_seconds{{{_CLUSTER}}})")],
-            width=4,
-            height=4,
-            unit="s",
-            without="no server answers",
-        ),
-        Panel(
-            "Groups",
-            "Groups in the newest round.",
-            PanelKind.NUMBER,
-            [Ask(f"max(evenkeel_cluster_groups{{{_CLUSTER}}})")],
-            width=4,
-            height=4,
-        ),
-        Panel(
-            "Drifted",
-            "Groups whose newest decision is not what their strategy gives.",
-            PanelKind.NUMBER,
-            [Ask(f'count(count by (group) (evenkeel_group_verdict{{{_CLUSTER},verdict="drifted"}})) or {_NONE}')],
-            width=4,
-            height=4,
-            steps=((None, GREEN), (1, RED)),
-        ),
-        Panel(
-            "Lag is bad",
-            "Groups with a partition that is stopped, stalled, falling behind, rewound or ahead.",
-            PanelKind.NUMBER,
-            [
-                Ask(
-                    "count(count by (group) (evenkeel_group_lag_status{"
-                    f'{_CLUSTER},lag_status=~"stopped|stalled|falling_behind|rewound|ahead"}})) or {_NONE}'
-                )
-            ],
-            width=4,
-            height=4,
-            steps=((None, GREEN), (1, ORANGE)),
-        ),
-        Panel(
-            "Alerts",
-            "Alerts of Evenkeel's own rules that fire.",
-            PanelKind.NUMBER,
-            [Ask(f"sum(max by (rule, severity) (evenkeel_alerts_firing{{{_CLUSTER}}})) or {_NONE}")],
-            width=4,
-            height=4,
-            steps=((None, GREEN), (1, RED)),
-        ),
-        Panel(
-            "Who needs somebody",
-            "Groups with a drifted verdict, bad lag or a finding, and which.",
-            PanelKind.TABLE,
-            [
-                Ask(
-                    _why("evenkeel_group_verdict", "verdict", ',verdict="drifted"')
-                    + " or "
-                    + _why("evenkeel_group_lag_status", "lag_status", ',lag_status!~"ok|no_commit"')
-                    + " or "
-                    + _why("evenkeel_group_finding", "finding")
-                )
-            ],
-            columns={"group": ExportedColumn("group"), "why": ExportedColumn("why")},
-        ),
-        Panel(
-            "Verdicts",
-            "How many groups have which verdict on their newest decision.",
-            PanelKind.LINES,
-            [
-                Ask(
-                    f"count by (verdict) (max by (group, verdict) (evenkeel_group_verdict{{{_CLUSTER}}}))",
-                    "{{verdict}}",
-                )
-            ],
-        ),
-        Panel(
-            "Lag",
-            f"The {_MOST} largest, summed over the partitions whose lag is known.",
-            PanelKind.LINES,
-            [Ask(_top("evenkeel_group_lag_offsets"), "{{group}}")],
-        ),
-        Panel(
-            "Time behind, at least",
-            f"The {_MOST} largest: for so long the oldest unread record has been readable, if not longer.",
-            PanelKind.LINES,
-            [Ask(_top("evenkeel_group_time_behind_min_seconds"), "{{group}}")],
-            unit="s",
-        ),
-    ],
-)
+_OVERVIEW = [
+    Panel(
+        "Cluster",
+        "A cluster is silent when no round came for longer than the alert rules allow: then nothing else is "
+        "served of it, and every panel below is empty rather than old.",
+        PanelKind.NUMBER,
+        [Ask(f"max(evenkeel_cluster_silent{{{_CLUSTER}}})")],
+        width=4,
+        height=4,
+        words={0: ("watched", GREEN), 1: ("silent", RED)},
+        steps=((None, GREEN), (1, RED)),
+        without="no server answers",
+    ),
+    Panel(
+        "Age of the newest round",
+        "How old everything on this board is.",
+        PanelKind.NUMBER,
+        [Ask(f"max(evenkeel_round_age_seconds{{{_CLUSTER}}})")],
+        width=4,
+        height=4,
+        unit="s",
+        without="no server answers",
+    ),
+    Panel(
+        "Groups",
+        "Groups in the newest round.",
+        PanelKind.NUMBER,
+        [Ask(f"max(evenkeel_cluster_groups{{{_CLUSTER}}})")],
+        width=4,
+        height=4,
+    ),
+    Panel(
+        "Drifted",
+        "Groups whose newest decision is not what their strategy gives.",
+        PanelKind.NUMBER,
+        [Ask(f'count(count by (group) (evenkeel_group_verdict{{{_CLUSTER},verdict="drifted"}})) or {_NONE}')],
+        width=4,
+        height=4,
+        steps=((None, GREEN), (1, RED)),
+    ),
+    Panel(
+        "Lag is bad",
+        "Groups with a partition that is stopped, stalled, falling behind, rewound or ahead.",
+        PanelKind.NUMBER,
+        [
+            Ask(
+                "count(count by (group) (evenkeel_group_lag_status{"
+                f'{_CLUSTER},lag_status=~"stopped|stalled|falling_behind|rewound|ahead"}})) or {_NONE}'
+            )
+        ],
+        width=4,
+        height=4,
+        steps=((None, GREEN), (1, ORANGE)),
+    ),
+    Panel(
+        "Alerts",
+        "Alerts of Evenkeel's own rules that fire.",
+        PanelKind.NUMBER,
+        [Ask(f"sum(max by (rule, severity) (evenkeel_alerts_firing{{{_CLUSTER}}})) or {_NONE}")],
+        width=4,
+        height=4,
+        steps=((None, GREEN), (1, RED)),
+    ),
+    Panel(
+        "Who needs somebody",
+        "Groups with a drifted verdict, bad lag or a finding, and which.",
+        PanelKind.TABLE,
+        [
+            Ask(
+                _why("evenkeel_group_verdict", "verdict", ',verdict="drifted"')
+                + " or "
+                + _why("evenkeel_group_lag_status", "lag_status", ',lag_status!~"ok|no_commit"')
+                + " or "
+                + _why("evenkeel_group_finding", "finding")
+            )
+        ],
+        columns={"group": "group", "why": "why"},
+    ),
+    Panel(
+        "Verdicts",
+        "How many groups have which verdict on their newest decision.",
+        PanelKind.LINES,
+        [
+            Ask(
+                f"count by (verdict) (max by (group, verdict) (evenkeel_group_verdict{{{_CLUSTER}}}))",
+                "{{verdict}}",
+            )
+        ],
+    ),
+    Panel(
+        "Lag",
+        f"The {_MOST} largest, summed over the partitions whose lag is known.",
+        PanelKind.LINES,
+        [Ask(_top("evenkeel_group_lag_offsets"), "{{group}}")],
+    ),
+    Panel(
+        "Time behind, at least",
+        f"The {_MOST} largest: for so long the oldest unread record has been readable, if not longer.",
+        PanelKind.LINES,
+        [Ask(_top("evenkeel_group_time_behind_min_seconds"), "{{group}}")],
+        unit="s",
+    ),
+]
 
-_ONE = PanelRow(
-    "One group: $group",
-    [
-        Panel(
-            "Verdict",
-            "On the newest decision.",
-            PanelKind.WORD,
-            [Ask(f"max by (verdict) (evenkeel_group_verdict{{{_GROUP}}})", "{{verdict}}")],
-            width=6,
-            height=4,
-            without="none yet",
-        ),
-        Panel(
-            "Lag status",
-            "The worst status of a partition.",
-            PanelKind.WORD,
-            [Ask(f"max by (lag_status) (evenkeel_group_lag_status{{{_GROUP}}})", "{{lag_status}}")],
-            width=6,
-            height=4,
-            without="not known",
-        ),
-        Panel(
-            "State",
-            "As the group's coordinator gives it.",
-            PanelKind.WORD,
-            [Ask(f"max by (state) (evenkeel_group_state{{{_GROUP}}})", "{{state}}")],
-            width=6,
-            height=4,
-            without="not known",
-        ),
-        Panel(
-            "Findings",
-            "What else holds now.",
-            PanelKind.WORD,
-            [Ask(f"max by (finding) (evenkeel_group_finding{{{_GROUP}}})", "{{finding}}")],
-            width=6,
-            height=4,
-            without="none",
-        ),
-        Panel(
-            "Lag by topic",
-            "Offsets that the group has still to read, in partitions whose lag is known; and in how many it is not.",
-            PanelKind.LINES,
-            [
-                Ask(f"max by (topic) (evenkeel_group_topic_lag_offsets{{{_GROUP}}})", "{{topic}}"),
-                Ask(
-                    f"max by (topic) (evenkeel_group_topic_lag_unknown_partitions{{{_GROUP}}}) > 0",
-                    "{{topic}}: partitions not known",
-                ),
-            ],
-        ),
-        Panel(
-            "Time behind",
-            "How far the group is behind in time lies between these bounds; there may be no upper one.",
-            PanelKind.LINES,
-            [
-                Ask(_of_group("evenkeel_group_time_behind_min_seconds"), "at least"),
-                Ask(_of_group("evenkeel_group_time_behind_max_seconds"), "at most"),
-            ],
-            unit="s",
-        ),
-        Panel(
-            "Members and partitions",
-            "Members that own nothing, and partitions that nobody owns, are the differences.",
-            PanelKind.LINES,
-            [
-                Ask(_of_group("evenkeel_group_members"), "members"),
-                Ask(_of_group("evenkeel_group_idle_members"), "members that own nothing"),
-                Ask(_of_group("evenkeel_group_partitions"), "partitions"),
-                Ask(_of_group("evenkeel_group_assigned_partitions"), "partitions that a member owns"),
-                Ask(_of_group("evenkeel_group_drifted_partitions"), "partitions without the expected owner"),
-            ],
-        ),
-        Panel(
-            "Imbalance",
-            "Most partitions of a member over the mean, minus 1; and the least that any assignment could have.",
-            PanelKind.LINES,
-            [
-                Ask(_of_group("evenkeel_group_imbalance_ratio"), "now"),
-                Ask(_of_group("evenkeel_group_imbalance_optimal_ratio"), "least possible"),
-            ],
-            unit="percentunit",
-        ),
-    ],
-)
+_ONE = [
+    Panel(
+        "Verdict",
+        "On the newest decision.",
+        PanelKind.WORD,
+        [Ask(f"max by (verdict) (evenkeel_group_verdict{{{_GROUP}}})", "{{verdict}}")],
+        width=6,
+        height=4,
+        without="none yet",
+    ),
+    Panel(
+        "Lag status",
+        "The worst status of a partition.",
+        PanelKind.WORD,
+        [Ask(f"max by (lag_status) (evenkeel_group_lag_status{{{_GROUP}}})", "{{lag_status}}")],
+        width=6,
+        height=4,
+        without="not known",
+    ),
+    Panel(
+        "State",
+        "As the group's coordinator gives it.",
+        PanelKind.WORD,
+        [Ask(f"max by (state) (evenkeel_group_state{{{_GROUP}}})", "{{state}}")],
+        width=6,
+        height=4,
+        without="not known",
+    ),
+    Panel(
+        "Findings",
+        "What else holds now.",
+        PanelKind.WORD,
+        [Ask(f"max by (finding) (evenkeel_group_finding{{{_GROUP}}})", "{{finding}}")],
+        width=6,
+        height=4,
+        without="none",
+    ),
+    Panel(
+        "Lag by topic",
+        "Offsets that the group has still to read, in partitions whose lag is known; and in how many it is not.",
+        PanelKind.LINES,
+        [
+            Ask(f"max by (topic) (evenkeel_group_topic_lag_offsets{{{_GROUP}}})", "{{topic}}"),
+            Ask(
+                f"max by (topic) (evenkeel_group_topic_lag_unknown_partitions{{{_GROUP}}}) > 0",
+                "{{topic}}: partitions not known",
+            ),
+        ],
+    ),
+    Panel(
+        "Time behind",
+        "How far the group is behind in time lies between these bounds; there may be no upper one.",
+        PanelKind.LINES,
+        [
+            Ask(_of_group("evenkeel_group_time_behind_min_seconds"), "at least"),
+            Ask(_of_group("evenkeel_group_time_behind_max_seconds"), "at most"),
+        ],
+        unit="s",
+    ),
+    Panel(
+        "Members and partitions",
+        "Members that own nothing, and partitions that nobody owns, are the differences.",
+        PanelKind.LINES,
+        [
+            Ask(_of_group("evenkeel_group_members"), "members"),
+            Ask(_of_group("evenkeel_group_idle_members"), "members that own nothing"),
+            Ask(_of_group("evenkeel_group_partitions"), "partitions"),
+            Ask(_of_group("evenkeel_group_assigned_partitions"), "partitions that a member owns"),
+            Ask(_of_group("evenkeel_group_drifted_partitions"), "partitions without the expected owner"),
+        ],
+    ),
+    Panel(
+        "Imbalance",
+        "Most partitions of a member over the mean, minus 1; and the least that any assignment could have.",
+        PanelKind.LINES,
+        [
+            Ask(_of_group("evenkeel_group_imbalance_ratio"), "now"),
+            Ask(_of_group("evenkeel_group_imbalance_optimal_ratio"), "least possible"),
+        ],
+        unit="percentunit",
+    ),
+]
 
-_REBALANCES = PanelRow(
-    "Rebalances",
-    [
-        Panel(
-            "Rebalances, by the hour",
-            f"In the hour before each round: the {_MOST} groups with the most. A group without any has no line.",
-            PanelKind.LINES,
-            [Ask(_top("evenkeel_group_rebalances_last_hour"), "{{group}}")],
-        ),
-        Panel(
-            "Partitions moved, by the hour",
-            "From one owner to another by these rebalances, where that is known.",
-            PanelKind.LINES,
-            [Ask(_top("evenkeel_group_partitions_moved_last_hour"), "{{group}}")],
-        ),
-        Panel(
-            "Newest decisions",
-            f"The {_MOST} groups that decided last, and how long ago.",
-            PanelKind.TABLE,
-            [
-                Ask(
-                    f"bottomk({_MOST}, time() - max by (group) "
-                    f"(evenkeel_group_last_decision_timestamp_seconds{{{_CLUSTER}}}))"
-                )
-            ],
-            columns={"group": ExportedColumn("group"), "Value": ExportedColumn("decided before", Form.SECONDS)},
-            width=24,
-        ),
-    ],
-)
+_REBALANCES = [
+    Panel(
+        "Rebalances, by the hour",
+        f"In the hour before each round: the {_MOST} groups with the most. A group without any has no line.",
+        PanelKind.LINES,
+        [Ask(_top("evenkeel_group_rebalances_last_hour"), "{{group}}")],
+    ),
+    Panel(
+        "Partitions moved, by the hour",
+        "From one owner to another by these rebalances, where that is known.",
+        PanelKind.LINES,
+        [Ask(_top("evenkeel_group_partitions_moved_last_hour"), "{{group}}")],
+    ),
+    Panel(
+        "Newest decisions",
+        f"The {_MOST} groups that decided last, and how long ago.",
+        PanelKind.TABLE,
+        [
+            Ask(
+                f"bottomk({_MOST}, time() - max by (group) "
+                f"(evenkeel_group_last_decision_timestamp_seconds{{{_CLUSTER}}}))"
+            )
+        ],
+        columns={"group": "group", "Value": "decided before"},
+        width=24,
+    ),
+]
 
-_HEALTH = PanelRow(
-    "Evenkeel itself",
-    [
-        Panel(
-            "Ages",
-            "Of the newest round, by the clocks; and since the server last read a new one, by its steady clock. Both "
-            "rise while nothing comes.",
-            PanelKind.LINES,
-            [
-                Ask("max by (cluster) (evenkeel_round_age_seconds)", "{{cluster}}: round"),
-                Ask("max by (cluster) (evenkeel_batch_age_seconds)", "{{cluster}}: read"),
-            ],
-            unit="s",
-        ),
-        Panel(
-            "What was not seen",
-            "Records that could not be decoded, ranges deleted before we read them, partitions of the offsets "
-            "log that open transactions block.",
-            PanelKind.LINES,
-            [
-                Ask(f"max(evenkeel_undecoded_records{{{_CLUSTER}}})", "records not decoded"),
-                Ask(f"max(evenkeel_gaps{{{_CLUSTER}}})", "gaps"),
-                Ask(f"max(evenkeel_held_log_partitions{{{_CLUSTER}}})", "partitions of the log held"),
-            ],
-        ),
-        Panel(
-            "Server",
-            "Whether the tables can be read.",
-            PanelKind.NUMBER,
-            [Ask("min(evenkeel_lake_readable)")],
-            words={0: ("tables cannot be read", RED), 1: ("reads the tables", GREEN)},
-            steps=((None, RED), (1, GREEN)),
-            without="no server answers",
-            width=8,
-            height=4,
-        ),
-        Panel(
-            "Series left out",
-            "Beyond serve.most_series: whole metrics are missing.",
-            PanelKind.NUMBER,
-            [Ask("sum(max by (metric) (evenkeel_series_left_out)) or sum(0 * max(evenkeel_lake_readable))")],
-            steps=((None, GREEN), (1, ORANGE)),
-            width=8,
-            height=4,
-        ),
-        Panel(
-            "Interval of the rounds",
-            "What the probe is set to.",
-            PanelKind.NUMBER,
-            [Ask(f"max(evenkeel_round_interval_seconds{{{_CLUSTER}}})")],
-            unit="s",
-            width=8,
-            height=4,
-        ),
-    ],
-)
+_HEALTH = [
+    Panel(
+        "Ages",
+        "Of the newest round, by the clocks; and since the server last read a new one, by its steady clock. Both "
+        "rise while nothing comes.",
+        PanelKind.LINES,
+        [
+            Ask("max by (cluster) (evenkeel_round_age_seconds)", "{{cluster}}: round"),
+            Ask("max by (cluster) (evenkeel_batch_age_seconds)", "{{cluster}}: read"),
+        ],
+        unit="s",
+    ),
+    Panel(
+        "What was not seen",
+        "Records that could not be decoded, ranges deleted before we read them, partitions of the offsets "
+        "log that open transactions block.",
+        PanelKind.LINES,
+        [
+            Ask(f"max(evenkeel_undecoded_records{{{_CLUSTER}}})", "records not decoded"),
+            Ask(f"max(evenkeel_gaps{{{_CLUSTER}}})", "gaps"),
+            Ask(f"max(evenkeel_held_log_partitions{{{_CLUSTER}}})", "partitions of the log held"),
+        ],
+    ),
+    Panel(
+        "Server",
+        "Whether the tables can be read.",
+        PanelKind.NUMBER,
+        [Ask("min(evenkeel_lake_readable)")],
+        words={0: ("tables cannot be read", RED), 1: ("reads the tables", GREEN)},
+        steps=((None, RED), (1, GREEN)),
+        without="no server answers",
+        width=8,
+        height=4,
+    ),
+    Panel(
+        "Series left out",
+        "Beyond serve.most_series: whole metrics are missing.",
+        PanelKind.NUMBER,
+        [Ask("sum(max by (metric) (evenkeel_series_left_out)) or sum(0 * max(evenkeel_lake_readable))")],
+        steps=((None, GREEN), (1, ORANGE)),
+        width=8,
+        height=4,
+    ),
+    Panel(
+        "Interval of the rounds",
+        "What the probe is set to.",
+        PanelKind.NUMBER,
+        [Ask(f"max(evenkeel_round_interval_seconds{{{_CLUSTER}}})")],
+        unit="s",
+        width=8,
+        height=4,
+    ),
+]
 
 BOARD: Final = ExportedBoard(
     uid="evenkeel-prometheus",
@@ -329,9 +305,14 @@ BOARD: Final = ExportedBoard(
     "`evenkeel serve`.",
     source="prometheus",
     choices=[
-        Choice("cluster", "Cluster", "label_values(evenkeel_round_age_seconds, cluster)"),
-        Choice("group", "Group", f"label_values(evenkeel_group_lag_unknown_partitions{{{_CLUSTER}}}, group)"),
+        ("cluster", "Cluster", "label_values(evenkeel_round_age_seconds, cluster)"),
+        ("group", "Group", f"label_values(evenkeel_group_lag_unknown_partitions{{{_CLUSTER}}}, group)"),
     ],
-    rows=[_OVERVIEW, _ONE, _REBALANCES, _HEALTH],
+    rows={
+        "All groups of the cluster": _OVERVIEW,
+        "One group: $group": _ONE,
+        "Rebalances": _REBALANCES,
+        "Evenkeel itself": _HEALTH,
+    },
 )
 """The board; `$cluster` and `$group` stand in its queries."""

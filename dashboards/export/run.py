@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from dashboards.export.databricks import databricks_json
 from dashboards.export.promql import BOARD
-from dashboards.export.sqlboard import board
+from dashboards.export.tables import board
 from streaming.config import Thresholds
 from streaming.exceptions import SetupError
 

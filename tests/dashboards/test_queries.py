@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from dashboards.export import export
-from dashboards.export.sqlfiles import SECTIONS
+from dashboards.export.tables import SECTIONS
 from dashboards.format import Clock, reasons
 from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, history_queries, queries, server_queries

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dashboards.export import export
-from dashboards.export.sqlfiles import SECTIONS
+from dashboards.export.tables import SECTIONS
 
 # Widgets with their version, and the keys of each part, as found in dashboards that were published in November 2026:
 # databricks/bundle-examples (nyc_taxi_trip_analysis, "CDC Connector Monitoring") and databrickslabs/dqx.
@@ -107,5 +107,5 @@ def test_every_field_that_is_shown_is_asked_for(board: dict[str, Any], widgets: 
 
 def test_every_panel_has_its_query(board: dict[str, Any]) -> None:
     # (test_tables.py compares the texts with the files.)
-    panels = {panel.query for section in SECTIONS for panel in section.panels}
+    panels = {panel.query for panels in SECTIONS.values() for panel in panels}
     assert {dataset["name"] for dataset in board["datasets"]} == panels | {"clusters", "group-ids"}

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from dashboards.export import export
-from dashboards.export.sqlfiles import SECTIONS, SqlPanel, Values
+from dashboards.export.tables import SECTIONS, SqlPanel, Values
 from dashboards.query import queries
 from streaming.config import Thresholds
 from streaming.tables import LakeReader
 from tests.dashboards.export.interpolate import interpolated
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 
-PANELS = [panel for section in SECTIONS for panel in section.panels]
+PANELS = [panel for panels in SECTIONS.values() for panel in panels]
 SILENT_AFTER = timedelta(seconds=30)
 
 
