@@ -19,9 +19,9 @@ from dashboards.boards import BOARDS
 from dashboards.boards.alerts import marks
 from dashboards.boards.itself import MOST_ROUNDS, alerter, silent, status
 from dashboards.lake import PageLake
-from dashboards.page.address import Address, WrongAddressError
+from dashboards.page.address import Address, RefusedError, WrongAddressError
 from dashboards.page.archive import Archive
-from dashboards.page.board import Board, NotThereError, View
+from dashboards.page.board import Board, View
 from dashboards.page.markup import asset, render
 from dashboards.page.rules import RulesFile
 from streaming.config import Owner
@@ -173,12 +173,9 @@ class Site:
         except Exception as error:  # noqa: BLE001 - those who wait get it
             with self._lock:
                 self._forget(key)
-            if isinstance(error, WrongAddressError):
-                into.set_result(self._refused(view.address, board, 400, str(error), whole=key.whole))
-            elif isinstance(error, NotThereError):
-                into.set_result(self._refused(view.address, board, 404, str(error), whole=key.whole))
-            elif isinstance(error, EvenkeelError):
-                into.set_result(self._refused(view.address, board, 503, str(error), whole=key.whole))
+            if isinstance(error, RefusedError | EvenkeelError):
+                status = error.status if isinstance(error, RefusedError) else 503
+                into.set_result(self._refused(view.address, board, status, str(error), whole=key.whole))
             else:
                 into.set_exception(error)
             return

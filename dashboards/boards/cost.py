@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.charts.plots import moment_of
+from dashboards.charts import moment_of
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, key, total
 from dashboards.spans import RANGES, Range

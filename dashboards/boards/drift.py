@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.charts.plots import count_plot
+from dashboards.charts import count_plot
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, fold, key, total
 from dashboards.spans import step_of

@@ -12,7 +12,7 @@ from dashboards.boards.decision import strategies
 from dashboards.boards.owners import lag_by_member, owners
 from dashboards.boards.rebalances import decided, timeline
 from dashboards.boards.states import HeldValue, since_of, states, states_within
-from dashboards.charts.plots import Heard, held, measure_plot, moment_of
+from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View, by_group, key, name_of
 from dashboards.spans import RANGES, Range

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from dashboards import format as words
 from dashboards.boards.group import history_of, named_group
-from dashboards.charts.plots import Heard, held, measure_plot, moment_of
+from dashboards.charts import Heard, held, measure_plot, moment_of
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, by_group, fold, name_of, total
 from dashboards.spans import LIVE, RANGES, Range, floor

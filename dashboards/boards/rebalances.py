@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.charts.plots import rebalance_plot, step_plot
+from dashboards.charts import rebalance_plot, step_plot
 from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, View
 from dashboards.spans import Range, steps_of

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.charts.plots import Heard, reaching
+from dashboards.charts import Heard, reaching
 from dashboards.format import Row
 from dashboards.page.board import View, name_of
 from dashboards.spans import Range

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from dashboards import format as words
-from dashboards.charts.plots import measure_plot
+from dashboards.charts import measure_plot
 from dashboards.format import Row
 from dashboards.page.address import WrongAddressError
 from dashboards.page.board import TIMES, Board, View, total

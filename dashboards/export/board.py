@@ -12,7 +12,7 @@ ORANGE: Final = "orange"
 RED: Final = "red"
 BLUE: Final = "blue"
 
-Words = Mapping[int, tuple[str, str]]
+ValueTexts = Mapping[int, tuple[str, str]]
 """A value's text and colour, instead of the value."""
 
 
@@ -47,7 +47,7 @@ def form_of(column: str) -> Form:
     return next((form for form, names in _FORMS.items() if column in names), Form.TEXT)
 
 
-HEALTH: Final[Words] = {
+HEALTH: Final[ValueTexts] = {
     3: ("critical", RED),
     2: ("warning", ORANGE),
     1: ("unknown", "purple"),
@@ -92,7 +92,7 @@ class Panel:
     height: int = 8
     unit: str = "short"
     steps: Sequence[tuple[float | None, str]] = ((None, BLUE),)
-    words: Words = field(default_factory=dict)
+    words: ValueTexts = field(default_factory=dict)
     without: str | None = None
     columns: Mapping[str, str] | None = None
 

@@ -25,7 +25,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from dashboards.export.board import HEALTH, Ask, ExportedBoard, Form, Panel, PanelKind, Words, form_of
+from dashboards.export.board import HEALTH, Ask, ExportedBoard, Form, Panel, PanelKind, ValueTexts, form_of
 
 __all__ = ["grafana_json"]
 
@@ -169,7 +169,7 @@ def _properties(column: str) -> list[DynamicConfigValue]:
     return found
 
 
-def _mapping(words: Words) -> ValueMap:
+def _mapping(words: ValueTexts) -> ValueMap:
     return ValueMap(
         options={str(value): ValueMappingResult(text=text, color=colour) for value, (text, colour) in words.items()}
     )

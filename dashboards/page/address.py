@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlencode
 from dashboards import format as words
 from dashboards.spans import LIVE, RANGES, Range
 
-__all__ = ["Address", "WrongAddressError", "segments"]
+__all__ = ["Address", "RefusedError", "WrongAddressError", "segments"]
 
 # Longer values of parameters are none of ours: names in links are cut to a digest far below.
 _LONGEST = 2_000
@@ -18,8 +18,16 @@ _LONGEST = 2_000
 _LONGEST_SPAN = timedelta(days=3 * 366)
 
 
-class WrongAddressError(Exception):
-    """The address asks for something that cannot be; the text is one sentence."""
+class RefusedError(Exception):
+    """Nothing can be shown at an address; the text is one sentence, `status` the HTTP status."""
+
+    status = 404
+
+
+class WrongAddressError(RefusedError):
+    """The address asks for something that cannot be."""
+
+    status = 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dashboards import format as words
 from dashboards.format import Clock, Row
 from dashboards.lake import PageLake, since
-from dashboards.page.address import Address
+from dashboards.page.address import Address, RefusedError
 from dashboards.page.archive import Archive
 from dashboards.page.rules import RulesFile
 from dashboards.query import history_queries, queries
@@ -35,8 +35,8 @@ _SLACK: Final = timedelta(minutes=2)
 _SHOWN: Final = ("100", "1000")
 
 
-class NotThereError(Exception):
-    """The address names something that is not there; the text is one sentence."""
+class NotThereError(RefusedError):
+    """The address names something that is not there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dashboards import format as words
-from dashboards.charts.tables import table_of
+from dashboards.charts import table_of
 from dashboards.page.board import HEALTH
 from streaming.terminal import age
 

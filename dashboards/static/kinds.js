@@ -1,4 +1,4 @@
-// What each kind of chart draws with uPlot, from the values that the server gives (dashboards/charts). charts.js puts
+// What each kind of chart draws with uPlot, from the values that the server gives (dashboards/charts.py). charts.js puts
 // them on the page.
 "use strict";
 

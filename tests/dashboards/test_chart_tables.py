@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from dashboards.charts.heat import HeatRow, map_plot
-from dashboards.charts.plots import Heard, count_plot, held, measure_plot, rebalance_plot, step_plot
-from dashboards.charts.tables import table_of
+from dashboards.charts import (
+    Heard,
+    HeatRow,
+    count_plot,
+    held,
+    map_plot,
+    measure_plot,
+    rebalance_plot,
+    step_plot,
+    table_of,
+)
 from dashboards.format import DASH, time
 from dashboards.spans import Range, Steps, steps_of
 

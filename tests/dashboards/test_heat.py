@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboards.charts.heat import lines_of_hours, lines_of_rows, map_plot
+from dashboards.boards.lag_map import lines_of_hours, lines_of_rows
+from dashboards.charts import map_plot
 from dashboards.spans import Steps, hours_of, minutes_of
 
 BEGIN = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dashboards.boards.states import HeldValue, held_in, rolled_up, total
-from dashboards.charts.plots import Heard
+from dashboards.charts import Heard
 from dashboards.spans import Range
 
 NOON = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from dashboards.boards.drift import drifted_groups, libraries, mismatches, reasons
 from dashboards.boards.load import by_member, by_topic, could_be, history_series, hot, judged
 from dashboards.boards.topics import produced_why, reading_of, unread_why
-from dashboards.charts.plots import Heard, count_plot, held, measure_plot, moment_of
+from dashboards.charts import Heard, count_plot, held, measure_plot, moment_of
 from dashboards.format import DASH, percent, rate
 from dashboards.spans import Range, step_of
 

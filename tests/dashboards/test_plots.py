@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dashboards.charts.plots import Heard, held, measure_plot, rebalance_plot
+from dashboards.charts import Heard, held, measure_plot, rebalance_plot
 from dashboards.spans import Range
 
 END = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

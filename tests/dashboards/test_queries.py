@@ -208,7 +208,7 @@ def test_what_no_query_reads_has_as_many_rows_in_spark_as_in_duckdb(
 def test_an_exported_boards_queries_give_the_same_rows_in_spark(reader: LakeReader, registered: SparkSession) -> None:
     board = json.loads(export("grafana", "databricks"))
     texts = [target["rawSql"] for panel in board["panels"] for target in panel.get("targets", ())]
-    panels = [panel for section in SECTIONS for panel in section.panels]
+    panels = [panel for group in SECTIONS.values() for panel in group]
     for panel, text in zip(panels, texts, strict=True):
         query = queries()[panel.query]
         for group in (ONE["group_id"], STRANGER["group_id"]):
