@@ -48,18 +48,18 @@ def rows_of(key: str, batches: Iterable[Iterable[bytes]]) -> Rows:
 
 
 def by_table(rows: Rows) -> dict[str, list[Any]]:
-    """Rows as JSON values, with verdicts' inputs decompressed, because builds of zlib compress differently."""
+    """Rows as JSON values, with verdicts' inputs decoded: builds of zlib differ, and keys have no order."""
     found = {table: msgspec.json.decode(msgspec.json.encode(getattr(rows, table))) for table in rows.__struct_fields__}
     at = DriftRow.__struct_fields__.index("inputs")
     for row in found["drift"]:
         if row[at] is not None:
-            row[at] = unpack_inputs(base64.b64decode(row[at])).decode()
+            row[at] = msgspec.json.decode(unpack_inputs(base64.b64decode(row[at])))
     return found
 
 
 def counted(rows: dict[str, list[Any]]) -> dict[str, Counter[bytes]]:
     """Rows without order."""
-    return {table: Counter(msgspec.json.encode(row) for row in of) for table, of in rows.items()}
+    return {table: Counter(msgspec.json.encode(row, order="deterministic") for row in of) for table, of in rows.items()}
 
 
 def read_streams() -> list[RecordedStream]:
