@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from streaming.alerts.commands import AlerterWork, check_settings, main, open_targets, print_preview, send_test
 from streaming.alerts.exceptions import RulesError
+from streaming.alerts.judging.chunks import COLUMNS as STANDING_COLUMNS
+from streaming.alerts.judging.chunks import Chunk, FeedRound, Standing
 from streaming.alerts.judging.conditions import Conditions
-from streaming.alerts.judging.feed import Chunk, Feed, FeedRound
+from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import FIRING, PENDING, FiringState, Transition, passed_ms, step
-from streaming.alerts.judging.standing import COLUMNS as STANDING_COLUMNS
-from streaming.alerts.judging.standing import Standing
 from streaming.alerts.rules.expressions import connect_for_many_rows
 from streaming.alerts.rules.rules import LOSES_DATA, TIME_BEHIND, Rule, load_rules
 from streaming.alerts.run import Alerter

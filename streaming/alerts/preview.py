@@ -12,11 +12,11 @@ from streaming.alerts.delivery.alertmanager import AlertmanagerTarget
 from streaming.alerts.delivery.messages import Message, message_of
 from streaming.alerts.delivery.targets import DeliveryTarget
 from streaming.alerts.judging.firing import FIRING
+from streaming.alerts.judging.itself import PASSING, one_line
 from streaming.alerts.outgoing import wording_of
 from streaming.alerts.routes import Routing
+from streaming.alerts.rules.expressions import fill, placeholders
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.rules.templates import fill, placeholders
-from streaming.alerts.trouble import PASSING, one_line
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.notes import NoteBook

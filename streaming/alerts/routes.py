@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
-from streaming.config import AlertSettings, Matchers, Owner, Route, fits, owner_of
+from streaming.alerts.rules.expressions import ExpressionError
+from streaming.config import AlertSettings, Matchers, Owner, Route, fits, owner_of, span_ms
 from streaming.exceptions import SetupError
 from streaming.notes import Mute, muting, whole
 
@@ -168,3 +170,55 @@ class Gate:
 
 def _any(name: str | None, patterns: Sequence[str]) -> bool:
     return not patterns or (name is not None and any(fits(name, pattern) for pattern in patterns))
+
+
+KEYS: Final = ("targets", "repeat_after", "runbook_url")
+
+_LEAST_MS: Final = 60_000
+
+
+def route_of(given: Mapping[Any, Any]) -> RuleRoute:
+    """What a rule says of its delivery.
+
+    Raises:
+        ExpressionError: A key is wrong: the reason as a clause.
+    """
+    return RuleRoute(
+        _targets(given.get("targets")), _repeat(given.get("repeat_after")), _runbook(given.get("runbook_url"))
+    )
+
+
+def _targets(given: object) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        message = "targets must be a list of names of targets; an empty one sends to nobody"
+        raise ExpressionError(message)
+    return tuple(dict.fromkeys(given))
+
+
+def _repeat(given: object) -> int | None:
+    if given is None:
+        return None
+    try:
+        span = span_ms(given) if isinstance(given, str) else 0
+    except ValueError:
+        span = 0
+    if span < _LEAST_MS:
+        message = f"repeat_after {given!r} is not a duration of a minute or more (30m, 4h, 1d)"
+        raise ExpressionError(message)
+    return span
+
+
+def _runbook(given: object) -> str | None:
+    if given is None:
+        return None
+    try:
+        parts = urlsplit(given) if isinstance(given, str) else None
+    except ValueError:
+        parts = None
+    usable = parts is not None and parts.scheme in {"http", "https"} and bool(parts.netloc)
+    if not usable or any(c.isspace() or not c.isprintable() for c in str(given)):
+        message = "runbook_url must be a URL that begins with http:// or https://, without blanks"
+        raise ExpressionError(message)
+    return str(given)

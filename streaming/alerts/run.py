@@ -11,20 +11,16 @@ from dataclasses import replace
 
 from streaming.alerts.decisions import Decisions, TransitionRow, decided_of
 from streaming.alerts.delivery.deliveries import Deliveries
-from streaming.alerts.delivery.items import Delivery
-from streaming.alerts.delivery.resending import Sender
+from streaming.alerts.delivery.items import Delivery, Sender
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.heartbeat import Heartbeat
 from streaming.alerts.judging.conditions import ByClock, Conditions
 from streaming.alerts.judging.evaluation import Evaluation
 from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import FIRING, Transition
-from streaming.alerts.judging.liveness import Liveness, NewestRound
+from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
 from streaming.alerts.judging.new_rows import EventFeed
-from streaming.alerts.judging.upkeep import Upkeep
-from streaming.alerts.outgoing import Outgoing
+from streaming.alerts.outgoing import Heartbeat, Outgoing
 from streaming.alerts.rules.rules import Rule
-from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.config import Settings
 from streaming.lifecycle import room_log
 from streaming.process import Lease, LeaseLostError

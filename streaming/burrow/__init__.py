@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.burrow.evaluator import Commit, Status, evaluate
-from streaming.burrow.jsonl import status_line
+from streaming.burrow.evaluator import Commit, Status, evaluate, status_line
 
 __all__ = ["Commit", "Status", "evaluate", "status_line"]

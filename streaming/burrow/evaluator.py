@@ -1,4 +1,4 @@
-"""The rules by which Burrow judges a partition.
+"""The rules by which Burrow judges a partition, also as a line of a pipe.
 
 Source: linkedin/Burrow v1.9.5, core/internal/evaluator/caching.go (`calculatePartitionStatus`). Where its rules
 surprise, they do so here: one commit with lag is STOP at once, a rewind is tested before a lag of zero, and only the
@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 Status = Literal["OK", "WARN", "ERR", "STOP", "STALL", "REWIND"]
 """Status of a partition; ERR is a group's alone."""
@@ -71,3 +74,41 @@ def _rewound(window: Sequence[Commit]) -> bool:
         if later.offset < earlier.offset:
             return all(commit.offset < earlier.offset for commit in window[place:])
     return False
+
+
+# As in Burrow: offsets and times are int64, lags uint64.
+_Long = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Lag = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+class _Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    offset: _Long
+    timestamp_ms: _Long
+    lag: _Lag | None
+
+
+class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    window: list[_Commit]
+    broker_offsets: list[_Long]
+    current_lag: _Lag
+    now_ms: _Long
+    allowed_lag: _Lag
+
+
+def status_line(question: dict[str, Any]) -> dict[str, Any]:
+    """Judge one partition.
+
+    Args:
+        question: `window` (the oldest commit first: `offset`, `timestamp_ms`, `lag` or null), `broker_offsets`,
+            `current_lag`, `now_ms`, `allowed_lag`.
+
+    Returns:
+        `{"status": ...}`, or `{"error": reason}`.
+    """
+    try:
+        asked = msgspec.convert(question, _Question)
+    except msgspec.ValidationError as error:
+        return {"error": str(error)}
+    window = [Commit(commit.offset, commit.timestamp_ms, commit.lag) for commit in asked.window]
+    status = evaluate(window, asked.broker_offsets, asked.current_lag, asked.now_ms, asked.allowed_lag)
+    return {"status": status}

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from streaming.notes.book import NoteBook, Wrote, lift, write_mark, write_mute
 from streaming.notes.commands import KnownNames, checked_mark, mark, mute, print_mutes, unmute
-from streaming.notes.marks import LONGEST_TEXT, Mark
-from streaming.notes.mutes import GROUP, KINDS, OWNER, REPEATS_MS, RULE, SEVERITY, Mute, muting, whole
+from streaming.notes.kinds import (
+    GROUP,
+    KINDS,
+    LONGEST_TEXT,
+    OWNER,
+    REPEATS_MS,
+    RULE,
+    SEVERITY,
+    Mark,
+    Mute,
+    muting,
+    whole,
+)
 
 __all__ = [
     "GROUP",

@@ -18,8 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.exceptions import SetupError
-from streaming.notes.marks import Mark
-from streaming.notes.mutes import Mute
+from streaming.notes.kinds import Mark, Mute
 from streaming.tables import (
     NOTE_TABLES,
     VIEWS,

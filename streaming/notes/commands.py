@@ -17,8 +17,7 @@ from rich.text import Text
 from streaming.config import SEVERITIES, Owner, span_ms
 from streaming.exceptions import SetupError
 from streaming.notes.book import NoteBook, Wrote, check_lake, lift, new_id, write_mark, write_mute
-from streaming.notes.marks import LONGEST_TEXT, Mark
-from streaming.notes.mutes import GROUP, LONGEST_MS, OWNER, REPEATS_MS, RULE, SEVERITY, Mute, whole
+from streaming.notes.kinds import GROUP, LONGEST_MS, LONGEST_TEXT, OWNER, REPEATS_MS, RULE, SEVERITY, Mark, Mute, whole
 from streaming.tables import LakeReader
 from streaming.terminal import age, printable, visible
 

@@ -1,21 +1,176 @@
-"""Who may ask, and what every answer says to browsers: an ASGI layer around everything else."""
+"""Who may ask, what every answer says to browsers, and what those may cost who guess a login or read slowly.
+
+Many people and scrapers may come from one address (NAT, a proxy), and any of them may be wrong for days: a scraper with
+an old token. So nobody is refused because of others. Only different wrong logins count as guesses, and where an address
+has made many, its logins are checked a second later, a few at a time. A client that sends or reads slowly costs a
+connection for some seconds, and no copy of a body.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hmac
-from collections.abc import Mapping
-from typing import Final
+import secrets
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 from pydantic import SecretStr
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streaming.config import ServeSettings
 from streaming.serve.api import MARKS
-from streaming.serve.guesses import Guesses
-from streaming.serve.problems import problem
+from streaming.serve.page import problem
+
+_SLICE: Final = 64 * 1024
+
+
+class TimedConnection(H11Protocol):
+    """uvicorn's connection, which by itself waits for ever for a head and for a reader.
+
+    Without these limits a client that opens connections and says nothing would use up `limit_concurrency`.
+
+    Attributes:
+        head_s: A request's head must be there within this time after the connection, or after the answer before.
+        read_s: What is buffered of an answer, some 64 KB, must be read within this time.
+    """
+
+    head_s = 10.0
+    read_s = 30.0
+
+    _head: asyncio.TimerHandle | None = None
+    _reader: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a head."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; a head that comes byte by byte gets no more time."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._forget_head()
+        else:
+            self._expect_head()
+
+    def pause_writing(self) -> None:
+        """The buffer is full: the reader has some time."""
+        super().pause_writing()
+        self._reader = self._reader or self.loop.call_later(self.read_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The buffer was read."""
+        super().resume_writing()
+        self._forget_reader()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """No further request came. A close waits until everything was read, so that, too, gets a limit."""
+        super().timeout_keep_alive_handler()
+        self._reader = self._reader or self.loop.call_later(self.read_s, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        super().connection_lost(exc)
+        self._forget_head()
+        self._forget_reader()
+
+    def _expect_head(self) -> None:
+        self._head = self._head or self.loop.call_later(self.head_s, self.transport.abort)
+
+    def _forget_head(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _forget_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            self._reader = None
+
+
+class SharedBody(Response):
+    """Bytes that many answers share: sent in slices, so that a slow reader holds one slice and not a copy."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
+        """Send."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        body: Any = memoryview(self.body)
+        for begin in range(0, len(body), _SLICE):
+            part = bytes(body[begin : begin + _SLICE])
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+# Ten different wrong logins a minute: people mistype less often, and nobody guesses a secret so.
+_MOST = 10
+_WINDOW_S: Final = 60.0
+
+# From then on an address gets this many checks per pause: 20 a second guess nothing that deserves the name of a secret,
+# and a scraper's timeout is longer than a second.
+_PAUSE_S: Final = 1.0
+_MOST_WAITING: Final = 20
+
+# Addresses that are remembered; the oldest is forgotten first.
+_MOST_ADDRESSES = 10_000
+
+
+class Guesses:
+    """Wrong logins of the last minute by address."""
+
+    def __init__(
+        self,
+        steady: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            steady: A clock in seconds.
+            pause: Waits for some seconds.
+        """
+        self._steady = steady
+        self._pause = pause
+        self._wrong: OrderedDict[str, dict[bytes, float]] = OrderedDict()
+        self._waiting: Counter[str] = Counter()
+        # (Wrong logins may be nearly right: only digests are kept, which nobody can look up.)
+        self._key = secrets.token_bytes(32)
+
+    async def may_try(self, address: str) -> bool:
+        """Wait where the address has guessed a lot; False where too many already wait."""
+        if len(self._recent(address)) < _MOST:
+            return True
+        if self._waiting[address] >= _MOST_WAITING:
+            return False
+        self._waiting[address] += 1
+        try:
+            await self._pause(_PAUSE_S)
+        finally:
+            self._waiting[address] -= 1
+            if not self._waiting[address]:
+                del self._waiting[address]
+        return True
+
+    def was_wrong(self, address: str, login: str) -> None:
+        """Take note of a wrong login; the same one again is no further guess."""
+        recent = self._recent(address)
+        if len(recent) < _MOST:
+            recent[hmac.digest(self._key, login.encode("utf-8", "surrogateescape"), "sha256")] = self._steady()
+        self._wrong[address] = recent
+        self._wrong.move_to_end(address)
+        while len(self._wrong) > _MOST_ADDRESSES:
+            self._wrong.popitem(last=False)
+
+    def _recent(self, address: str) -> dict[bytes, float]:
+        since = self._steady() - _WINDOW_S
+        return {digest: at for digest, at in self._wrong.get(address, {}).items() if at > since}
+
 
 # Nothing from elsewhere, nothing inline, in no frame, no address told to others.
 _HEADERS: Final[Mapping[str, str]] = {

@@ -16,7 +16,7 @@ from dashboards import Site
 from streaming.config import ServeSettings
 from streaming.exceptions import EvenkeelError
 from streaming.serve import api, burrow
-from streaming.serve.access import Guard
+from streaming.serve.access import Guard, SharedBody
 from streaming.serve.metrics import (
     MODES,
     OPEN_METRICS,
@@ -30,10 +30,8 @@ from streaming.serve.metrics import (
     wants_open_metrics,
 )
 from streaming.serve.model import Model, round_age_s
-from streaming.serve.page import page
+from streaming.serve.page import page, problem, quoted
 from streaming.serve.page import routes as page_routes
-from streaming.serve.problems import problem, quoted
-from streaming.serve.slow_clients import SharedBody
 
 _NO_ROUNDS = "There is no round in the lake yet: if the job is running, check that `lake` is the same for both."
 

@@ -1,8 +1,10 @@
-"""The page's routes: addresses and headers; what is on it comes from `dashboards`."""
+"""The page's routes, whose content comes from `dashboards`, and errors as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
@@ -12,7 +14,27 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from dashboards import RenderedPage, Site, assets, segments
-from streaming.serve.problems import problem
+
+# A value that was wrong is quoted so far.
+_LONGEST = 200
+
+
+def problem(status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> Response:
+    """An error as the answer to a request.
+
+    Args:
+        status: The HTTP status.
+        detail: One sentence: what happened, and what to do.
+        headers: More headers.
+    """
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return Response(json.dumps(body), status, headers, media_type="application/problem+json")
+
+
+def quoted(value: str) -> str:
+    """A foreign value in an error's text: short, on one line."""
+    return ascii(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}...")
+
 
 __all__ = ["page", "routes"]
 

@@ -17,10 +17,10 @@ from streaming.alerts import AlerterWork
 from streaming.config import ServeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
+from streaming.serve.access import TimedConnection
 from streaming.serve.app import application
 from streaming.serve.metrics import Scrapes
 from streaming.serve.model import Model
-from streaming.serve.slow_clients import TimedConnection
 
 _LOG = room_log(__name__)
 

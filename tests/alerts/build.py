@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import PEOPLE, AttemptOutcome
+from streaming.alerts.delivery.messages import PEOPLE, AttemptOutcome, Message
 from streaming.alerts.rules.rules import Rule, load_rules
 from streaming.tables import LakeReader, table_named
 from tests.empty_lake import empty_lake

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.alerts import Alerter
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import PEOPLE, AttemptOutcome
+from streaming.alerts.delivery.messages import PEOPLE, AttemptOutcome, Message
 from streaming.config import AlertSettings, JobSettings, Owner, ServeSettings, Settings
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer, rules, time_of

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from streaming.alerts.delivery.outcome import RECORDS
+from streaming.alerts.delivery.messages import RECORDS
 from streaming.config import AlertSettings, Owner
 from streaming.notes import Mute, Wrote, lift, write_mute
 from tests.alerts.build import DRIFT

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.conditions import Conditions
-from streaming.alerts.judging.feed import Chunk, FeedRound
 from streaming.alerts.rules.rules import load_rules
 from streaming.backtest import replay
 from streaming.config import SHIPPED_RULES

@@ -27,8 +27,7 @@ from typing import Any
 
 import pytest
 
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import RECORDS
+from streaming.alerts.delivery.messages import RECORDS, Message
 from streaming.config import Owner
 from streaming.notes import Mark, Mute, write_mark, write_mute
 from tests.alerts.build import DRIFT, START, UNEVEN

@@ -12,8 +12,7 @@ from starlette.responses import PlainTextResponse
 
 from streaming.config import ServeSettings, load_settings
 from streaming.exceptions import SetupError
-from streaming.serve.access import Guard
-from streaming.serve.guesses import Guesses
+from streaming.serve.access import Guard, Guesses
 from tests.serve.client import Answer, ask
 
 HEADERS = ("content-security-policy", "x-frame-options", "x-content-type-options", "referrer-policy")

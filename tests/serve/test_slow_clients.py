@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from streaming.serve.slow_clients import SharedBody, TimedConnection
+from streaming.serve.access import SharedBody, TimedConnection
 
 BODY = b"0123456789abcdef" * 2_000_000  # 32 MB: far more than the sockets' buffers hold
 

@@ -6,7 +6,7 @@ from urllib.parse import quote, quote_from_bytes
 
 from hypothesis import strategies as st
 
-from streaming.serve.api.cursors import written
+from streaming.serve.api.listings import written
 from tests.dashboards.made_lake import CLUSTER, HOSTILE
 
 TEXTS = st.one_of(

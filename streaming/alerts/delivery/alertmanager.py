@@ -21,8 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 import requests
 
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import RECORDS, AttemptOutcome
+from streaming.alerts.delivery.messages import RECORDS, AttemptOutcome, Message
 from streaming.alerts.judging.firing import FIRING
 from streaming.exceptions import SetupError
 from streaming.terminal import visible

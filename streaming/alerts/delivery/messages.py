@@ -1,4 +1,4 @@
-"""Messages for people: one message for one transition, or one for many at once."""
+"""Messages for people, one for one transition or for many at once; and what a target makes of one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,31 @@ from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.judging.firing import FIRING, GONE
 from streaming.config import SEVERITIES
 from streaming.terminal import visible
+
+PEOPLE = "people"
+"""Reads messages: chat, mail, telephone."""
+
+INCIDENTS = "incidents"
+"""Opens and closes incidents by the key of a message."""
+
+RECORDS = "records"
+"""Takes fields, as programs do: each transition, and names unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """The outcome of an attempt.
+
+    Attributes:
+        reason: Why it failed, without secrets, or why nothing was sent; None when the target accepted it.
+        duration_ms: How long it took.
+        unsent: Nothing was sent, and nothing is to be sent.
+    """
+
+    reason: str | None
+    duration_ms: int
+    unsent: bool = False
+
 
 OPENS = "opens"
 """The message's incident begins, or gets another alert."""

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.digests import OpenAlerts, chosen, message_for
 from streaming.alerts.delivery.items import (
     DELIVERED,
     FAILED,
@@ -25,13 +24,17 @@ from streaming.alerts.delivery.items import (
     SKIPPED,
     Delivery,
     Item,
+    OpenAlerts,
+    Resender,
+    Resending,
     RetryPolicy,
+    Sender,
     SentAlert,
+    chosen,
+    message_for,
     resending,
 )
-from streaming.alerts.delivery.messages import Message, message_of
-from streaming.alerts.delivery.outcome import AttemptOutcome
-from streaming.alerts.delivery.resending import Resender, Resending, Sender
+from streaming.alerts.delivery.messages import AttemptOutcome, Message, message_of
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.judging.firing import FIRING

@@ -1,4 +1,16 @@
-"""The targets of alerts: named Apprise URLs, and the outcome of sending a message there, without any secret."""
+"""The targets of alerts: named Apprise URLs, and what a message becomes there.
+
+An incident is opened once, closed once, never duplicated. Without a key of ours most plug-ins of Apprise derive one
+from the title, which includes the state: the end of an alert would then be another incident than its beginning. Our key
+overrides one in a target's URL, which would be the same for every alert. The rules here were read from the plug-ins of
+Apprise 2.2.0; the tests check the requests that they send.
+
+Names are plain text: nothing in a message acts at a target, whatever the name of a group or a topic contains. Mentions,
+tags and links act in many services, in each by its own rules, and also where Apprise sends a text as it is: a
+zero-width space separates the characters that would act together, everywhere. Marks (`*`, `_`, ...) only change how a
+name looks: they are escaped where the service reads markdown and Apprise treats it as text; the other conversions are
+Apprise's own. One thing remains: some services turn a bare host name (`a.example`) into a link to that host.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +19,196 @@ import logging
 import re
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import unquote
 
-from apprise import Apprise, NotifyFormat
+from apprise import Apprise, NotifyBase, NotifyFormat
+from apprise.conversion import convert_between
 from apprise.plugins import url_to_dict
 
-from streaming.alerts.delivery.incidents import Unsent, arguments_of, has_incidents, title_and_body
-from streaming.alerts.delivery.inert import written
-from streaming.alerts.delivery.messages import Message
-from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, AttemptOutcome
+from streaming.alerts.delivery.messages import CLOSES, INCIDENTS, OPENS, PEOPLE, RECORDS, AttemptOutcome, Message
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
+
+
+@dataclass(frozen=True, slots=True)
+class _Incident:
+    """A service that opens incidents and closes them by a key.
+
+    Attributes:
+        key: Argument of the plug-in that takes the key.
+        opens: Argument `action` of a message that opens one.
+        closes: The same of one that closes it.
+    """
+
+    key: str
+    opens: str
+    closes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """A message that is not to be sent to a service, with the reason."""
+
+    reason: str
+
+
+_TRIGGER = _Incident("dedup", "trigger", "resolve")
+
+_INCIDENTS: Final[Mapping[str, _Incident]] = {
+    "firehydrant": _TRIGGER,  # idempotency_key, status OPEN and CLOSED
+    "goalert": _Incident("dedup", "trigger", "close"),  # dedup, action close
+    "goalerts": _Incident("dedup", "trigger", "close"),
+    "ilert": _TRIGGER,  # alertKey, eventType ALERT and RESOLVE
+    "incidentio": _TRIGGER,  # deduplication_key, status firing and resolved
+    "pagerduty": _TRIGGER,  # dedup_key, event_action trigger and resolve
+    "pagertree": _Incident("thirdparty", "create", "resolve"),  # id, event_type
+    "signl4": _Incident("external_id", "trigger", "resolve"),  # X-S4-ExternalID, X-S4-Status resolved
+    # entity_id; "map" turns the severity into INFO (which opens nothing), WARNING or CRITICAL, "recovery" is RECOVERY.
+    "splunk": _Incident("entity_id", "map", "recovery"),
+    "squadcast": _TRIGGER,  # event_id, status trigger and resolve
+    "victorops": _Incident("entity_id", "map", "recovery"),
+}
+
+# Every request opens an incident or rings, and the plug-in cannot name an open one: an end would ring once more.
+_ONLY_OPENS: Final = frozenset({"betterstack", "lfg", "spike"})
+
+# No incidents, but an identity that keeps the states of one alert together.
+_THREADS: Final[Mapping[str, str]] = {
+    "bark": "notification_id",  # the notification is replaced
+    "barks": "notification_id",
+    "gchat": "thread_key",  # the answers go to the first message's thread
+    "hassio": "nid",  # the notification is replaced
+    "hassios": "nid",
+}
+
+# The title is the topic: a thread of its own, whose name must be the same in every state.
+_TOPICS: Final = frozenset({"zulip"})
+
+# RFC 5322, 3.6.4: mails that refer to the same message are shown as one thread.
+_MAIL: Final = frozenset({"mailto", "mailtos"})
+
+
+def has_incidents(schema: str) -> bool:
+    """Whether messages to a service open and close incidents there (schema of its URL, in lower case)."""
+    return schema in _INCIDENTS or schema in _ONLY_OPENS
+
+
+def title_and_body(schema: str, message: Message) -> tuple[str, str]:
+    """Title and body as a service shows them (schema of its URL, in lower case)."""
+    if schema in _TOPICS:
+        return message.subject, f"{message.state}: {message.body}"
+    return message.title, message.body
+
+
+def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dict[str, Any] | Unsent:
+    """A plug-in's arguments for a message, in addition to those of its URL.
+
+    Args:
+        schema: Schema of the target's URL, in lower case.
+        given: Arguments from the URL.
+        message: The message.
+    """
+    if message.incident is None:
+        return {}
+    if schema in _ONLY_OPENS:
+        a_log = schema == "betterstack" and given.get("host")
+        return {} if a_log or message.act == OPENS else Unsent("this service can be sent only the start of an incident")
+    service = _INCIDENTS.get(schema)
+    if service is not None:
+        if message.act not in (OPENS, CLOSES):
+            return Unsent("other alerts of its incident are still firing")
+        return {service.key: message.incident, "action": service.closes if message.act == CLOSES else service.opens}
+    if schema in _THREADS:
+        return {_THREADS[schema]: given.get(_THREADS[schema]) or message.incident}
+    if schema in _MAIL:
+        return {"headers": {"References": f"<{message.incident}@evenkeel>", **(given.get("headers") or {})}}
+    if schema == "jira":
+        # The plug-in closes only what the same object opened, by an id that it keeps in memory; otherwise it sends
+        # nothing and reports success. So each state is an alert of its own, recognisable by its entity.
+        return {"action": "new", "entity": message.incident}
+    return {}
+
+
+# U+200B, as the libraries of chat services put it into "@everyone". It is invisible, and no name can contain one of its
+# own: unprintable characters are escaped before.
+_PART = "\u200b"
+
+_ACTIVE = re.compile(
+    r"""
+      @(?=\S)                     # @everyone, @here, @channel, @room, @all, @user
+    | <(?=\S)                     # HTML; <@U1>, <!channel>, <users/all>, <at user_id="all">, <url|text>
+    | \](?=[(\[:])                # [text](link), [text][name], [name]: link
+    | \[(?=CQ:)                   # [CQ:at,qq=all]
+    | \((?=(?:met|rol|chn)\))     # (met)all(met)
+    | :(?=//)                     # a link that is shown as itself still makes a service fetch it for a preview
+    | \bwww(?=\.)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+LINK_LINES: Final = frozenset({"page", "runbook"})
+"""Names of the lines of a message that have nothing but a link of ours."""
+
+# Services that read markdown, to which Apprise sends it as text.
+_READS_MARKDOWN: Final = frozenset({"discord", "mmost", "mmosts", "revolt"})
+
+# Services that read markdown in the title too, of which Apprise converts only the body.
+_READS_MARKDOWN_IN_TITLES: Final = frozenset({"workflow", "workflows"})
+
+_MARKS = re.compile(r"([\\`*_~|#>\[\]])")
+
+
+def inert(text: str) -> str:
+    """The text without anything that mentions, links or marks up; looks the same."""
+    return _ACTIVE.sub(lambda found: found[0] + _PART, text)
+
+
+def written(
+    schema: str, service: NotifyBase, title: str, body: str, links: Sequence[str] = ()
+) -> tuple[str, str, NotifyFormat]:
+    """Title and body in the format that a service reads.
+
+    Args:
+        schema: Schema of the target's URL, in lower case.
+        service: Its plug-in.
+        title: One line of text.
+        body: Lines of text.
+        links: Addresses in the body that stay as they are: those of our settings, never a name's.
+
+    Returns:
+        Both, and the format for `notify`, which must not convert again: some plug-ins skip that step.
+    """
+    title = inert(title)
+    reads = service.resolve_format(NotifyFormat.TEXT)
+    as_read: Callable[[str], str] = partial(convert_between, NotifyFormat.TEXT, reads)
+    if schema in _READS_MARKDOWN and reads == NotifyFormat.TEXT:
+        return _escaped(title), _except(links, body, lambda text: _escaped(inert(text))), reads
+    body = _except(links, body, inert)
+    if service.title_maxlen <= 0:  # the title becomes a part of the body
+        title = as_read(title)
+    elif schema in _READS_MARKDOWN_IN_TITLES:
+        title = _escaped(title)
+    return title, as_read(body), reads
+
+
+def _except(links: Sequence[str], text: str, change: Callable[[str], str]) -> str:
+    """A text, changed but for lines that end with one of our links after their name ("page: https://...")."""
+    lines = []
+    for line in text.split("\n"):
+        name, sign, rest = line.partition(": ")
+        is_link = bool(sign) and rest in links and name in LINK_LINES
+        lines.append(line if is_link else change(line))
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return _MARKS.sub(r"\\\1", text)
+
 
 # Apprise's own JSON, XML and form targets, which can carry fields beside title and text.
 _WITH_FIELDS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})

@@ -15,11 +15,19 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from streaming.alerts.judging.feed import Chunk, FeedRound
+from streaming.alerts.judging.chunks import (
+    AT,
+    AT_LEAST,
+    AT_MOST,
+    COLUMNS,
+    LOSES_AT_LEAST,
+    LOSES_AT_MOST,
+    Chunk,
+    FeedRound,
+)
 from streaming.alerts.judging.firing import AlertKey, Observed, RuleRow, Subject
-from streaming.alerts.judging.standing import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST
-from streaming.alerts.judging.upkeep import Largest
-from streaming.alerts.rules.expressions import connect, fetched
+from streaming.alerts.judging.itself import Largest
+from streaming.alerts.rules.expressions import connect, fetched, fill
 from streaming.alerts.rules.rules import (
     CLOCK_COLUMNS,
     LOSES_DATA,
@@ -32,7 +40,6 @@ from streaming.alerts.rules.rules import (
     UNJUDGED_S,
     Rule,
 )
-from streaming.alerts.rules.templates import fill
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.conditions import ByClock, Conditions
-from streaming.alerts.judging.feed import Chunk, Feed, FeedRound
+from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import (
     FIRING,
     PENDING,

@@ -11,14 +11,13 @@ nothing for those after it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.alerts.judging.chunks import COLUMNS, Chunk, FeedRound, Standing
 from streaming.alerts.judging.firing import passed_ms
 from streaming.alerts.judging.new_rows import WaitingRows, newest_first
-from streaming.alerts.judging.standing import COLUMNS, Standing
 from streaming.alerts.rules.expressions import fetched
 from streaming.tables import DataFile, in_memory, table_named
 
@@ -33,38 +32,6 @@ _ALWAYS = ("round", "round_time")
 # Files that a start reads together while it does not know how far back it must go: first few, as one of a compacted
 # lake has the rows of a day, then twice as many each time, because one that is not has those of a batch.
 _SCANNED_FIRST, _SCANNED_AT_ONCE = 25, 400
-
-
-@dataclass(frozen=True, slots=True)
-class FeedRound:
-    """One closed round.
-
-    Attributes:
-        number: Its number.
-        time: Its time, ms; only displayed.
-        interval_ms: The probe's interval.
-        elapsed: Elapsed time over all rounds, ms; None in rows of older releases.
-    """
-
-    number: int
-    time: int
-    interval_ms: int
-    elapsed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Rounds in order, with what the rules judge at them.
-
-    Attributes:
-        rounds: The rounds.
-        rows: By table the rows that they changed (columns of `Feed`, unordered).
-        standing: Rows of `group_health` as `Standing.at` gives them; None if no rule needs them.
-    """
-
-    rounds: tuple[FeedRound, ...]
-    rows: Mapping[str, pa.Table] = field(default_factory=dict)
-    standing: pa.Table | None = None
 
 
 class Feed:

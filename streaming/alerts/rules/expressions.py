@@ -1,14 +1,18 @@
-"""SQL of the rules: expressions over one row, read-only, whose result depends on that row alone.
+"""SQL of the rules: expressions over one row, read-only, whose result depends on that row alone; and templates.
 
 So an alert does not depend on when, or in what portions, the tables are read: whether a rule holds for a key changes
 only with a new row of that key. Therefore anything that reads a clock, a random number, another row or another table is
 refused at the start.
+
+In templates of messages and labels `{name}` stands for a value, and `{name:noun}` for a count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -16,6 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from streaming.tables import SqlError, parsed
+from streaming.terminal import visible
 
 # Short names for the contents of nested columns; everything else is DuckDB's.
 _MACROS = (
@@ -270,3 +275,47 @@ def _by_the_clock(name: str) -> str:
 
 def _first_line(error: duckdb.Error) -> str:
     return " ".join(str(error).split("\n\n", maxsplit=1)[0].split()).rstrip(".")
+
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?::([a-z]+))?\}")
+
+# Numbers that identify something, and are searched for elsewhere: printed without separators.
+_IDENTIFIERS = re.compile(r"(_id|partition|round|generation)$")
+
+
+def placeholders(template: str) -> frozenset[str]:
+    """Names between braces; everything else in a template is literal."""
+    return frozenset(name for name, _ in _PLACEHOLDER.findall(template))
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """Fill in a message's template with a row's values: names are text, whatever they contain; NULL is "unknown"."""
+
+    def put(found: re.Match[str]) -> str:
+        name, noun = found.groups()
+        text = _shown(name, values.get(name))
+        return text if noun is None else f"{text} {noun}{'' if text == '1' else 's'}"
+
+    return _PLACEHOLDER.sub(put, template)
+
+
+def _shown(name: str, value: object) -> str:
+    return str(value) if isinstance(value, int) and _IDENTIFIERS.search(name) else _text(value)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S} UTC"
+    if isinstance(value, dict):
+        return _text(value.get("detail") or value.get("finding") or ", ".join(map(_text, value.values())))
+    if isinstance(value, list):
+        return visible("; ".join(map(_text, value))) if value else "none"
+    return visible(str(value))

@@ -34,10 +34,15 @@ import duckdb
 import pyarrow as pa
 
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.routes import UNSAID, RuleRoute
-from streaming.alerts.rules.delivery_keys import KEYS, route_of
-from streaming.alerts.rules.expressions import Expression, ExpressionError, check, connect, is_compared_once
-from streaming.alerts.rules.templates import placeholders
+from streaming.alerts.routes import KEYS, UNSAID, RuleRoute, route_of
+from streaming.alerts.rules.expressions import (
+    Expression,
+    ExpressionError,
+    check,
+    connect,
+    is_compared_once,
+    placeholders,
+)
 from streaming.config import SEVERITIES, Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
 from streaming.times import DAY_MS

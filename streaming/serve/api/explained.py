@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from dashboards import Site
 from streaming.explain import NoSuchPartitionError, read_partition, verdicts_in_words
-from streaming.serve.problems import quoted
+from streaming.serve.page import quoted
 
 
 class ExplainFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
 from streaming.notes import checked_mark, write_mark
 from streaming.serve.model import Model
-from streaming.serve.problems import problem, quoted
+from streaming.serve.page import problem, quoted
 
 _LOG = room_log(__name__)
 

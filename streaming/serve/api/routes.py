@@ -15,13 +15,12 @@ from starlette.routing import Route
 
 from dashboards import Site, since
 from streaming.explain import PartitionError
-from streaming.serve.api.cursors import CursorError, read, written
 from streaming.serve.api.explained import ExplainFilter, NoVerdictError, explained
-from streaming.serve.api.listings import LISTINGS, Filter, Listing
+from streaming.serve.api.listings import LISTINGS, CursorError, Filter, Listing, read, written
 from streaming.serve.api.noting import marking
 from streaming.serve.api.openapi import document
 from streaming.serve.model import Model, Snapshot
-from streaming.serve.problems import problem, quoted
+from streaming.serve.page import problem, quoted
 
 PREFIX: Final = "/api/v1"
 

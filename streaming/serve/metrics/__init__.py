@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from streaming.serve.metrics.exposition import OPEN_METRICS, TEXT, takes_gzip, wants_open_metrics
-from streaming.serve.metrics.scrapes import MODES, OWN, NoRoundsError, Scrapes, StartingError, WhichClusterError
+from streaming.serve.metrics.modes import MODES
+from streaming.serve.metrics.scrapes import OWN, NoRoundsError, Scrapes, StartingError, WhichClusterError
 
 __all__ = [
     "MODES",

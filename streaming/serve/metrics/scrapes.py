@@ -5,27 +5,18 @@ from __future__ import annotations
 import gzip
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Final
 
-from streaming.serve.metrics import kafka_exporter, kafka_lag_exporter, kminion, own
+from streaming.serve.metrics import own
 from streaming.serve.metrics.exposition import Family, Labels, Level, sample, within, written
+from streaming.serve.metrics.modes import NEED_CLUSTER, families
 from streaming.serve.metrics.rows import Scope
 from streaming.serve.model import Model, Snapshot, round_age_s
 
 OWN: Final = "evenkeel"
-
-MODES: Final[dict[str, Callable[[Scope], list[Family]]]] = {
-    "kafka-lag-exporter": kafka_lag_exporter.families,
-    "kafka_exporter": kafka_exporter.families,
-    "kminion": kminion.families,
-}
-"""Other exporters' metrics by the mode's name."""
-
-NEED_CLUSTER: Final = frozenset({"kafka_exporter", "kminion"})
-"""Modes whose names have no label for the cluster."""
 
 # What was not scraped for so long is not made any more before it is asked for.
 _WANTED_S = 300.0
@@ -141,8 +132,8 @@ class Scrapes:
         }
         scope = Scope(snapshot, shown)
         is_own = what.mode == OWN
-        families = own.families(scope, by_partition=self._by_partition) if is_own else MODES[what.mode](scope)
-        kept, left_out = within(families, self._most)
+        made = own.families(scope, by_partition=self._by_partition) if is_own else families(what.mode, scope)
+        kept, left_out = within(made, self._most)
         body = written([*kept, *self._self(left_out)], open_metrics=what.open_metrics)
         self._took_s[what.mode] = time.perf_counter() - began
         return _Made(snapshot.version, silent, _zipped(body) if what.zipped else body)

@@ -18,10 +18,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.digests import OpenAlerts, message_for, rule_incident
-from streaming.alerts.delivery.items import DELIVERED, FAILED, SKIPPED, Delivery, RetryPolicy
-from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message
-from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, RECORDS, AttemptOutcome
+from streaming.alerts.delivery.items import (
+    DELIVERED,
+    FAILED,
+    SKIPPED,
+    Delivery,
+    OpenAlerts,
+    RetryPolicy,
+    message_for,
+    rule_incident,
+)
+from streaming.alerts.delivery.messages import (
+    CLOSES,
+    GOES_ON,
+    INCIDENTS,
+    OPENS,
+    PEOPLE,
+    RECORDS,
+    AttemptOutcome,
+    Message,
+)
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.exceptions import LostQueueError

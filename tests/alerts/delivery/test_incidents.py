@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.messages import CLOSES, GOES_ON, message_of, trial_message
-from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE
+from streaming.alerts.delivery.messages import CLOSES, GOES_ON, INCIDENTS, PEOPLE, message_of, trial_message
 from streaming.alerts.delivery.targets import DeliveryTarget
 from tests.alerts.services import MailServer, Services
 

@@ -10,9 +10,8 @@ from email.header import decode_header, make_header
 import pytest
 
 from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.inert import inert
 from streaming.alerts.delivery.messages import message_of
-from streaming.alerts.delivery.targets import DeliveryTarget
+from streaming.alerts.delivery.targets import DeliveryTarget, inert
 from tests.alerts.receiver import Receiver
 from tests.alerts.services import MailServer, Request, Services
 

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from streaming.alerts.delivery.digests import rule_incident
-from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message
-from streaming.alerts.delivery.outcome import INCIDENTS, PEOPLE, AttemptOutcome
+from streaming.alerts.delivery.items import rule_incident
+from streaming.alerts.delivery.messages import CLOSES, GOES_ON, INCIDENTS, OPENS, PEOPLE, AttemptOutcome, Message
 from tests.alerts.build import DRIFT
 from tests.alerts.living import Inbox, Living, drifted
 

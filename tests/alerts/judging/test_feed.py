@@ -10,7 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts.exceptions import LostTrackError
-from streaming.alerts.judging.feed import Chunk, Feed
+from streaming.alerts.judging.chunks import Chunk
+from streaming.alerts.judging.feed import Feed
 from streaming.tables import table_named
 from tests.alerts.build import Writer, time_of
 

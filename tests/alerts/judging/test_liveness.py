@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.alerts.judging.liveness import NewestRound
+from streaming.alerts.judging.itself import NewestRound
 from streaming.tables import LakeUnreadableError
 from tests.alerts.build import Writer
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.evaluation import Evaluation, Remembered
-from streaming.alerts.judging.feed import Chunk, FeedRound
 from streaming.alerts.judging.firing import (
     CLOSED,
     PENDING,

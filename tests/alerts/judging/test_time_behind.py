@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streaming.alerts import Alerter
-from streaming.alerts.judging.feed import FeedRound
-from streaming.alerts.judging.standing import AT, AT_LEAST, AT_MOST, COLUMNS, Standing
+from streaming.alerts.judging.chunks import AT, AT_LEAST, AT_MOST, COLUMNS, FeedRound, Standing
 from streaming.alerts.rules.rules import Rule
 from streaming.config import Settings
 from streaming.tables import table_named

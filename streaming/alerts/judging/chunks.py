@@ -1,4 +1,4 @@
-"""Rows whose truth changes with time alone: groups that are behind, at each round for as long as their row is current.
+"""Rounds with the rows that rules judge at them; among these the rows whose truth changes with time alone.
 
 Two measures of a group move with the time: how far it is behind, and in how long it loses data.
 
@@ -12,7 +12,8 @@ round, to 0.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
@@ -54,13 +55,36 @@ _BEHIND = (
 )
 
 
-class _Round(Protocol):
-    @property
-    def number(self) -> int: ...
-    @property
-    def time(self) -> int: ...
-    @property
-    def elapsed(self) -> int | None: ...
+@dataclass(frozen=True, slots=True)
+class FeedRound:
+    """One closed round.
+
+    Attributes:
+        number: Its number.
+        time: Its time, ms; only displayed.
+        interval_ms: The probe's interval.
+        elapsed: Elapsed time over all rounds, ms; None in rows of older releases.
+    """
+
+    number: int
+    time: int
+    interval_ms: int
+    elapsed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rounds in order, with what the rules judge at them.
+
+    Attributes:
+        rounds: The rounds.
+        rows: By table the rows that they changed (columns of `Feed`, unordered).
+        standing: Rows of `group_health` as `Standing.at` gives them; None if no rule needs them.
+    """
+
+    rounds: tuple[FeedRound, ...]
+    rows: Mapping[str, pa.Table] = field(default_factory=dict)
+    standing: pa.Table | None = None
 
 
 class Standing:
@@ -81,7 +105,7 @@ class Standing:
         self._rows = self._rows.slice(0, 0)
         self._elapsed = dict(elapsed)
 
-    def at(self, rounds: Sequence[_Round], rows: pa.Table) -> pa.Table:
+    def at(self, rounds: Sequence[FeedRound], rows: pa.Table) -> pa.Table:
         """The rows to judge at each of these rounds.
 
         Args:
@@ -155,6 +179,6 @@ def _table(elapsed: Mapping[int, int | None]) -> pa.Table:
     return pa.table(columns, names=["number", "elapsed"])
 
 
-def _rounds(rounds: Sequence[_Round]) -> pa.Table:
+def _rounds(rounds: Sequence[FeedRound]) -> pa.Table:
     columns = [[r.number for r in rounds], [r.time for r in rounds], [r.elapsed for r in rounds]]
     return pa.table([pa.array(column, pa.int64()) for column in columns], names=["number", "time", "elapsed"])

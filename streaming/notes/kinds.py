@@ -1,4 +1,4 @@
-"""Mutes: for a while, once or again every day or week, nothing is sent about some alerts. Pure.
+"""The notes that people leave: marks of what they did, and mutes, while which nothing is sent about some alerts. Pure.
 
 A mute hides no transition, only its delivery: what still fires when the mute ends is delivered then.
 """
@@ -11,6 +11,31 @@ from typing import Final
 
 from streaming.config import fits
 from streaming.times import DAY_MS
+
+LONGEST_TEXT: Final = 200
+"""Characters of a mark's text: a line in a chart and in a message. Longer ones are refused, not cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One mark.
+
+    Attributes:
+        mark_id: Its id.
+        cluster: The cluster.
+        text: What was done.
+        group_id: The group that it concerns; None for the whole cluster.
+        made_by: User and host, or "api".
+        time: When it was done, ms.
+    """
+
+    mark_id: str
+    cluster: str
+    text: str
+    group_id: str | None
+    made_by: str
+    time: int
+
 
 GROUP: Final = "group"
 RULE: Final = "rule"

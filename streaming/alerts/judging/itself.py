@@ -1,7 +1,7 @@
-"""Whether rounds still come, and whether they show the present; by steady time and the rounds' numbers.
+"""What the alerter knows of itself: whether rounds still come, whether the tables can be judged, and are maintained.
 
 No clock is compared with another: a broker whose clock is a day ahead, or a machine of ours that is 45 s off, changes
-nothing here. The only measure is when a round with a new number was read.
+nothing here. The only measure of silence is when a round with a new number was read, by steady time.
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
-from streaming.alerts.judging.feed import FeedRound
-from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, table_named
+from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
+from streaming.alerts.judging.chunks import FeedRound
+from streaming.lifecycle import room_log
+from streaming.process import LeaseStoreError
+from streaming.stores import cause_of
+from streaming.tables import ALL_TABLES, DataFile, DeltaLogTail, LakeUnreadableError, LakeUnwritableError, table_named
+from streaming.terminal import printable
 
 # Files tried for the newest round when all are new to us: nearly always the newest one has it.
 _TRIED = 20
@@ -129,3 +137,127 @@ class Liveness:
         first, last = self._reads[0], self._reads[-1]
         took = last.at - first.at
         return took >= _PACE_S / 2 and (last.elapsed - first.elapsed) / 1000 <= _BACKLOG_PACE * took
+
+
+# Maintenance joins files every few minutes. Counting opens every table, up to a second for a neglected lake.
+_EVERY_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Largest:
+    """The table with the most files.
+
+    Attributes:
+        table: Its name.
+        files: How many it has.
+    """
+
+    table: str
+    files: int
+
+
+class Upkeep:
+    """Counts the files of a lake's tables now and then."""
+
+    def __init__(self, lake: str, steady: Callable[[], float]) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            lake: Folder or URI.
+            steady: Seconds that no change of a clock affects.
+        """
+        self._lake = lake.rstrip("/")
+        self._steady = steady
+        self._next = steady()
+        self._largest: Largest | None = None
+
+    @property
+    def largest(self) -> Largest | None:
+        """What `look` has found last; None before it has, and in a lake without tables."""
+        return self._largest
+
+    def look(self) -> None:
+        """Count again, unless that was a few minutes ago. A table that cannot be read now is left out."""
+        if self._steady() < self._next:
+            return
+        counted = [found for table in ALL_TABLES if (found := self._count(table.name)) is not None]
+        self._largest = max(counted, key=lambda found: found.files, default=None)
+        self._next = self._steady() + _EVERY_S
+
+    def _count(self, table: str) -> Largest | None:
+        try:
+            opened = DeltaTable(f"{self._lake}/{table}")
+        except (DeltaError, OSError):
+            # Not there yet, or broken: `unjudged` reports that of a table that rules read.
+            return None
+        return Largest(table, pa.table(opened.get_add_actions()).num_rows)
+
+
+_LOG = room_log(__name__)
+
+PASSING: Final = (
+    OSError,
+    DeltaError,
+    pa.ArrowException,
+    duckdb.Error,
+    LakeUnreadableError,
+    LakeUnwritableError,
+    LostTrackError,
+    AnotherAlerterError,
+    LeaseStoreError,
+)
+"""Failures that may be over at the next look."""
+
+_Result = TypeVar("_Result")
+
+
+class Trouble:
+    """How long the tables have not been judged, or something beside them not been read.
+
+    In each look, call `attempt` for every step and then `end_of_look`.
+
+    Attributes:
+        reason: The first failure of the newest look that had one, on one line; None when all is well.
+    """
+
+    def __init__(self, steady: Callable[[], float], what: str = "the tables", done: str = "evaluated") -> None:
+        """Start without trouble.
+
+        Args:
+            steady: Seconds that no change of the clock affects.
+            what: What fails, for the log.
+            done: What cannot be done with it.
+        """
+        self.reason: str | None = None
+        self._steady = steady
+        self._what, self._done = what, done
+        self._since: float | None = None
+        self._failed: str | None = None
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds without a look free of failures; 0 when all is well."""
+        return 0.0 if self._since is None else self._steady() - self._since
+
+    def attempt(self, step: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """Run a step of a look; a temporary failure is noted, and `otherwise` is its result."""
+        try:
+            return step()
+        except PASSING as error:
+            self._failed = self._failed or one_line(error)
+            return otherwise
+
+    def end_of_look(self) -> None:
+        """Log a failure once, not at every look, and once that it is over."""
+        if self._failed is not None and self._since is None:
+            _LOG.warning("%s cannot be %s now, retrying in a moment: %s", self._what, self._done, self._failed)
+            self._since = self._steady()
+        elif self._failed is None and self._since is not None:
+            _LOG.info("%s can be %s again, after %.0f s", self._what, self._done, self.lasts_s)
+            self._since = None
+        self.reason, self._failed = self._failed, None
+
+
+def one_line(error: Exception) -> str:
+    """An exception as one line of text: control characters of paths and names in it are escaped."""
+    return printable(f"{type(error).__name__}: {cause_of(error)}"[:300])
