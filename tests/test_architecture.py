@@ -77,7 +77,7 @@ ROOMS = {
         "assignors streaming.config streaming.groups streaming.log_health streaming.offsets_log streaming.records",
     ),
     "streaming.tables": room(
-        "deltalake duckdb numpy pyarrow",
+        "deltalake duckdb pyarrow",
         "streaming.exceptions streaming.lifecycle streaming.stores streaming.times",
     ),
     "streaming.probe": room(

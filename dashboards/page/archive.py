@@ -19,7 +19,7 @@ from typing import Any, Final
 from dashboards.query import history_queries, queries, question
 from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
-from streaming.tables import LakeReader, Stretch, StretchReader, WrittenFile, alerter_place, table_named
+from streaming.tables import LakeReader, OpenedTable, WrittenFile, alerter_place, table_named
 
 __all__ = ["Archive", "Signs"]
 
@@ -82,7 +82,7 @@ class Archive:
         self._refreshed = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="archive")
         # Threads of their own, so that no chart of the last hour waits until a large lake is open.
-        self._stretches = {name: StretchReader(root, table_named(name), "round_time") for name in _STRETCHES.values()}
+        self._stretches = {name: OpenedTable(root, table_named(name)) for name in _STRETCHES.values()}
         self._stretching = ThreadPoolExecutor(1, thread_name_prefix="stretch")
         self._answers: OrderedDict[tuple[Any, ...], _Answer] = OrderedDict()
         self._lock = threading.Lock()
@@ -174,9 +174,12 @@ class Archive:
     def _stretch(self, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Rows of a query over one stretch; for the thread of stretches."""
         since, until = parameters["since"], parameters["until"]
-        stretch = Stretch(since, until, parameters["cluster"], parameters["group_id"])
-        reader = self._stretches[_STRETCHES[name]]
-        return reader.rows(history_queries()[name].duckdb, parameters, stretch)
+        table = self._stretches[_STRETCHES[name]]
+        if not table.refresh():
+            return []
+        days = since.date(), until.date()
+        files = table.files(days, parameters["cluster"], parameters["group_id"], times=(since, until))
+        return table.ask(history_queries()[name].duckdb, parameters, files)
 
 
 def _signs(reader: LakeReader, clusters: Sequence[str]) -> Signs:

@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
@@ -318,19 +318,13 @@ def refuse_lost(settings: Settings, checkpoint: str, plan: Rebuild | None) -> No
         raise SetupError(message)
 
 
-# The first start creates all tables, except those that a later release has added: each start creates them if missing.
-_ADDED: Final = frozenset({"broker_members", "member_load", "topics"})
-
-
 def _lost(tables: list[KnownRows], standing: CheckpointProgress | None) -> list[str]:
     """What the tables should have and do not."""
     gone = [known.table.name for known in tables if not known.is_there]
-    if _ADDED.issuperset(gone):
-        gone = []
     if gone or standing is None or standing.offsets is None:
         return gone
     # `rounds` is written last: with this round everything up to it is there.
-    done, newest = standing.offsets.get("round", -1), tables[-1].newest("round")
+    done, newest = standing.offsets.get("round", -1), tables[-1].newest_round()
     if done < 0 or (newest is not None and newest >= done):
         return []
     return [f"the rounds up to {done}" if newest is None else f"the rounds after {newest}, up to {done}"]

@@ -51,7 +51,6 @@ from streaming.tables.schema import (
     table_named,
 )
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
-from streaming.tables.stretch import Stretch, StretchReader
 
 __all__ = [
     "ADVICE_TABLES",
@@ -74,8 +73,6 @@ __all__ = [
     "LostFile",
     "OpenedTable",
     "SqlError",
-    "Stretch",
-    "StretchReader",
     "Table",
     "TableCache",
     "Wanted",

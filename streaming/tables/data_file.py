@@ -1,15 +1,17 @@
-"""A data file of a table: rows as one Parquet file, sorted by key, with the statistics that Delta's log has of it."""
+"""Data files that are written without a commit, for tasks on an object store, with the statistics of Delta's log.
+
+delta-rs writes files and commits them in one call; there the tasks of a batch write, and the driver commits for all.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -85,60 +87,25 @@ def new_files(table: Table, rows: pa.Table, uri: str, kind: str = "part") -> lis
         stored = of_day.select(schema.names).cast(schema)
         partition = partition_of(table, day)
         path = path_in(partition, f"{kind}-{uuid.uuid4()}.zstd.parquet")
-        write_data_file(table, stored, path, folder)
+        write_data_file(stored, path, folder)
         size = folder.get_file_info(path).size
         now = time.time_ns() // 1_000_000
         actions.append(AddAction(path, size, partition, now, data_change=True, stats=statistics(table, stored)))
     return actions
 
 
-def write_data_file(table: Table, rows: pa.Table, path: str, folder: Any) -> None:
-    """Write rows as one file, sorted by the table's key and order.
+def write_data_file(rows: pa.Table, path: str, folder: Any) -> None:
+    """Write rows as one file.
 
     Args:
-        table: The table.
         rows: Rows with the columns that are stored in its files (`event_date` is not, where it partitions).
         path: Path inside the table's folder.
         folder: The table's `file_system`.
     """
-    rows = _encoded(rows)
-    order = _order(rows, [name for name in (*table.key, *table.newest_by) if name in rows.column_names])
     if parent := path.rpartition("/")[0]:
         folder.create_dir(parent, recursive=True)
-    with (
-        folder.open_output_stream(path) as stream,
-        # (Without Arrow's own schema: it would make readers see dictionaries.)
-        pq.ParquetWriter(
-            stream, rows.schema, compression="zstd", store_schema=False, **_encodings(rows.schema)
-        ) as writer,
-    ):
-        # (Sorted a row group at a time: all at once would be a second copy of all rows.)
-        for start in range(0, len(order), _GROUP_ROWS):
-            writer.write_table(rows.take(pa.array(order[start : start + _GROUP_ROWS])))
-
-
-def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet's encodings by column: numbers and times as differences, all else by dictionary, also inside lists.
-
-    In a sorted file neighbours differ little: offsets, rounds and times take half the bytes that dictionaries of them
-    take, and are read faster. Spark (from 3.3 on), DuckDB and Polars read both.
-    """
-    differing = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
-    return {
-        "use_dictionary": [path for f in schema if f.name not in differing for path in _leaves(f.name, f.type)],
-        "column_encoding": dict.fromkeys(differing, "DELTA_BINARY_PACKED"),
-    }
-
-
-def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
-    """The columns of Parquet that make up one of Arrow."""
-    if pa.types.is_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
-    elif pa.types.is_struct(kind):
-        for field in kind:
-            yield from _leaves(f"{path}.{field.name}", field.type)
-    else:
-        yield path
+    with folder.open_output_stream(path) as stream:
+        pq.write_table(rows, stream, compression="zstd", row_group_size=_GROUP_ROWS, store_schema=False)
 
 
 def statistics(table: Table, rows: pa.Table) -> str:
@@ -153,9 +120,7 @@ def statistics(table: Table, rows: pa.Table) -> str:
         if name not in rows.column_names:
             continue
         column = rows[name]
-        # (The distinct texts alone: all of them could exceed what one Arrow array holds.)
-        distinct = column.unique().dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        bounds = pc.min_max(distinct).as_py()
+        bounds = pc.min_max(column).as_py()
         least, most = _as_json(bounds["min"]), _as_json(bounds["max"])
         nulls[name] = column.null_count
         if least is not None and most is not None:
@@ -166,32 +131,6 @@ def statistics(table: Table, rows: pa.Table) -> str:
 def stored_schema(table: Table) -> pa.Schema:
     """Columns as the files of a table store them: the day is in the name of their folder."""
     return pa.schema([f.remove_metadata() for f in table.arrow_schema if f.name not in table.partition_by])
-
-
-def _encoded(rows: pa.Table) -> pa.Table:
-    """The same rows with dictionary-encoded texts: the texts themselves could exceed what one Arrow array holds."""
-    for at, field in enumerate(rows.schema):
-        if pa.types.is_string(field.type):
-            rows = rows.set_column(at, field.name, rows.column(at).dictionary_encode())
-    return rows.unify_dictionaries()
-
-
-def _order(rows: pa.Table, columns: Sequence[str]) -> Any:
-    """Positions of the rows in order."""
-    # (By numbers: comparing texts row by row would be most of the work. NULL comes first.)
-    return np.lexsort([_ranks(rows[name]) for name in reversed(columns)])
-
-
-def _ranks(column: pa.ChunkedArray) -> Any:
-    whole = column.combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):
-        whole = whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
-    if pa.types.is_dictionary(whole.type):
-        texts = whole.dictionary
-        ranks = np.full(len(texts) + 1, -1, dtype=np.int64)
-        ranks[pc.sort_indices(texts).to_numpy()] = np.arange(len(texts))
-        return ranks[pc.fill_null(whole.indices, len(texts)).to_numpy(zero_copy_only=False)]
-    return pc.fill_null(whole.cast(pa.int64()), -(2**63)).to_numpy(zero_copy_only=False)
 
 
 def _as_json(value: Any) -> Any:

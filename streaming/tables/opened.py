@@ -1,4 +1,8 @@
-"""One table of a lake as of one version: its files by what the log says of them, and the rows of some of them."""
+"""One table of a lake as of one version: its files by what the log says of them, and the rows of some of them.
+
+The one way to read a table. Only files that can hold the answer are opened: a table may have billions of rows, and
+opening each file of a day of batches that was never compacted would take minutes.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
+from streaming.tables.lost import naming_what_is_lost
+from streaming.tables.memory import fetched_dicts, in_memory
 from streaming.tables.schema import Table
 
 __all__ = ["CUT_AT", "DataFile", "OpenedTable", "file_of", "has_text"]
@@ -155,6 +161,16 @@ class OpenedTable:
         kind = pa.dictionary(pa.int32(), pa.string())
         schema = pa.schema([field.with_type(kind) if field.name in texts else field for field in schema])
         return data_set([(file.path, file.day) for file in files], schema, self.folder, texts)
+
+    def ask(self, sql: str, parameters: Mapping[str, Any], files: Iterable[DataFile]) -> list[dict[str, Any]]:
+        """Run a query over the rows of some files, under the table's name; one dict per row.
+
+        Raises:
+            LakeUnreadableError: A data file is gone.
+        """
+        with in_memory() as connection, naming_what_is_lost(f"The table {self.uri}"):
+            connection.register(self.table.name, self.rows(files))
+            return fetched_dicts(connection, sql, dict(parameters))
 
     def _listed(self, delta: DeltaTable) -> list[DataFile]:
         time = self.table.time

@@ -159,7 +159,7 @@ def _with_noise(rows: pa.Table, seed: int) -> pa.Table:
 
 def _written(table: Table, rows: pa.Table, day: date, folder: Any) -> AddAction:
     path = f"event_date={day.isoformat()}/made.zstd.parquet"
-    write_data_file(table, rows, path, folder)
+    write_data_file(rows, path, folder)
     size = folder.get_file_info(path).size
     partition = {"event_date": day.isoformat()}
     return AddAction(

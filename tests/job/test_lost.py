@@ -62,11 +62,6 @@ def test_a_lake_and_its_checkpoint_may_start_also_in_the_middle_of_a_batch(watch
     refuse_lost(watched.settings, str(watched.checkpoint), None)
 
 
-def test_a_table_that_a_later_release_adds_is_not_missed(watched: Watched) -> None:
-    shutil.rmtree(Path(watched.settings.lake) / "member_load")
-    refuse_lost(watched.settings, str(watched.checkpoint), None)
-
-
 def test_a_first_start_may_start(tmp_path: Path) -> None:
     settings = Settings(cluster="c", lake=str(tmp_path / "lake"))
     refuse_lost(settings, checkpoint_of(settings), None)

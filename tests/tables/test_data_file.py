@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -18,13 +15,9 @@ from streaming.tables import (
     DeltaLake,
     DeltaLogTail,
     Table,
-    file_system,
     new_files,
-    statistics,
-    stored_schema,
     table_named,
     to_arrow,
-    write_data_file,
 )
 from tests.empty_lake import empty_lake
 from tests.job.hostile_rows import hostile_rows
@@ -91,25 +84,3 @@ def test_files_of_a_batch_that_is_there_already_are_no_part_of_the_table(tmp_pat
     assert not lake.add_files("gaps", files, "query", 1)
     assert ds.dataset(lake.path("gaps"), exclude_invalid_files=True).count_rows() > rows.num_rows
     assert _rows(lake, table).total() == rows.num_rows
-
-
-def test_a_long_id_on_more_rows_than_one_arrow_array_holds_is_sorted_and_bounded(tmp_path: Path) -> None:
-    lag = table_named("lag")
-    chunk = to_arrow(lag, [row("lag", -1, number, group_id="x" * 32_000) for number in range(1_000)])
-    rows = pa.concat_tables([chunk] * 70).select(stored_schema(lag).names)
-    folder = file_system(str(tmp_path))
-    write_data_file(lag, rows, "one.parquet", folder)
-    assert pq.read_metadata(tmp_path / "one.parquet").num_rows == 70_000
-    said = json.loads(statistics(lag, rows))
-    assert (said["numRecords"], "group_id" in said["minValues"]) == (70_000, False)
-
-
-def test_texts_in_lists_are_dictionaries_and_numbers_are_differences(tmp_path: Path) -> None:
-    churn = table_named("rebalance_churn")
-    rows = to_arrow(churn, [row("rebalance_churn", -1, n, joined=["a"]) for n in range(50)])
-    write_data_file(churn, rows.select(stored_schema(churn).names), "one.parquet", file_system(str(tmp_path)))
-    group = pq.read_metadata(tmp_path / "one.parquet").row_group(0)
-    columns = [group.column(at) for at in range(group.num_columns)]
-    encodings = {column.path_in_schema: set(column.encodings) for column in columns}
-    assert "RLE_DICTIONARY" in encodings["group_id"] & encodings["joined.list.element"]
-    assert "DELTA_BINARY_PACKED" in encodings["decision"]

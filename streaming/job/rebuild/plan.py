@@ -27,7 +27,6 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from streaming.exceptions import SetupError
 from streaming.job.checkpoint import is_local, refuse_unanswered
@@ -179,7 +178,7 @@ def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: 
         written={
             name: max(number, newest_round)
             for name in _OF_ROUNDS
-            if (number := tables[name].newest("round")) is not None
+            if (number := tables[name].newest_round()) is not None
         },
         holes={name: holes for name in _OF_ROUNDS if (holes := _holes(lake, name))},
         quarantined={} if noted_lost(lake, "quarantine") else _quarantined(tables["quarantine"]),
@@ -202,20 +201,14 @@ class _Round:
 
 def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
     """The newest round, or the newest below a number; None where there is none."""
-    number = rounds.newest("round", below)
+    number = rounds.newest_round(below)
     if number is None:
         return None
     columns = ("round_time", "elapsed_ms", "opened_offset", "cluster_id")
-    found = rounds.rows(
-        columns,
-        ds.field("round") == number,
-        lambda file: (most := file.get("max.round")) is None or file["min.round"] <= number <= most,
-    ).to_pylist()[0]
-    # (Rows of the first releases have neither of the two.)
-    elapsed, opened = found["elapsed_ms"] or 0, found["opened_offset"]
+    found = rounds.rows(columns, round_=number).to_pylist()[0]
     # (A broker's time that no calendar has is NULL.)
     time = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
-    return _Round(number, time, elapsed, number if opened is None else opened, found["cluster_id"])
+    return _Round(number, time, found["elapsed_ms"], found["opened_offset"], found["cluster_id"])
 
 
 def _holes(lake: str, table: str) -> list[tuple[int, int, str | None, str | None]]:
