@@ -12,31 +12,51 @@ row; the group's last round writes its end.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 
-from streaming.groups import compaction
+from streaming.groups.boundaries import (
+    fold,
+    goes_on_behind,
+    leave_compacted,
+    note_compacted,
+    take_in_commits,
+)
 from streaming.groups.classic.cost import close_cost
 from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.leader_metadata import see_racks
-from streaming.groups.commits import take_in_commits
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.delayed import forget_stops
-from streaming.groups.health.activity import note_commits
+from streaming.groups.health.activity import move_starts, note_commits
 from streaming.groups.health.group_health import end_health, write_health
-from streaming.groups.health.starts import move_starts
-from streaming.groups.kinds import RECORDS, ROUNDS
+from streaming.groups.kind import Kind
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
 from streaming.groups.lag.state import WINDOW
 from streaming.groups.load.rates import void_topic
+from streaming.groups.modern.kind import MODERN
+from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
 from streaming.groups.rows import LOG, MemberRow, Rows
 from streaming.groups.seen.take_in import take_look
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
-from streaming.records import GroupInput, GroupObservation, in_order
+from streaming.records import CommitWindow, Compacted, GroupInput, GroupObservation, RocketMQObservation, in_order
 from streaming.times import DAY_MS, Shift, day_of, read_clock
+
+ROUNDS: Final[Mapping[type, tuple[Kind, ...]]] = {
+    GroupObservation: (MODERN, CLASSIC),
+    RocketMQObservation: (ROCKETMQ_KIND,),
+}
+"""The kinds of groups that each type of round shows: a group may become another of them."""
+
+RECORDS: Final[Mapping[type, Callable[[GroupState, Any, Context], None]]] = {
+    CommitWindow: fold,
+    Compacted: note_compacted,
+    **{record: process for kinds in ROUNDS.values() for kind in kinds for record, process in kind.records.items()},
+}
+"""How each type of record is processed."""
 
 # A gap between a group's rounds counts for at most this many of its usual steps. In a longer gap, as while its
 # coordinator is down, the group's state is unknown. A gap between rounds as such has the same limit, in intervals.
@@ -66,7 +86,7 @@ def advance(
             process(state, item, context)
         else:
             state = _take_round(state, item, context)
-    if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):
+    if state is not None and state.is_void() and not goes_on_behind(state, inputs):
         state = None
     return state, context.rows
 
@@ -76,14 +96,14 @@ def _take_round(state: GroupState, item: Any, context: Context) -> GroupState | 
     take_in_commits(state)
     state = _with_source(state, item.source)
     context.source = state.source
-    compaction.leave(state, item.position)
+    leave_compacted(state, item.position)
     if item.gone is not None:
         close_cost(state, context.rows)
         compacted_until = state.compacted_until
         if not state.is_void():
             _close_group(state, item, context)
         return GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
-    if compaction.is_compacted(state, item.position):
+    if state.is_compacted(item.position):
         close_cost(state, context.rows)
         _pass_round(state, item, context)
     else:

@@ -1,6 +1,6 @@
 """A kind of group as a value: what differs between groups, and the shared steps of `advance` ask for.
 
-A kind is a room. Its records, verdicts, members, findings and end are functions of a group's state; `kinds.py` lists
+A kind is a room. Its records, verdicts, members, findings and end are functions of a group's state; `advance.py` lists
 all kinds. Functions get the state, the round where there is one, and the context to which they add rows.
 """
 
@@ -20,7 +20,7 @@ OwningMember = Member | ModernMember
 """A member that owns partitions."""
 
 OwningMembers = Mapping[str, Mapping[int, OwningMember]]
-"""Members by topic and partition. Wherever partitions are kept, a topic is the name of a unit (`units.py`)."""
+"""Members by topic and partition. Wherever partitions are kept, a topic is the name of a unit (`rows.py`)."""
 
 
 class Held(NamedTuple):

@@ -5,6 +5,10 @@ epoch, UTC, and dates are days since the epoch; the writer converts them to TIME
 column's comment says what that means.
 
 (Longer than other modules: a line per column of every table that the core writes.)
+
+Units that members own are named here, once. The core keeps partitions by a unit's name and a number. A Kafka topic is
+named as it is. RocketMQ numbers the queues of each broker apart, so there the name stands for a topic on a broker: a
+text that no topic can have as its name. Rows name topic and broker apart.
 """
 
 from __future__ import annotations
@@ -532,3 +536,23 @@ def decode_rows(payload: bytes) -> Rows:
 def partition_column(log_partition: int) -> int | None:
     """The column `log_partition`: NULL for -1, which in records and observations means unknown."""
     return None if log_partition < 0 else log_partition
+
+
+# Neither topics nor brokers can have it in their names.
+_BETWEEN: Final = "\0@\0"
+
+
+def unit_of(topic: str, broker: str | None) -> str:
+    """The name of a topic's queues on a broker; of a topic's partitions where there is none."""
+    return topic if broker is None else f"{topic}{_BETWEEN}{broker}"
+
+
+def split(unit: str) -> tuple[str, str | None]:
+    """Topic and broker; no broker where it is a plain topic."""
+    topic, between, broker = unit.partition(_BETWEEN)
+    return topic, broker if between else None
+
+
+def for_people(text: str) -> str:
+    """A text with names of units in it, as people read them: topic@broker."""
+    return text.replace(_BETWEEN, "@")

@@ -15,15 +15,110 @@ import msgspec
 from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
 from streaming.groups.delayed import Stopped
-from streaming.groups.health.state import Rebalances, Uncommitted
 from streaming.groups.lag.state import OffsetEvents, PartitionState
-from streaming.groups.load.state import LoadState
-from streaming.groups.modern.state import ModernState
+from streaming.groups.modern.group import ModernState
 from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rows import LOG
+from streaming.groups.rows import LOG, HotPartition
 from streaming.groups.seen.state import SeenState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
+
+
+class Rebalances(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """When a group has rebalanced. Changed in place by `note`.
+
+    Attributes:
+        first: Time of the first rebalance, ms; -1 before it.
+        recent: Times of the newest, within `WINDOW_MS` of the newest one, oldest first, ms; at most 64.
+        past: Earlier ones, each halved per day since.
+        counted_at: Time up to which `past` is halved, ms.
+        storm_since: Time of the first rebalance of the present storm, ms; -1 if there is none.
+    """
+
+    first: int = -1
+    recent: list[int] = []
+    past: float = 0.0
+    counted_at: int = -1
+    storm_since: int = -1
+
+
+class Uncommitted(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """A group that owns partitions and has no committed offset.
+
+    Attributes:
+        since: Time of the last round before records arrived, ms.
+        elapsed: Elapsed time then, ms.
+        arrived: Records that have arrived in its partitions, as the rounds' high watermarks show.
+    """
+
+    since: int
+    elapsed: int
+    arrived: int = 0
+
+
+class TopicStart(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """A topic at a window's start.
+
+    Attributes:
+        topic_id: Its id; None when unknown.
+        ends: High watermark per partition, packed (`rates.py`); below 0 where the window can have no rate.
+        committed: Committed offset per partition, the same shape; -1 where there is none, -2 where the window can have
+            no rate.
+    """
+
+    topic_id: str | None
+    ends: bytes
+    committed: bytes
+
+
+class TopicCounts(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Records of a topic in the newest ended window.
+
+    Attributes:
+        produced: Offsets by which the high watermark has grown, per partition, packed; -1 where unknown.
+        consumed: The same for the committed offset.
+    """
+
+    produced: bytes
+    consumed: bytes
+
+
+class LoadState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The load of one group. Changed in place.
+
+    Attributes:
+        since: Elapsed time at the start of the present window, ms.
+        since_time: Time of that round, ms.
+        starts: Topics at that round.
+        behind: The group was behind at each round of the present window so far.
+        length: Length of the newest ended window, ms; 0 if there is none, or if its length is not certain.
+        counts: Records in that window, by topic.
+        produced_per_second: Sum of its known rates over subscribed partitions; None if none is known.
+        consumed_per_second: The same.
+        consumed_per_second_behind: Records consumed per second in the newest window in which the group was behind all
+            the time; None before the first.
+        assignment: What stands for the assignment that the following are of; None before the first.
+        imbalance: max / mean - 1 of the produced records per member; None if unknown.
+        imbalance_optimal: Bounds of the least that any assignment could reach; None if unknown.
+        hot_partitions: Partitions that are too much for any member; None if unknown.
+        members: Ids of the members with an open row of `member_load`.
+    """
+
+    since: int
+    since_time: int
+    starts: dict[str, TopicStart] = {}
+    behind: bool = False
+    length: int = 0
+    counts: dict[str, TopicCounts] = {}
+    produced_per_second: float | None = None
+    consumed_per_second: float | None = None
+    consumed_per_second_behind: float | None = None
+    assignment: tuple[int, int] | None = None
+    imbalance: float | None = None
+    imbalance_optimal: tuple[float, float] | None = None
+    hot_partitions: tuple[HotPartition, ...] | None = None
+    members: tuple[str, ...] = ()
+
 
 STATE_VERSION: Final = 1
 """Version of the state, for groups and for the reserved keys."""
@@ -105,13 +200,13 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         commits: Commits since the last row of `group_health`.
         health: The last row of `group_health`, packed, without round and times; None before the first.
         health_at: Elapsed time at that row, ms.
-        compacted_until: Log offset below which compaction may have removed records of the group (`compaction.py`); -1
+        compacted_until: Log offset below which compaction may have removed records of the group (`boundaries.py`); -1
             when nothing is missing.
         offset_events: Recent events on committed offsets that findings still report; None when there are none.
         round_opened: Opening time of the newest round that lag was judged at and whose time was certain, ms; -1 before
             the first.
         round_closed: Closing time of the newest round that lag was judged at, ms; -1 if its time was not certain.
-        lag_sums: Sums of the lag in the last minutes (`lag/drain.py`); empty while the group is not behind.
+        lag_sums: Sums of the lag in the last minutes (`lag/totals.py`); empty while the group is not behind.
         rebalances: When it has rebalanced; None before the first time.
         uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
         load: Its rates and their window; None before the first round.
@@ -164,6 +259,10 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         If not, those before them say nothing about the present.
         """
         return self.classic.unreadable < 0 and not self.modern.unreadable
+
+    def is_compacted(self, position: int) -> bool:
+        """Whether a log offset, or the log position of a round, lies in a compacted stretch."""
+        return position < self.compacted_until
 
     def is_void(self) -> bool:
         """Whether a fresh state would give the same rows for all later events, so that this one can be dropped.

@@ -13,8 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from assignors import Assignment, PartitionRacks, differences
-from streaming.groups.budget import NEWEST, of_round
-from streaming.groups.context import Context, GroupConfig
+from streaming.groups.context import NEWEST, Context, GroupConfig, of_round
 from streaming.groups.rows import LOG, DriftedPartition, DriftRow, WhatIfRow, partition_column
 from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
 from streaming.records import Configured, GroupObservation
@@ -211,7 +210,7 @@ class GroupKind(Protocol[_D_contra]):
         """What another strategy would have decided in the place of the group's own, or why nobody can tell."""
 
     def what_if(self, decision: _D_contra, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
-        """The decision's `what_if` rows; `crowded` if it is not one of the newest (`budget.NEWEST`)."""
+        """The decision's `what_if` rows; `crowded` if it is not one of the newest (`context.NEWEST`)."""
 
 
 _Decision = TypeVar("_Decision")
@@ -222,7 +221,7 @@ def write_verdicts(
 ) -> list[Verdict]:
     """Judge the decisions that can be judged now, and write their rows of `drift` and `what_if`.
 
-    The total cost is limited (`budget.ROUND`), so the newest decision comes first: it is the one that `group_health`
+    The total cost is limited (`context.ROUND`), so the newest decision comes first: it is the one that `group_health`
     shows. Once a decision is judged, the earlier ones do not wait any longer.
 
     Args:

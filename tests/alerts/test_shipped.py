@@ -15,8 +15,8 @@ from streaming.alerts.judging.conditions import Conditions
 from streaming.alerts.rules.rules import load_rules
 from streaming.backtest import replay
 from streaming.config import SHIPPED_RULES
-from streaming.groups.health.state import Rebalances
-from streaming.groups.health.storm import note, storm
+from streaming.groups.health.activity import note, storm
+from streaming.groups.state import Rebalances
 from streaming.tables import table_named
 from streaming.times import DAY_MS
 from tests.alerts.build import INTERVAL, START, Writer, time_of

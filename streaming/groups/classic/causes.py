@@ -1,7 +1,7 @@
 """Why a classic group decided again, as far as its records and the rounds before them prove it.
 
 The record of a decision holds members, subscriptions, protocol and assignment, so whatever differs from the previous
-record is certain. How a member went is not in the log; `departures.py` infers it. Partition counts are those that the
+record is certain. How a member went is not in the log; `before.py` infers it. Partition counts are those that the
 leader assigned (`leader_metadata.py`), and the newest round before the record shows whether the cluster had the same.
 """
 

@@ -15,10 +15,9 @@ from typing import Final
 import msgspec
 
 from assignors import AssignorError, optimal_moves
-from streaming.groups.budget import of_record
+from streaming.groups.classic.before import Past, departures, past_of, replaced_members
 from streaming.groups.classic.causes import RecordWithPast, classic_causes, topics_shown
 from streaming.groups.classic.cost import EAGER, await_reason, open_cost, rebalance_protocol, stopped_unmoved
-from streaming.groups.classic.departures import departures
 from streaming.groups.classic.membership import (
     Owners,
     balance_of,
@@ -32,11 +31,10 @@ from streaming.groups.classic.membership import (
     wanted_topics,
     write_members,
 )
-from streaming.groups.classic.past import Past, past_of, replaced_members
-from streaming.groups.classic.state import ClassicDecision, InForce, Owned, TopicsShown, Transfer
+from streaming.groups.classic.state import ClassicDecision, Owned, TopicsShown, Transfer
 from streaming.groups.classic.unowned import note_state
-from streaming.groups.context import Context
-from streaming.groups.health.storm import count_rebalance
+from streaming.groups.context import Context, of_record
+from streaming.groups.health.activity import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest
@@ -88,7 +86,7 @@ def _hand_to_verdicts(
     unseen = past.before is None or bool(past.skipped)
     decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen, after_round=state.clock.now)
     classic.current = decision
-    classic.in_force = InForce(record.record_time)
+    classic.committed = record.record_time
     classic.unreadable = -1
     state.modern.key_type = state.modern.ended = None
     classic.handed_over = classic.tombstoned = None
@@ -226,7 +224,7 @@ def _churn_row(
     )
 
 
-def note_round(state: GroupState, observation: GroupObservation) -> None:
+def note_round(state: GroupState, observation: GroupObservation, context: Context) -> None:  # noqa: ARG001
     """Note the group's state, and by when the newest decision was made: at the first round whose time is certain."""
     note_state(state, observation)
     current, clock = state.classic.current, state.clock

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.groups import compaction
-from streaming.groups.classic import churn, cost, departures
+from streaming.groups.boundaries import leave_compacted, take_in_commits
+from streaming.groups.classic import churn
+from streaming.groups.classic.cost import close_cost
 from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.findings import classic_findings
 from streaming.groups.classic.membership import (
@@ -17,7 +18,6 @@ from streaming.groups.classic.membership import (
     standing_members,
     subscribed_topics,
 )
-from streaming.groups.commits import take_in_commits
 from streaming.groups.context import Context
 from streaming.groups.health.columns import Membership
 from streaming.groups.kind import Held, Kind, OwningMembers
@@ -38,26 +38,21 @@ from streaming.records import (
 
 def _decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
     take_in_commits(state)
-    cost.close_cost(state, context.rows, following=record)
-    compaction.leave(state, record.record)
+    close_cost(state, context.rows, following=record)
+    leave_compacted(state, record.record)
     churn.decide(state, record, context)
 
 
 def _end_membership(state: GroupState, tombstone: MembershipTombstone, context: Context) -> None:
     take_in_commits(state)
-    cost.close_cost(state, context.rows)
-    compaction.leave(state, tombstone.record)
+    close_cost(state, context.rows)
+    leave_compacted(state, tombstone.record)
     churn.end_membership(state, tombstone, context)
 
 
 def _note_unreadable(state: GroupState, item: UnreadableMembership, context: Context) -> None:  # noqa: ARG001
     if state.classic.unreadable < 0:
         state.classic.unreadable = item.record
-
-
-def _note_round(state: GroupState, observation: GroupObservation, context: Context) -> None:  # noqa: ARG001
-    churn.note_round(state, observation)
-    departures.note_round(state, observation)
 
 
 def _end(state: GroupState, observation: GroupObservation, context: Context) -> None:
@@ -165,7 +160,7 @@ CLASSIC: Final = Kind(
         UnreadableMembership: _note_unreadable,
     },
     lives=lambda state: state.modern.key_type is None,
-    note_round=_note_round,
+    note_round=churn.note_round,
     write_verdicts=write_classic_verdicts,
     judge_again=judge_again,
     topics=topics,

@@ -36,7 +36,6 @@ from assignors import (
     topics_without_metadata,
     with_hidden_inputs,
 )
-from streaming.groups.budget import of_decision
 from streaming.groups.classic.leader_metadata import (
     SeenCounts,
     SeenRacks,
@@ -46,6 +45,7 @@ from streaming.groups.classic.leader_metadata import (
     racks_of,
 )
 from streaming.groups.classic.membership import subscription_of
+from streaming.groups.context import of_decision
 from streaming.groups.state import RacksSeen
 from streaming.groups.verdict_inputs import ClientInputs
 from streaming.groups.verdicts import (

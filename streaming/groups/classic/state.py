@@ -89,11 +89,13 @@ class RoundSpan(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_u
         opened: It opened then.
         closed: It had closed then; -1 if unknown.
         elapsed: Elapsed time (`GroupObservation.elapsed_time`).
+        committed: `ClassicState.committed` at the round.
     """
 
     opened: int
     closed: int
     elapsed: int
+    committed: int = -1
 
 
 class RebalanceRounds(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -150,24 +152,6 @@ class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     sum_ms: int = 0
 
 
-class InForce(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Until when the newest decision was in force for certain, so that no later rebalance had begun.
-
-    A round reads log positions first and states then, so its state may belong to a later decision than its position.
-    If the next round finds no later decision below its own position, the state belonged to this one.
-
-    Attributes:
-        committed: Record time of the newest commit since the decision, or of the decision before the first, ms;
-            `CLOCK_WENT_BACK` if a later one had an earlier time.
-        shown: `committed` and the elapsed time at the newest round, if that showed the group stable.
-        until: The same at the round before it, and so certain; None before two such rounds.
-    """
-
-    committed: int
-    shown: tuple[int, int] | None = None
-    until: tuple[int, int] | None = None
-
-
 CLOCK_WENT_BACK: Final = 2**62
 """Later than any time."""
 
@@ -190,8 +174,9 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         shown: What rounds had shown of the topics at the newest decision.
         unreadable: Log offset of the first membership record after the newest decision that cannot be decoded, so that
             the group has decided since; -1 if there is none.
-        rounds: The rounds since the newest membership record; None before the first, and while their times are not
-            certain.
+        rounds: The rounds since the newest membership record; None before the first, and while they prove nothing.
+        committed: Record time of the newest commit since the newest record, or of that record before the first, ms;
+            `CLOCK_WENT_BACK` if a later one had an earlier time, or where not known.
     """
 
     current: ClassicDecision | None = None
@@ -206,4 +191,4 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     shown: TopicsShown = TopicsShown()
     unreadable: int = -1
     rounds: RebalanceRounds | None = None
-    in_force: InForce | None = None
+    committed: int = -1

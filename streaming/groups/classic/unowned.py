@@ -180,7 +180,7 @@ def note_state(state: GroupState, observation: GroupObservation) -> None:
         if classic.cost is not None:
             classic.cost.stable = None
         return
-    now = RoundSpan(state.clock.now, observation.closed, observation.elapsed_time)
+    now = RoundSpan(state.clock.now, observation.closed, observation.elapsed_time, classic.committed)
     rounds = classic.rounds
     if rounds is None:
         classic.rounds = RebalanceRounds(now, observation.state)

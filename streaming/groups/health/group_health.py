@@ -11,19 +11,16 @@ from collections.abc import Iterable
 import msgspec
 
 from streaming.groups.context import Context
-from streaming.groups.health.activity import never_committed
+from streaming.groups.health.activity import never_committed, storm
 from streaming.groups.health.columns import FindingAtRound, Membership
-from streaming.groups.health.storm import storm
 from streaming.groups.kind import Kind
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.totals import Totals
-from streaming.groups.load.balance import weigh_again
-from streaming.groups.load.rows import end_member_load, write_member_load
-from streaming.groups.rows import Finding, GroupHealthRow, partition_column
+from streaming.groups.load.balance import end_member_load, weigh_again, write_member_load
+from streaming.groups.rows import Finding, GroupHealthRow, for_people, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.units import for_people
 from streaming.groups.verdicts import NOT_APPLICABLE, UNVERIFIED, StandingVerdict, mismatch
 from streaming.records import GroupObservation
 from streaming.times import day_of

@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import OffsetEvents, PartitionState
-from streaming.groups.rows import LagRow
+from streaming.groups.rows import LagRow, unit_of
 from streaming.groups.state import GroupState, TopicState
-from streaming.groups.units import unit_of
 from streaming.records import TopicObservation
 from streaming.terminal import counted
 

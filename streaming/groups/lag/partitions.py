@@ -18,8 +18,7 @@ from typing import TypeAlias
 from streaming.groups.context import Context
 from streaming.groups.lag.oldest_unread import Unread
 from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, longest_wait, look, look_away
-from streaming.groups.rows import LagRow
-from streaming.groups.units import split
+from streaming.groups.rows import LagRow, split
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 

@@ -9,13 +9,12 @@ from streaming.groups.context import Context
 from streaming.groups.kind import Kind, OwningMember, OwningMembers
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.drain import drained, shifted
 from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
-from streaming.groups.lag.totals import MOST, Totals
+from streaming.groups.lag.totals import MOST, Totals, drained, shifted
 from streaming.groups.load.rates import end_window, follow_behind, is_doubtful, rates_of, void
+from streaming.groups.rows import split
 from streaming.groups.state import GroupState
-from streaming.groups.units import split
 from streaming.records import GroupObservation, TopicObservation
 
 _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))

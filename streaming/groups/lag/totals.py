@@ -1,11 +1,127 @@
-"""Sums over a group's partitions at one round, which `rows.py` adds up and `group_health` shows."""
+"""Sums over a group's partitions at one round: lag, when data is lost, how long a backlog takes to drain.
+
+Until when a topic's retention keeps the oldest unread record of a group that is behind.
+
+The broker deletes whole segments, the oldest first, once the largest timestamp in one is older than `retention.ms`
+(`UnifiedLog.deleteRetentionMsBreachedSegments`), and looks every few minutes. So a record is there for at least
+`retention.ms` after its own timestamp, and may go at any time from then on: at once, or when its segment is full and
+the segment's last record has aged, too. These two sides of one moment are given as bounds:
+
+- not before: the record was not readable before `time_min`. It is in the log a little earlier than it is readable, for
+  as long as the slowest in-sync replica takes.
+- from then on at any time: it was readable by `time_max`.
+
+Both are about the record's own timestamp, so they hold with LogAppendTime. With CreateTime they hold as far as
+producers stamp records with the present time, which clients do by default; so the row says which of the two it is.
+`retention.bytes` may delete earlier, and leaves the first bound open. What only compaction removes is not lost.
+
+
+How long a group that is behind will take to catch up, at its pace of the last minutes.
+
+The pace is what the sum of its lag has lost between an earlier round and now, so what was produced meanwhile counts
+against it. It is looked at over ten minutes where that is known, because a group that commits every minute or two seems
+to stand still in between. This is arithmetic on the past and no forecast: nobody knows how the group goes on.
+
+Time is that of the rounds (`RoundClock.now`) and not elapsed time, which stands still while rounds are missing: what a
+group reads in an outage of the probe would look as if it had been read in three intervals.
+
+The samples are a flat list: a number that stands for the partitions that the sums are of, then time in ms and lag of
+each, the oldest first.
+"""
 
 from __future__ import annotations
 
-from streaming.groups.lag.data_loss import DataLoss
-from streaming.groups.lag.oldest_unread import Unread
+from typing import Final, NamedTuple
+
+from streaming.groups.lag.oldest_unread import LAG_UNKNOWN, UNCERTAIN_TIME, Unread
 from streaming.groups.lag.partitions import RANKS, Measured
 from streaming.records import TopicRetention
+
+KEEPS_UP: Final = "keeps_up"
+NO_RETENTION: Final = "no_retention"
+RETENTION_BYTES: Final = "retention_bytes"
+RETENTION_UNKNOWN: Final = "retention_unknown"
+
+APPEND_TIME: Final = "append_time"
+CREATE_TIME: Final = "create_time"
+
+_UNREPLICATED_MS: Final = 60_000
+"""A record is readable when all in-sync replicas have it. One that lags is dropped from them after
+`replica.lag.time.max.ms` (30 s), looked at every half of that."""
+
+_UNLIMITED_MS: Final = 100 * 366 * 86_400_000
+"""A century: people who want to keep all write the largest number, and a sum with that would not fit into int64."""
+
+
+class End(NamedTuple):
+    """The end of the retention of one partition's oldest unread record.
+
+    Attributes:
+        end: Time at which it has certainly come, ms.
+        topic: Topic.
+        partition: Partition.
+        retention_ms: `retention.ms` of the topic.
+    """
+
+    end: int
+    topic: str
+    partition: int
+    retention_ms: int
+
+
+class DataLoss:
+    """The earliest end of retention among the oldest unread records of a group's partitions, at one round.
+
+    Attributes:
+        not_before: Until then nothing is deleted, ms; None while no partition is in question. Means nothing if
+            `open_reason` is set.
+        open_reason: Why it is not known for all partitions; None if it is.
+        last: The first partition whose record may then be deleted at any time; None if that is known for none.
+        by: Whether timestamps are of the brokers (`APPEND_TIME`) or, in any of the topics, of producers
+            (`CREATE_TIME`); None while no partition is in question.
+    """
+
+    __slots__ = ("by", "last", "not_before", "open_reason")
+
+    def __init__(self) -> None:
+        self.not_before: int | None = None
+        self.open_reason: str | None = None
+        self.last: End | None = None
+        self.by: str | None = None
+
+    def add(self, topic: str, partition: int, unread: Unread, kept: TopicRetention | None) -> None:
+        """Add a partition with unread records."""
+        if kept is None:
+            self.open_reason = RETENTION_UNKNOWN
+            return
+        by_time, by_size = 0 <= kept.ms < _UNLIMITED_MS, kept.bytes >= 0
+        if not kept.deletes or not (by_time or by_size):
+            return
+        self.by = APPEND_TIME if kept.append_time and self.by != CREATE_TIME else CREATE_TIME
+        if by_size:
+            self.open_reason = self.open_reason or RETENTION_BYTES
+        elif unread.time_min is None:
+            self.open_reason = self.open_reason or unread.reason
+        else:
+            end = unread.time_min - _UNREPLICATED_MS + kept.ms
+            self.not_before = end if self.not_before is None else min(self.not_before, end)
+        if by_time and unread.time_max is not None:
+            end = unread.time_max + kept.ms
+            if self.last is None or end < self.last.end:
+                self.last = End(end, topic, partition, kept.ms)
+
+    def reason(self, *, lag_known: bool, keeps_up: bool) -> str | None:
+        """Why a bound is NULL; None if both are known."""
+        if not lag_known:
+            return LAG_UNKNOWN
+        if keeps_up:
+            return KEEPS_UP
+        if self.open_reason is not None:
+            return self.open_reason
+        if self.not_before is None:
+            return NO_RETENTION
+        return UNCERTAIN_TIME if self.last is None else None
+
 
 MOST = 2**63 - 1
 """The tables hold int64."""
@@ -99,3 +215,42 @@ class Totals:
         """Add a partition's lost offsets, as of the previous round's log start offset; 0 adds nothing."""
         if lost:
             self.lost.setdefault(topic, {})[partition] = lost
+
+
+# How far back the pace is looked at, and how often a sample is kept for that: ten of them.
+_SPAN_MS: Final = 600_000
+_STEP_MS: Final = 60_000
+
+# With less between two sums, the pace is that of a single poll.
+_LEAST_MS: Final = 30_000
+
+
+def drained(samples: list[int], partitions: int, now: int, lag: int) -> tuple[list[int], float | None]:
+    """Add a round of a group that is behind.
+
+    Args:
+        samples: Those of earlier rounds, since the group fell behind.
+        partitions: A number that stands for the partitions with a known lag. Sums of others are not compared.
+        now: Time of the round, ms. A round whose time is not certain is not added.
+        lag: Sum of the lag.
+
+    Returns:
+        The samples for the next round, and the seconds until the lag is gone at the present pace: None if it does not
+        shrink, or is not known for long enough.
+    """
+    # After longer than that without a round, only the pace of a time long past would be known.
+    if not samples or samples[0] != partitions or not 0 <= now - samples[-2] < _SPAN_MS:
+        return [partitions, now, lag], None
+    while len(samples) > 3 and now - samples[3] >= _SPAN_MS:
+        del samples[1:3]
+    passed, lost = now - samples[1], samples[2] - lag
+    if now - samples[-2] >= _STEP_MS:
+        samples += (now, lag)
+    if passed < _LEAST_MS or lost <= 0:
+        return samples, None
+    return samples, round(lag * passed / lost / 1000, 1)
+
+
+def shifted(samples: list[int], by: int) -> list[int]:
+    """The samples after all times so far have turned out wrong by so many ms."""
+    return [n + by if at % 2 else n for at, n in enumerate(samples)]

@@ -19,8 +19,7 @@ from typing import Final
 from assignors import Load
 from streaming.groups.lag.partitions import offsets_of
 from streaming.groups.lag.state import MARKER, PartitionState
-from streaming.groups.load.state import LoadState, TopicCounts, TopicStart
-from streaming.groups.state import GroupState
+from streaming.groups.state import GroupState, LoadState, TopicCounts, TopicStart
 from streaming.records import GroupObservation, TopicObservation
 
 # In `TopicStart`: there is none; it must not be compared.

@@ -12,15 +12,12 @@ from functools import cache
 import msgspec
 
 from assignors import from_topics, moves
-from streaming.groups.budget import of_record
 from streaming.groups.classic.cost import await_reason, await_round
 from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
-from streaming.groups.compaction import is_compacted
-from streaming.groups.context import Context
+from streaming.groups.context import Context, of_record
 from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, NewestTimes, Stopped, arrived_before
-from streaming.groups.health.storm import count_rebalance
-from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
+from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.causes import Before, before_decision, modern_causes
 from streaming.groups.modern.consumer_group import take
 from streaming.groups.modern.group import Ended, ModernDecision, ModernGroup, newest_targets
@@ -32,6 +29,7 @@ from streaming.groups.modern.members import (
     write_modern_members,
 )
 from streaming.groups.modern.pauses import Arrived, Pauses, begin, forget, id_partitions, shift
+from streaming.groups.modern.recompute import least_moves_of_target, moves_of_target
 from streaming.groups.modern.verdicts import assignor_of
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
@@ -169,7 +167,7 @@ def _decide(
         state.modern.incarnation = context.config.incarnations.of(context.group, decision.record)
     if decision.became_empty:
         state.uncommitted = None
-    if decision.exact or not is_compacted(state, decision.record):
+    if decision.exact or not state.is_compacted(decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
         count_rebalance(state, decision.record_time)
         row = _churn_row(state, decision, before, moved, names, classic, context)

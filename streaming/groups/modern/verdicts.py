@@ -23,13 +23,11 @@ import msgspec
 
 from assignors import AssignorError, from_topics
 from assignors.brokers import assign_on_server, known_server_strategies
-from streaming.groups.budget import of_decision, of_record
-from streaming.groups.context import Context, GroupConfig
+from streaming.groups.context import Context, GroupConfig, of_decision, of_record
 from streaming.groups.health.columns import Membership
-from streaming.groups.modern.balance import balance_of_target
 from streaming.groups.modern.group import ModernDecision, asked_assignors, state_of
 from streaming.groups.modern.members import as_it_is, named, names_at
-from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, recompute_target
+from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, balance_of_target, recompute_target
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdict_inputs import ServerInputs

@@ -26,10 +26,9 @@ from typing import Final
 
 from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.rocketmq.decisions import SILENT
-from streaming.groups.rocketmq.owners import HELD_BY_NOBODY, OWNERS_MS, QueueOwners, split_brain
+from streaming.groups.rocketmq.owners import HELD_BY_NOBODY, OWNERS_MS, QueueOwners, Watch, found_after, split_brain
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views, is_retry
-from streaming.groups.rocketmq.watch import Watch, found_after
 from streaming.records import BROADCASTING, NOT_ASKED, POP, TIMEOUT
 from streaming.terminal import counted
 

@@ -3,25 +3,66 @@
 The room of lag judges by rounds and commits. A round sees how far an offset has come, not how often it was committed:
 one that has moved since the round before counts as one commit at this round. Brokers are asked for committed offsets
 before they are asked for the ends of the queues, so lag is never negative.
+
+What no server has named for a day counts as gone; silence is no evidence.
+
+A server names whatever it tells of, whether or not what it names answers. The probe counts brokers by the same rule
+(`known_brokers`), so that a group's members and queues go when it would let go of the group.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from streaming.groups.kind import LagRules
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
-from streaming.groups.rocketmq.gone import gone, named_places, unnamed_since
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views
+from streaming.groups.rows import unit_of
 from streaming.groups.seen.commits import window_seen
 from streaming.groups.state import GroupState
-from streaming.groups.units import unit_of
 from streaming.records import BROADCASTING, OK, GroupObservation, RocketMQObservation, TopicObservation
+from streaming.times import DAY_MS
+
+_KNOWN_MS: Final = DAY_MS
+"""A broker, or all name servers that know it, may be down for hours and come back with clients, topics and offsets."""
+
+
+def named_brokers(seen: RocketMQObservation) -> set[str]:
+    """Brokers that any server names: those that were asked, and those of routes."""
+    in_routes = {broker.name for topic in seen.topics for route in topic.routes for broker in route.brokers}
+    return in_routes | {broker.name for broker in seen.brokers}
+
+
+def named_places(seen: RocketMQObservation) -> set[str]:
+    """Topics on brokers that any server names: those of routes, and those with queues."""
+    places = set()
+    for topic in seen.topics:
+        places |= {unit_of(topic.topic, broker.name) for route in topic.routes for broker in route.brokers}
+        places |= {unit_of(topic.topic, queues.broker) for queues in topic.queues}
+    return places
+
+
+def unnamed_since(before: Mapping[str, int], unnamed: Iterable[str], elapsed: int) -> dict[str, int]:
+    """Elapsed time, ms, at the first of the rounds in a row that have not named something, by its name.
+
+    Args:
+        before: The same at the round before.
+        unnamed: What this round does not name.
+        elapsed: Elapsed time of this round, ms.
+    """
+    since = {name: before.get(name, elapsed) for name in sorted(unnamed)}
+    return {name: first if 0 <= first <= elapsed else elapsed for name, first in since.items()}
+
+
+def gone(unnamed: Mapping[str, int], elapsed: int) -> frozenset[str]:
+    """What nobody has named for so long that it is gone."""
+    return frozenset(name for name, first in unnamed.items() if elapsed - first >= _KNOWN_MS)
+
 
 KEPT_BY_MEMBERS: Final = "kept_by_members"
 """Why the lag of a BROADCASTING group is not known."""

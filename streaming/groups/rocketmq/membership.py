@@ -14,8 +14,7 @@ from streaming.groups.classic.state import Owned
 from streaming.groups.context import Context
 from streaming.groups.rocketmq.allocation import Queue
 from streaming.groups.rocketmq.views import Views, queues_of
-from streaming.groups.rows import ROCKETMQ, MemberRow, TopicAssignment
-from streaming.groups.units import split, unit_of
+from streaming.groups.rows import ROCKETMQ, MemberRow, TopicAssignment, split, unit_of
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
 

@@ -18,7 +18,7 @@ from typing import Final
 from streaming.groups.context import Allocation
 from streaming.groups.rocketmq.allocation import Queue, Runs, runs
 from streaming.groups.rocketmq.state import DecisionInputs, Routes
-from streaming.groups.units import split, unit_of
+from streaming.groups.rows import split, unit_of
 from streaming.records import (
     BROADCASTING,
     MISSING,

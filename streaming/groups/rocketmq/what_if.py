@@ -17,17 +17,15 @@ from assignors.rocketmq import (
     known_allocate_strategies,
     strategy_named,
 )
-from streaming.groups.budget import of_decision
 from streaming.groups.classic.state import Owned
-from streaming.groups.context import GroupConfig
+from streaming.groups.context import GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
 from streaming.groups.rocketmq.allocation import NEARBY, missing_of, options_of
 from streaming.groups.rocketmq.membership import Numbered
 from streaming.groups.rocketmq.state import Unjudged
 from streaming.groups.rocketmq.views import Views
-from streaming.groups.rows import WhatIfRow
+from streaming.groups.rows import WhatIfRow, for_people, split, unit_of
 from streaming.groups.state import GroupState
-from streaming.groups.units import for_people, split, unit_of
 from streaming.groups.verdicts import Judged
 from streaming.groups.what_if.classic import StrategyColumns, told_of, too_large, what_if_row
 from streaming.records import GroupObservation, Member

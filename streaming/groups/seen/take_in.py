@@ -7,8 +7,8 @@ A decision that was only seen was made between two looks (`Context.made`), and o
 
 from __future__ import annotations
 
+from streaming.groups.boundaries import fold, take_in_commits
 from streaming.groups.classic import churn
-from streaming.groups.commits import fold, take_in_commits
 from streaming.groups.context import Context
 from streaming.groups.modern import decisions as modern
 from streaming.groups.seen.commits import windows_of

@@ -38,11 +38,10 @@ from assignors import (
     strategy_named,
 )
 from assignors.measures import bounds_of, informed, outcome, what_if
-from streaming.groups.budget import NEWEST, of_decision
 from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.classic.state import ClassicDecision, Owned
-from streaming.groups.context import GroupConfig
+from streaming.groups.context import NEWEST, GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
 from streaming.groups.rows import WhatIfRow, partition_column
 from streaming.groups.state import GroupState

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
 from assignors.measures import bounds_of, outcome
-from streaming.groups.budget import of_decision
-from streaming.groups.context import GroupConfig
+from streaming.groups.context import GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
-from streaming.groups.modern.balance import before_target, group_of_target
 from streaming.groups.modern.group import ModernDecision
 from streaming.groups.modern.members import names_at
-from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, orders_of
+from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, before_target, group_of_target, orders_of
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.groups.health.state import Rebalances
-from streaming.groups.health.storm import LEAST, WINDOW_MS, note, storm
+from streaming.groups.health.activity import LEAST, WINDOW_MS, note, storm
+from streaming.groups.state import Rebalances
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

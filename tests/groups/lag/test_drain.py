@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streaming.groups.lag.drain import drained, shifted
+from streaming.groups.lag.totals import drained, shifted
 from tests.groups.build import (
     SECOND,
     START,

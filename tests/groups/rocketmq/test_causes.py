@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.groups.rocketmq.causes import rocketmq_causes
+from streaming.groups.rocketmq.decisions import rocketmq_causes
 from streaming.groups.rocketmq.membership import record_of
 from streaming.groups.rocketmq.state import DecisionInputs
 from streaming.groups.rows import Cause

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from streaming.groups.rocketmq.owners import Watch, found_after
 from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rocketmq.watch import Watch, found_after
 
 
 def rounds(mine: RocketMQState, *elapsed: int, seen: bool = True) -> list[int]:
