@@ -27,12 +27,12 @@ def test_settings_and_rules_are_looked_for_in_the_order_that_is_documented_and_t
     # From the last place to the first: each new file takes precedence over the one before.
     for place in ("etc/evenkeel", "xdg/evenkeel", "work", "work/conf"):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
-        (tmp_path / place / "evenkeel.toml").write_text(f'cluster = "{place}"\n')
+        (tmp_path / place / "evenkeel.toml").write_text(f'[[clusters]]\nname = "{place}"\n')
         rule = f"{{name: of_{place.split('/')[-1]}, view: lag_current, when: 'true', severity: info, message: m}}"
         (tmp_path / place / "alerts.yaml").write_text(f"rules: [{rule}]\n")
         assert load_settings().cluster == place
         assert [one.name for one in load_rules()] == [f"of_{place.split('/')[-1]}"]
-    (tmp_path / "named.toml").write_text('cluster = "named"\n')
+    (tmp_path / "named.toml").write_text('[[clusters]]\nname = "named"\n')
     monkeypatch.setenv("EVENKEEL_CONFIG", str(tmp_path / "named.toml"))
     assert load_settings().cluster == "named"
 

@@ -1,8 +1,9 @@
 """The settings of every process, from one place.
 
 Order of precedence: command line, environment (`EVENKEEL_KAFKA__BOOTSTRAP_SERVERS`, `__` between the levels),
-the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults.
-Secrets are best given by file or by the environment; they are `SecretStr`, so they
+the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults. The
+file names the cluster and its connection in an entry `[[clusters]]`, of which there is one today
+(`streaming/config/sources.py`). Secrets are best given by file or by the environment; they are `SecretStr`, so they
 print as stars and appear in no log, plan or page.
 
 (Longer than other modules: a class per section of the file, so that all settings can be read in one place.)
@@ -368,6 +369,7 @@ class Settings(BaseSettings):
         probe: The probe.
         job: The job.
         alerts: The alerter.
+        page: Nothing; the section of the earlier page, which is refused unless it is empty.
         serve: The server of page, metrics and API.
         maintenance: Maintenance of the lake.
         owners: Teams and their groups; the first entry that matches a group counts.
@@ -393,12 +395,24 @@ class Settings(BaseSettings):
     probe: ProbeSettings = ProbeSettings()
     job: JobSettings = JobSettings()
     alerts: AlertSettings = AlertSettings()
+    page: dict[str, Any] | None = None
     serve: ServeSettings = ServeSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
     clients: tuple[str, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
+
+    @field_validator("page", mode="before")
+    @classmethod
+    def _no_page(cls, page: object) -> None:
+        # (Empty where somebody copied an older release's file, in which everything below [page] was a comment.)
+        if page:
+            message = (
+                'the page is now part of the server: write address and port as [serve] listen = "ADDRESS:PORT", and '
+                "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
+            )
+            raise ValueError(message)
 
     @field_validator("clients")
     @classmethod

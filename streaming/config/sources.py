@@ -20,6 +20,17 @@ from streaming.terminal import printable
 
 _NAME = "evenkeel.toml"
 
+_CLUSTERS_VARIABLE = "EVENKEEL_CLUSTERS"
+
+# Settings of an entry of `[[clusters]]`, with their names in `Settings`.
+_OF_CLUSTER = {
+    "name": "cluster",
+    "kafka": "kafka",
+    "offsets_log": "offsets_log",
+    "rocketmq": "rocketmq",
+    "clients": "clients",
+}
+
 
 class NoJsonError(ValueError):
     """A variable of the environment must be JSON, but is not. Its text is a sentence.
@@ -30,6 +41,21 @@ class NoJsonError(ValueError):
 
 class Environment(EnvSettingsSource):
     """The environment as pydantic-settings reads it, but errors name the variable that is not JSON."""
+
+    def __call__(self) -> dict[str, Any]:
+        """What the environment says.
+
+        Raises:
+            SetupError: A variable is named after the file's `clusters`, which only a file has.
+        """
+        wrong = next((name for name in os.environ if name.upper().startswith(_CLUSTERS_VARIABLE)), None)
+        if wrong is not None:
+            message = (
+                f"{printable(wrong)} is not a setting: in the environment the cluster is named by EVENKEEL_CLUSTER, "
+                "and its connection by EVENKEEL_KAFKA__BOOTSTRAP_SERVERS and the like."
+            )
+            raise SetupError(message)
+        return super().__call__()
 
     def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:
         """Read a list or an object.
@@ -70,10 +96,11 @@ def file_mark() -> tuple[object, ...] | None:
 def file_values() -> dict[str, Any]:
     """The values of the user's settings file; empty when there is no file.
 
-    `EVENKEEL_CONFIG` names the file; without it `streaming.places` finds it.
+    `EVENKEEL_CONFIG` names the file; without it `streaming.places` finds it. The file's one entry of `[[clusters]]` is
+    returned as `cluster` and `kafka`, its names in the environment and in `Settings`.
 
     Raises:
-        SetupError: The file cannot be read, or is not TOML.
+        SetupError: The file cannot be read, is not TOML, or has more than one cluster.
     """
     given = os.environ.get("EVENKEEL_CONFIG")
     try:
@@ -83,7 +110,7 @@ def file_values() -> dict[str, Any]:
         if given is not None and not path.is_file():
             message = f"EVENKEEL_CONFIG names {printable(given)}, which is not a file: correct it, or unset it."
             raise SetupError(message)
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return _one_cluster(tomllib.loads(path.read_bytes().decode("utf-8")), printable(str(path)))
     except OSError as error:
         place, why = error.filename or given or _NAME, error.strerror or type(error).__name__
         message = (
@@ -96,3 +123,33 @@ def file_values() -> dict[str, Any]:
     except RecursionError:
         message = f"{printable(str(path))} is not valid TOML: it is nested too deeply."
     raise SetupError(message) from None
+
+
+def _one_cluster(values: dict[str, Any], file: str) -> dict[str, Any]:
+    """Put the entry of `[[clusters]]` where the environment can change single settings of it.
+
+    Raises:
+        SetupError: There are several, or the cluster is given in another form.
+    """
+    for name in _OF_CLUSTER.values():
+        if name in values:
+            message = (
+                f"{file} has {name} at its top level: begin the cluster's settings with [[clusters]], give its name as "
+                "name, and its connection in [clusters.kafka]."
+            )
+            raise SetupError(message)
+    entries = values.pop("clusters", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        message = f"clusters in {file} is not a list of tables: begin the cluster's settings with [[clusters]]."
+        raise SetupError(message)
+    if len(entries) > 1:
+        message = (
+            f"{file} has {len(entries)} entries of [[clusters]], and there is one cluster per process today: start one "
+            "`evenkeel up` per cluster, each with a file of its own (EVENKEEL_CONFIG)."
+        )
+        raise SetupError(message)
+    for entry in entries:
+        for name, value in entry.items():
+            # (What is neither is refused as a setting that does not exist, by this name.)
+            values[_OF_CLUSTER.get(name, f"clusters.{name}")] = value
+    return values

@@ -99,7 +99,7 @@ def test_a_proxy_that_the_client_would_quote_in_an_error_is_refused_unquoted(
 
 
 def test_without_a_bus_the_watched_cluster_holds_the_two_topics(tmp_path: Path) -> None:
-    (tmp_path / "evenkeel.toml").write_text('[kafka]\nbootstrap_servers = "h:1"\n[bus]\n')
+    (tmp_path / "evenkeel.toml").write_text('[[clusters]]\n[clusters.kafka]\nbootstrap_servers = "h:1"\n[bus]\n')
     loaded = load_settings()
     assert loaded.bus is None
     assert loaded.bus_kafka == loaded.kafka == KafkaSettings(bootstrap_servers="h:1")

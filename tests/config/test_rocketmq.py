@@ -11,12 +11,13 @@ from streaming.config.rocketmq import RocketMQStrategy
 from streaming.exceptions import SetupError
 
 _SECTION = """
-cluster = "orders"
-[rocketmq]
+[[clusters]]
+name = "orders"
+[clusters.rocketmq]
 name_servers = "10.0.0.1;[::1]:9877"
 access_key = "id"
 secret_key = "hidden"
-[[rocketmq.strategies]]
+[[clusters.rocketmq.strategies]]
 groups = "/^pay/"
 virtual_node_cnt = 20
 """
@@ -24,7 +25,7 @@ virtual_node_cnt = 20
 
 def test_a_text_is_the_name_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "evenkeel.toml").write_text('rocketmq = "a:1; b ;a:1"\n')
+    (tmp_path / "evenkeel.toml").write_text('[[clusters]]\nrocketmq = "a:1; b ;a:1"\n')
     found = load_settings().rocketmq
     assert found is not None
     assert found.addresses == ("a:1", "b:9876")
@@ -60,7 +61,7 @@ def test_a_wrong_section_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, reason: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "evenkeel.toml").write_text(f"[rocketmq]\n{settings}\n")
+    (tmp_path / "evenkeel.toml").write_text(f"[[clusters]]\n[clusters.rocketmq]\n{settings}\n")
     with pytest.raises(SetupError, match=r"^The setting rocketmq") as error:
         load_settings()
     assert reason in str(error.value)

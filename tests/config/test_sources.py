@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streaming.config import load_settings
+from streaming.config import KafkaSettings, Settings, load_settings
 from streaming.exceptions import SetupError
 
 
@@ -19,7 +19,8 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(
 ) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(
-        'lake = "file-lake"\ncluster = "file"\n[kafka]\nbootstrap_servers = "file:1"\nsasl_username = "file"\n'
+        'lake = "file-lake"\n[[clusters]]\nname = "file"\n[clusters.kafka]\nbootstrap_servers = "file:1"\n'
+        'sasl_username = "file"\n'
     )
     monkeypatch.setenv("EVENKEEL_CONFIG", str(file))
     monkeypatch.setenv("EVENKEEL_CLUSTER", "environment")
@@ -27,6 +28,78 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(
     loaded = load_settings(lake="argument")
     assert (loaded.cluster, loaded.lake) == ("environment", "argument")
     assert (loaded.kafka.bootstrap_servers, loaded.kafka.sasl_username) == ("file:1", "environment")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[[clusters]]\nname = "a"\n[clusters.kafka]\nbootstrap_servers = "h:1"\nclient = { client_id = "c" }\n',
+        '[[clusters]]\nname = "a"\nkafka.bootstrap_servers = "h:1"\n[clusters.kafka.client]\nclient_id = "c"\n',
+        '[[clusters]]\nname = "a"\nkafka = { bootstrap_servers = "h:1", client = { client_id = "c" } }\n',
+        'clusters = [{ name = "a", kafka = { bootstrap_servers = "h:1", client.client_id = "c" } }]\n',
+    ],
+)
+def test_the_files_one_cluster_is_the_cluster(tmp_path: Path, content: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    loaded = load_settings()
+    assert loaded.cluster == "a"
+    assert loaded.kafka == KafkaSettings(bootstrap_servers="h:1", client={"client_id": "c"})
+
+
+@pytest.mark.parametrize("content", ["clusters = []\n", "[[clusters]]\n", "[[clusters]]\n[clusters.kafka]\n"])
+def test_a_file_that_says_nothing_of_its_cluster_leaves_the_defaults(tmp_path: Path, content: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    assert load_settings() == Settings()
+
+
+_RIGHT_FORM = (
+    "begin the cluster's settings with [[clusters]], give its name as name, and its connection in [clusters.kafka]."
+)
+
+
+_ONE_EACH = "start one `evenkeel up` per cluster, each with a file of its own (EVENKEEL_CONFIG)."
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            '[[clusters]]\nname = "a"\n[[clusters]]\nname = "b"\n',
+            f"evenkeel.toml has 2 entries of [[clusters]], and there is one cluster per process today: {_ONE_EACH}",
+        ),
+        (
+            'cluster = "a"\n',
+            f"evenkeel.toml has cluster at its top level: {_RIGHT_FORM}",
+        ),
+        (
+            '[kafka]\nbootstrap_servers = "h:1"\n',
+            f"evenkeel.toml has kafka at its top level: {_RIGHT_FORM}",
+        ),
+        (
+            '[clusters]\nname = "a"\n',
+            "clusters in evenkeel.toml is not a list of tables: begin the cluster's settings with [[clusters]].",
+        ),
+        ("clusters = [1]\n", "clusters in evenkeel.toml is not a list of tables"),
+        ('[[clusters]]\nbootstrap_servers = "h:1"\n', "The setting clusters.bootstrap_servers is wrong: "),
+        ("[[clusters]]\nname = 5\n", "The setting cluster is wrong: "),
+        ("[[clusters]]\nkafka = 5\n", "The setting kafka is wrong: "),
+    ],
+)
+def test_clusters_in_another_form_are_one_sentence_that_says_the_right_one(
+    tmp_path: Path, content: str, told: str
+) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    with pytest.raises(SetupError) as error:
+        load_settings()
+    assert str(error.value).startswith(told)
+
+
+@pytest.mark.parametrize("name", ["EVENKEEL_CLUSTERS", "EVENKEEL_CLUSTERS__0__NAME"])
+def test_a_variable_named_after_the_files_clusters_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "hunter2")
+    with pytest.raises(SetupError, match=f"^{name} is not a setting: .* by EVENKEEL_CLUSTER, and its") as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)
 
 
 def test_a_misspelt_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -125,7 +198,8 @@ def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch,
         st.sampled_from([
             b"kafka = 5", b"[kafka]\nclient = 3", b"strategies = {}", b"lake = 1979-05-27", b"[[kafka]]\nx = 1", b"= 1",
             b"\xef\xbb\xbflake = 'a'", b"\xff", b"a = " + b"[" * 5_000, b"serve.past_hours = inf",
-            b"'a hunter2\\u001b[31m' = 1", b"[kafka]\n'a hunter2\\u001b[31m' = 1", b"kafka = 'hunter2'",
+            b"'a hunter2\\u001b[31m' = 1", b"[[clusters]]\n'a hunter2\\u001b[31m' = 1",
+            b"[[clusters]]\nkafka = 'hunter2'",
         ]),
     )
 )  # fmt: skip
