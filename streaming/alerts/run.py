@@ -15,10 +15,9 @@ from streaming.alerts.delivery.items import Delivery, Sender
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.judging.conditions import ByClock, Conditions
 from streaming.alerts.judging.evaluation import Evaluation
-from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import FIRING, Transition
 from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
-from streaming.alerts.judging.new_rows import EventFeed
+from streaming.alerts.judging.rows import EventFeed, Feed
 from streaming.alerts.outgoing import Heartbeat, Outgoing
 from streaming.alerts.rules.rules import Rule
 from streaming.config import Settings

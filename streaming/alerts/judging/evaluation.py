@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.conditions import ByClock, Conditions
-from streaming.alerts.judging.feed import Feed
 from streaming.alerts.judging.firing import (
     FIRING,
     PENDING,
@@ -27,7 +26,7 @@ from streaming.alerts.judging.firing import (
     Transition,
     step,
 )
-from streaming.alerts.judging.new_rows import EventFeed
+from streaming.alerts.judging.rows import EventFeed, Feed
 from streaming.alerts.rules.rules import SILENT_S, Rule
 
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.chunks import Chunk
-from streaming.alerts.judging.feed import Feed
+from streaming.alerts.judging.rows import Feed
 from streaming.tables import table_named
 from tests.alerts.build import Writer, time_of
 

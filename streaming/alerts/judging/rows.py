@@ -1,25 +1,163 @@
-"""Rows of the lake as they arrive: what each round changed, for the rules to judge.
+"""The rows that rules judge, as they arrive: what each round changed, and events.
 
 A start reads what was current at one round, and everything after it, from the files that can contain it. From then on
-only new files are read, so that the cost of a look depends on what it finds, not on the lake's age. `rounds` is read
-first and written last, so all rows of the rounds that a look finds are there.
+only new files are read, so that the cost of a poll depends on what it finds, not on the lake's age. `rounds` is read
+first and written last, so all rows of the rounds that a poll finds are there; rows of rounds that are still open wait.
 
 Rounds are ordered by their numbers. Their times are only displayed: one that a wrong clock puts a day ahead changes
-nothing for those after it.
+nothing for those after it. For rows that belong to no round (`gaps`, `quarantine`, `alert_deliveries`), the position in
+a table is a version of it, which is committed with the decisions that follow from its rows: so a restart misses
+none and repeats none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.chunks import COLUMNS, Chunk, FeedRound, Standing
 from streaming.alerts.judging.firing import passed_ms
-from streaming.alerts.judging.new_rows import WaitingRows, newest_first
 from streaming.alerts.rules.expressions import fetched
-from streaming.tables import DataFile, in_memory, table_named
+from streaming.lifecycle import room_log
+from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table, in_memory, table_named
+from streaming.times import DAY_MS
+
+_LOG = room_log(__name__)
+
+_ANY_ROUND = 2**63 - 1
+
+# Time columns of the tables; the tail requires them, but nothing here uses them.
+_TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
+
+
+class WaitingRows:
+    """The rows of one table that wait for their round: at a start in the relevant files, then in new ones only."""
+
+    def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
+        self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
+        self._cluster = cluster
+        self._log_tail = DeltaLogTail(lake, table, "round_time")
+        self._is_there = False
+        self._after = -1
+        self.waiting = self._schema.empty_table()
+
+    def snapshot(self) -> Sequence[DataFile]:
+        """The present files, from which `read` continues; none if there is no table yet."""
+        self.waiting = self._schema.empty_table()
+        self._log_tail.forget()
+        found = self._log_tail.look()
+        self._is_there = found.is_snapshot
+        return found.files
+
+    def rows(self, files: Collection[DataFile], after: int | None, until: int | None) -> pa.Table:
+        """Rows of the cluster in files, after a round and up to another (numbers, None for no bound)."""
+        # (Delta need not know the bounds of a file: then it is read.)
+        chosen = [
+            file
+            for file in files
+            if file.rounds is None
+            or ((after is None or file.rounds[1] > after) and (until is None or file.rounds[0] <= until))
+        ]
+        if not chosen:
+            return self._schema.empty_table()
+        rows = self._log_tail.read(chosen, self._schema.names)
+        wanted = pc.equal(rows["cluster"], self._cluster)
+        if after is not None:
+            wanted = pc.and_(wanted, pc.greater(rows["round"], after))
+        if until is not None:
+            wanted = pc.and_(wanted, pc.less_equal(rows["round"], until))
+        return rows.filter(wanted).cast(self._schema)
+
+    def keep(self, rows: pa.Table, after: int) -> None:
+        """Let these rows wait, and of later ones only those newer than a round: the others were read."""
+        self.waiting, self._after = rows, after
+
+    def read(self) -> None:
+        """Add the rows of new files to `waiting`."""
+        try:
+            new = self._log_tail.look()
+            if new.is_snapshot and self._is_there:
+                message = f"The table {self._log_tail.uri} is another table than before, or its commits were cleaned up"
+                raise LostTrackError(message)
+            self._is_there = self._is_there or new.is_snapshot
+            if new.files:
+                self.waiting = pa.concat_tables([self.waiting, self.rows(new.files, self._after, None)])
+        except LakeUnreadableError as error:
+            raise LostTrackError(str(error)) from error
+
+    def take(self, until: int) -> pa.Table:
+        """Remove and return the waiting rows of rounds up to one."""
+        if self.waiting.num_rows == 0:
+            return self.waiting
+        now = pc.less_equal(self.waiting["round"], until)
+        taken = self.waiting.filter(now)
+        self.waiting = self.waiting.filter(pc.invert(now))
+        return taken
+
+
+def _newest(file: DataFile) -> int:
+    """Number of the newest round in a file; of a file of unknown rounds, more than any."""
+    return file.rounds[1] if file.rounds is not None else _ANY_ROUND
+
+
+class EventFeed:
+    """New rows of one cluster. Call `begin` first, then `look` again and again."""
+
+    def __init__(self, lake: str, cluster: str, columns: Mapping[str, frozenset[str]]) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            lake: Folder or URI.
+            cluster: Whose rows.
+            columns: Columns by table that the rules read.
+        """
+        self._cluster = cluster
+        self._columns = columns
+        self._log_tails = {name: DeltaLogTail(lake.rstrip("/"), table_named(name), _TIMES[name]) for name in columns}
+        self._written_after = 0
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version up to which each table was read; without tables that do not exist yet."""
+        return {name: f.version for name, f in self._log_tails.items() if f.version >= 0}
+
+    def begin(self, versions: Mapping[str, int], written_after: int) -> None:
+        """Continue after these versions.
+
+        Args:
+            versions: By table; one that is missing was never read.
+            written_after: For a table that was never read, or whose commits since then were cleaned up, only files
+                written after this time (ms, by the clock of the writers) count as new.
+        """
+        self._written_after = written_after
+        for name, log_tail in self._log_tails.items():
+            log_tail.forget()
+            if name in versions and not log_tail.go_on_after(versions[name]):
+                _LOG.warning("commits to the table %s since the last decision are gone", name)
+
+    def look(self) -> dict[str, pa.Table]:
+        """New rows by table, without tables that have none.
+
+        Raises:
+            LakeUnreadableError: A table exists but cannot be read: begin again.
+        """
+        found = {}
+        for name, log_tail in self._log_tails.items():
+            new = log_tail.look()
+            files = [f for f in new.files if not new.is_snapshot or f.written > self._written_after]
+            if not files:
+                continue
+            table = table_named(name)
+            wanted = {"cluster", *table.key, *table.newest_by, *self._columns[name]}
+            rows = log_tail.read(files, wanted)
+            rows = rows.filter(pc.equal(rows["cluster"], self._cluster))
+            if rows.num_rows:
+                found[name] = rows
+        return found
+
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
 _CHUNK_ROUNDS = 120
@@ -29,9 +167,8 @@ _WITH_HEARTBEAT = frozenset({"lag", "group_health"})
 
 _ALWAYS = ("round", "round_time")
 
-# Files that a start reads together while it does not know how far back it must go: first few, as one of a compacted
-# lake has the rows of a day, then twice as many each time, because one that is not has those of a batch.
-_SCANNED_FIRST, _SCANNED_AT_ONCE = 25, 400
+# A start reads rounds from files that were written so long before the newest one: more than two heartbeats of rounds.
+_WRITTEN_WITHIN_MS = 2 * DAY_MS
 
 
 class Feed:
@@ -99,11 +236,9 @@ class Feed:
                 self._keep(name, found, after=-1)
             return
         first = rounds[0]
-        current = {
-            name: self._current(name, found, first.number, before) for name, found in sets.items() if name != "drift"
-        }
+        current = {name: self._current(name, found, first.number, before) for name, found in sets.items()}
         if "drift" in sets:
-            current["drift"] = self._current_drift(sets["drift"], first.number, current["group_health"])
+            current["drift"] = _of_living(current["drift"], current["group_health"])
         yield self._chunk((first,), current)
         for start in range(1, len(rounds), _CHUNK_ROUNDS):
             piece = rounds[start : start + _CHUNK_ROUNDS]
@@ -140,66 +275,26 @@ class Feed:
             A round far enough before the first of them that every current key has a row after it (None when there is
             none so far back), and the rounds.
         """
-        table = self._tables["rounds"]
-        files = sorted(found, key=newest_first, reverse=True)
-        rounds: list[FeedRound] = []
-        # The newest files first, until the wanted round is there: it is hardly ever far back.
-        for part, left in _in_growing_parts(files):
-            rounds = _as_rounds(table.rows(part, None, None), rounds)
-            if not rounds or (left and newest_first(left[0]) >= rounds[0].number):
-                continue
-            begin = _begin(rounds, since, look_back_ms)
-            before = None if begin is None else _back(rounds, begin, 2 * self._heartbeat_ms + 60_000)
-            if before is not None:
-                self._elapsed = {r.number: r.elapsed for r in rounds[before:begin]}
-                return rounds[before].number, tuple(rounds[begin:])
+        oldest = max((file.written for file in found), default=0) - _WRITTEN_WITHIN_MS - 2 * look_back_ms
+        files = [file for file in found if file.written >= oldest or (since is not None and _newest(file) >= since)]
+        rounds = _as_rounds(self._tables["rounds"].rows(files, None, None))
         if not rounds:
             return None, ()
-        begin = _begin(rounds, since, look_back_ms)
+        begin = next((at for at, one in enumerate(rounds) if one.number == since), None)
         if begin is None:
-            begin = _begin(rounds, None, look_back_ms) or 0
-        self._elapsed = {r.number: r.elapsed for r in rounds[:begin]}
-        return None, tuple(rounds[begin:])
+            begin = _back(rounds, len(rounds) - 1, look_back_ms, inside=True) or 0
+        before = _back(rounds, begin, 2 * self._heartbeat_ms + 60_000)
+        self._elapsed = {r.number: r.elapsed for r in rounds[before or 0 : begin]}
+        return None if before is None else rounds[before].number, tuple(rounds[begin:])
 
     def _current(self, name: str, found: Sequence[DataFile], at: int, before: int | None) -> pa.Table:
         """The newest row of each key at a round, ended keys included; `before` as `_rounds` returns it."""
-        oldest = before if name in _WITH_HEARTBEAT else None
-        if name == "rounds":
-            oldest = at - 1
+        oldest = at - 1 if name == "rounds" else before if name in _WITH_HEARTBEAT else None
         return _newest_of(name, self._tables[name].rows(found, oldest, at))
-
-    def _current_drift(self, found: Sequence[DataFile], at: int, health: pa.Table) -> pa.Table:
-        """The newest verdict of each present group, but not of an earlier group with the same name."""
-        with in_memory() as connection:
-            connection.register("health", health)
-            sql = "SELECT group_id FROM health WHERE NOT ended AND incarnation IS NOT NULL"
-            wanted = {row[0] for row in connection.execute(sql).fetchall()}
-        table = self._tables["drift"]
-        files = sorted(found, key=newest_first, reverse=True)
-        rows = table.waiting
-        # A verdict has no heartbeat, so it may be old: the newest files first, until each group has one.
-        for part, left in _in_growing_parts(files):
-            rows = pa.concat_tables([rows, table.rows(part, None, at)])
-            rows = _newest_of("drift", rows)
-            if left:
-                # (Of a group that decides topic by topic nobody knows how many verdicts there are.)
-                newer = pc.greater_equal(rows["round"], newest_first(left[0]))
-                sure = rows.filter(pc.and_(newer, pc.is_null(rows["topic"])))["group_id"].to_pylist()
-                if wanted <= set(sure):
-                    break
-        return _of_living(rows, health)
 
     def _keep(self, name: str, found: Sequence[DataFile], after: int) -> None:
         table = self._tables[name]
         table.keep(table.rows(found, after, None), after)
-
-
-def _in_growing_parts(files: Sequence[DataFile]) -> Iterator[tuple[Sequence[DataFile], Sequence[DataFile]]]:
-    """Parts of a list, in its order, each with what is left after it."""
-    start, size = 0, _SCANNED_FIRST
-    while start < len(files):
-        yield files[start : start + size], files[start + size :]
-        start, size = start + size, min(2 * size, _SCANNED_AT_ONCE)
 
 
 def _newest_of(name: str, rows: pa.Table) -> pa.Table:
@@ -217,6 +312,7 @@ def _newest_of(name: str, rows: pa.Table) -> pa.Table:
 
 
 def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
+    """The verdicts of present groups, but not of an earlier group with the same name."""
     with in_memory() as connection:
         connection.register("drift", drift)
         connection.register("health", health)
@@ -227,26 +323,15 @@ def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
         return fetched(connection, sql).cast(drift.schema)
 
 
-def _as_rounds(rows: pa.Table, known: Sequence[FeedRound] = ()) -> list[FeedRound]:
-    """The rounds of these rows together with known ones, in order."""
+def _as_rounds(rows: pa.Table) -> list[FeedRound]:
+    """The rounds of these rows, in order."""
     columns = ("round", "round_time", "interval_ms", "elapsed_ms")
     found = {
         number: FeedRound(number, round(time.timestamp() * 1000), interval or 0, elapsed)
         for number, time, interval, elapsed in zip(*(rows[name].to_pylist() for name in columns), strict=True)
         if number is not None and time is not None
     }
-    return sorted({**{r.number: r for r in known}, **found}.values(), key=lambda r: r.number)
-
-
-def _begin(rounds: Sequence[FeedRound], since: int | None, look_back_ms: int) -> int | None:
-    """Index of the round to begin at: by number, or so far back; None if the rounds do not reach it."""
-    if since is not None and since <= rounds[-1].number:
-        if since < rounds[0].number:
-            return None
-        found = next((at for at, r in enumerate(rounds) if r.number == since), None)
-        if found is not None:
-            return found
-    return _back(rounds, len(rounds) - 1, look_back_ms, inside=True)
+    return sorted(found.values(), key=lambda r: r.number)
 
 
 def _back(rounds: Sequence[FeedRound], at: int, span_ms: int, *, inside: bool = False) -> int | None:
