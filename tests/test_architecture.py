@@ -59,7 +59,7 @@ ROOMS = {
         "assignors streaming.exceptions streaming.places streaming.stores streaming.terminal streaming.times",
     ),
     "streaming.process": room(
-        "obstore",
+        "obstore psutil",
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores",
     ),
     "streaming.records": room("msgspec"),

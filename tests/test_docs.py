@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from streaming.cli import app
 from streaming.groups import verdicts
 from streaming.groups.causes import CAUSES
 from streaming.groups.lag import partitions as lag
-from streaming.process import JOB, only_one
 from streaming.tables import DeltaLake, LakeReader, table_named
 from tests.e2e.old_lake import unpack_lake
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
@@ -179,23 +177,6 @@ def test_the_readmes_python_prints_rows(program: str, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 6
     assert all("'verdict'" in line for line in printed)
-
-
-def test_the_units_start_removes_what_killed_processes_left_and_keeps_the_locks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = "/var/lib/evenkeel/tmp"
-    unit = (DOCS / "operations.md").read_text(encoding="utf-8").replace("\\\n", "")
-    [command] = re.findall(rf"^ExecStartPre=(.*{folder}.*)$", unit, re.MULTILINE)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with only_one(JOB, "hdfs://host/lake", "mine"):
-        kept = set(tmp_path.rglob("*"))
-    for left in ("spark-0c1d/jars", "blockmgr-5e/0a", "evenkeel-a1b2c3d4/checkpoint"):
-        (tmp_path / left).mkdir(parents=True)
-    (tmp_path / "librocksdbjni1234.so").touch()
-    subprocess.run(shlex.split(command.replace(folder, str(tmp_path))), check=True)
-    assert len(kept) > 1
-    assert set(tmp_path.rglob("*")) == kept
 
 
 def test_the_page_on_verdicts_recomputes_one_from_its_inputs(tmp_path: Path) -> None:

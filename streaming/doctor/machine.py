@@ -16,9 +16,9 @@ from typing import Final
 
 from streaming.checks import Line
 from streaming.config import Settings
-from streaming.exceptions import EvenkeelError, SetupError
+from streaming.exceptions import SetupError
 from streaming.java import find_java, java_release
-from streaming.process import UP, holder_of
+from streaming.process import are_held, logs_of
 from streaming.stores import on_object_store
 
 # What the three processes take together for a cluster of ordinary size (docs/performance.md: 3.1 GB for 20 million
@@ -131,12 +131,8 @@ def _port(settings: Settings) -> Line:
         if error.errno != errno.EADDRINUSE:
             reason = (error.strerror or str(error)).lower()
             return Line("machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it.")
-    try:
-        up = holder_of(UP, settings.lake, settings.cluster)
-    except EvenkeelError:
-        up = None  # (the check of the lake says why)
-    if up is not None:
-        return Line("machine", what, "ok", f"taken, as by the server of evenkeel up ({up})")
+    if are_held(logs_of(settings.lake, settings.cluster)):
+        return Line("machine", what, "ok", "taken, as by the server of the evenkeel up that runs here")
     text = "something listens there. Where that is no Evenkeel server: change serve.listen, or free the port."
     return Line("machine", what, "warn", text)
 

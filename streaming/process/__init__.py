@@ -7,7 +7,6 @@ from streaming.process.lease import (
     ALERTER,
     JOB,
     MAINTAINER,
-    UP,
     Lease,
     LeaseLostError,
     LeaseStoreError,
@@ -16,7 +15,7 @@ from streaming.process.lease import (
     only_one,
     try_store,
 )
-from streaming.process.logs import LogFollower, logs_of
+from streaming.process.logs import LogFollower, are_held, hold_logs, logs_of
 from streaming.process.programs import Program, Programs
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "JOB",
     "MAINTAINER",
     "SAFE_PATH",
-    "UP",
     "GuardedProcess",
     "Lease",
     "LeaseLostError",
@@ -32,6 +30,8 @@ __all__ = [
     "LogFollower",
     "Program",
     "Programs",
+    "are_held",
+    "hold_logs",
     "holder_of",
     "lease_of",
     "logs_of",

@@ -7,7 +7,8 @@ has itself watched the newest for a whole `TTL_S`, so no two clocks are ever com
 holder that could not write for two thirds of `TTL_S` must stop: a third is left before anybody can take over. A clean
 end writes one object more, as `released`.
 
-On one machine nobody waits: who gets the lock of a holder that has died takes its lease at once (`lock.py`).
+On one machine nobody waits for the dead: each object names its machine since its start, its process, and when that
+began, so that another process of the machine sees whether it lives.
 
 What a lease cannot do: a holder whose machine stands still between its last `check` and a commit may commit after it
 was succeeded. Then Delta's conflict checks and transaction ids keep the tables right, as for two processes without one.
@@ -25,23 +26,22 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import obstore
+import psutil  # type: ignore[import-untyped]  # it has no type hints
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, from_url
 
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import STANDING_BY, TOOK_OVER, room_log
-from streaming.process.lock import MachineLock
 from streaming.stores import cause_of, on_object_store
 
 _LOG = room_log(__name__)
 
-JOB, ALERTER, UP, MAINTAINER = "job", "alerter", "evenkeel up", "maintainer"
+JOB, ALERTER, MAINTAINER = "job", "alerter", "maintainer"
 
 TTL_S: Final = 90.0
 """Seconds that a candidate watches. A holder survives an outage of the store of 30 to 60 s, by when it wrote last."""
@@ -68,24 +68,40 @@ class Holder:
     """Who holds a lease.
 
     Attributes:
-        host: Name of its machine.
+        host: Name of its machine, for people.
+        machine: Its machine since that was started, and the space of its process ids.
         pid: Its process there.
-        since: When it began, in its own words: shown, never compared.
+        started: When that process began, s by the machine's own reckoning.
         token: Unique for each process and lease.
         released: It has ended.
     """
 
     host: str
+    machine: str
     pid: int
-    since: str
+    started: float
     token: str
     released: bool = False
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}, since {self.since}"
+        return f"process {self.pid} on {self.host}"
+
+    def has_died(self, machine: str) -> bool:
+        """Whether its process is known to have ended, as only the same machine can tell."""
+        if self.machine != machine:
+            return False
+        try:
+            process = psutil.Process(self.pid)
+            is_other = abs(process.create_time() - self.started) > _SAME_START_S
+            return is_other or bool(process.status() == psutil.STATUS_ZOMBIE)
+        except psutil.NoSuchProcess:
+            return True
 
 
-_UNKNOWN: Final = Holder("an unknown host", 0, "an unknown time", "")
+_SAME_START_S = 5.0
+"""A machine's reckoning of starts moves with its clock by less, and no process id comes again as soon."""
+
+_UNKNOWN: Final = Holder("an unknown host", "", 0, 0.0, "")
 """Stands for the holder of an object that cannot be read, or was deleted meanwhile."""
 
 
@@ -108,7 +124,9 @@ class LeaseObjects:
         # 30 s: one that begins before a lease is lost ends before it is anybody's.)
         if on_object_store(self.lake):
             return from_url(self.lake, retry_config={"max_retries": 0})
-        return LocalStore(Path(self.lake).absolute())
+        folder = Path(self.lake).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        return LocalStore(folder)
 
     def newest(self) -> tuple[int, Holder | None]:
         """Number and content of the newest object; 0 and None when there is none."""
@@ -159,43 +177,48 @@ class Lease:
     """One process's side of one lease. Call `poll` every few seconds, at last `release`. For one thread, but `check`.
 
     Attributes:
-        holder: Who works, in words, if that is another process; "" before the first answer.
-        is_local: Whether that one runs on this machine.
+        holder: Who works, if that is another process; None before the first answer, and where nobody does.
     """
 
     def __init__(
         self,
-        lock: MachineLock,
+        what: str,
         objects: LeaseObjects | None,
         clock: Callable[[], float],
         ttl_s: float = TTL_S,
+        machine: str | None = None,
     ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
-            lock: The lock of this machine.
-            objects: Where the lease is; None for a file system without leases, where only the lock counts.
+            what: What works, for people.
+            objects: Where the lease is; None for a file system without leases, where everybody works.
             clock: Seconds that only grow, also while the machine sleeps.
             ttl_s: Seconds that a candidate watches.
+            machine: This machine since its start; None finds out.
         """
-        self._lock, self._objects, self._clock, self.ttl_s = lock, objects, clock, ttl_s
-        since = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
-        self._self = Holder(socket.gethostname(), os.getpid(), since, uuid.uuid4().hex)
+        self.what, self._objects, self._clock, self.ttl_s = what, objects, clock, ttl_s
+        started = psutil.Process().create_time()
+        self._self = Holder(socket.gethostname(), machine or _machine(), os.getpid(), started, uuid.uuid4().hex)
         self._number: int | None = None
         self._renewed = 0.0
         self._watched, self._watched_since = -1, 0.0
         self._stands_by = False
-        self.holder, self.is_local = "", False
+        self.holder: Holder | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether that one runs on this machine."""
+        return self.holder is not None and self.holder.machine == self._self.machine
 
     def poll(self) -> bool:
         """Do as `attempt`, and log when this process begins to stand by, and when it takes over."""
         works = self.attempt()
         if self._stands_by == works:
-            what = f"the {self._lock.what} for {self._lock.place}"
             if works:
-                _LOG.info("%s: this is %s now.", TOOK_OVER, what)
+                _LOG.info("%s: this is the %s now.", TOOK_OVER, self.what)
             else:
-                _LOG.info("%s: %s is %s.", STANDING_BY, what, self.holder)
+                _LOG.info("%s: the %s is %s.", STANDING_BY, self.what, self.holder)
             self._stands_by = not works
         return works
 
@@ -205,12 +228,8 @@ class Lease:
         Raises:
             LeaseLostError: It was this process, and another has taken over.
             LeaseStoreError: The lake could not be asked.
-            SetupError: The lake's store cannot have leases, or its folder of locks cannot be written.
+            SetupError: The lake's store cannot have leases.
         """
-        self.is_local = not self._lock.acquire()
-        if self.is_local:
-            self.holder = self._lock.holder() or "a process of this machine"
-            return False
         if self._objects is None:
             return True
         if self._number is None:
@@ -241,7 +260,6 @@ class Lease:
             except LeaseStoreError as error:
                 _LOG.warning("the next one waits for %.0f s: %s", self.ttl_s, error)
             self._number = None
-        self._lock.release()
 
     def _take(self, objects: LeaseObjects) -> None:
         began = self._clock()
@@ -251,9 +269,9 @@ class Lease:
         is_free = (
             other is None
             or other.released
-            # Our own, whose answer was lost; or its process died on this machine, as its lock proves.
+            # Our own, whose answer was lost.
             or other.token == self._self.token
-            or (bool(other.token) and self._lock.left == _proof(other))
+            or other.has_died(self._self.machine)
             or began - self._watched_since >= self.ttl_s
         )
         if is_free and objects.create(newest + 1, self._self):
@@ -268,8 +286,7 @@ class Lease:
                     if number != mine:
                         objects.delete(number)
                 self._number, self._renewed = mine, began
-                self._lock.write(_proof(self._self))
-        self.holder = str(other or _UNKNOWN)
+        self.holder = None if self._number is not None else other
 
     def _renew(self, objects: LeaseObjects, number: int) -> None:
         began = self._clock()
@@ -286,17 +303,21 @@ class Lease:
         self._number = newest
 
 
-def lease_of(what: str, lake: str, cluster: str | None) -> Lease:
+def lease_of(what: str, lake: str, cluster: str | None, ttl_s: float = TTL_S) -> Lease:
     """The lease of one kind of program, from this process's side.
 
     Args:
-        what: `JOB`, `ALERTER`, `MAINTAINER`, or `UP`, which only has a lock.
+        what: `JOB`, `ALERTER` or `MAINTAINER`.
         lake: Folder or URI.
         cluster: Name of the cluster; None for a program that works on the whole lake.
         ttl_s: Seconds that a candidate watches.
-
     """
-    return Lease(MachineLock(what, lake, cluster), _objects(what, lake, cluster), _seconds)
+    where = f"the lake {lake}" if cluster is None else f"the cluster {cluster!r} with the lake {lake}"
+    return Lease(f"{what} for {where}", _objects(what, lake, cluster), _seconds, ttl_s)
+
+
+_refused: dict[tuple[str, str], Lease] = {}
+"""Leases that were refused without waiting, by kind and lake: what they have watched counts at the next try."""
 
 
 @contextmanager
@@ -316,15 +337,15 @@ def only_one(
         A check to call before each write: it raises `LeaseLostError` once the lease may not be relied on any more.
 
     Raises:
-        SetupError: Another process works, the folder of the locks cannot be written, or the lake's store cannot have
-            leases.
+        SetupError: Another process works, or the lake's store cannot have leases.
         LeaseStoreError: The lake could not be asked.
     """
-    lock, stop = MachineLock(what, lake, cluster), threading.Event()
-    lease = Lease(lock, _objects(what, lake, cluster), _seconds, ttl_s)
+    stop, key = threading.Event(), (what, lake)
+    lease = lease_of(what, lake, cluster, ttl_s) if wait or key not in _refused else _refused[key]
     try:
         if not lease.attempt() and (lease.is_local or not wait):
-            message = f"Another {lock.what} runs for {lock.place} ({lease.holder}): stop that one, or wait for its end."
+            _refused[key] = lease
+            message = f"Another {lease.what} runs ({lease.holder}): stop that one, or wait for its end."
             raise SetupError(message)
         while not lease.poll():
             stop.wait(ttl_s / _LOOKS)
@@ -345,15 +366,11 @@ def holder_of(what: str, lake: str, cluster: str | None) -> str | None:
     Raises:
         LeaseStoreError: The lake could not be asked.
     """
-    local = MachineLock(what, lake, cluster).holder()
-    if local is not None:
-        return local
-    objects = _objects(what, lake, cluster) if on_object_store(lake) or Path(lake).is_dir() else None
-    holder = None if objects is None else objects.newest()[1]
-    # (In a folder a lock that is free proves that a process of this machine has ended.)
-    if holder is None or holder.released or (holder.host == socket.gethostname() and not on_object_store(lake)):
+    objects = _objects(what, lake, cluster)
+    if objects is None or not (on_object_store(lake) or Path(lake).is_dir()):
         return None
-    return str(holder)
+    holder = objects.newest()[1]
+    return None if holder is None or holder.released or holder.has_died(_machine()) else str(holder)
 
 
 def try_store(lake: str) -> tuple[bool, str | None]:
@@ -381,16 +398,18 @@ def try_store(lake: str) -> tuple[bool, str | None]:
 
 
 def _objects(what: str, lake: str, cluster: str | None) -> LeaseObjects | None:
-    if what == UP or ("://" in lake and not on_object_store(lake)):
+    if "://" in lake and not on_object_store(lake):
         return None
     return LeaseObjects(lake, "/".join(filter(None, ("_locks", cluster, what))))
 
 
-def _proof(holder: Holder) -> str:
-    """What the lock's file remembers of a lease. A free lock proves an end only to the kernel that kept the lock."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    kernel = boot.read_text("ascii").strip() if boot.exists() else socket.gethostname()
-    return f"{kernel} {holder.token}"
+def _machine() -> str:
+    """This machine since its start, and the space of its process ids: containers on one kernel have spaces apart."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return socket.gethostname()
 
 
 def _seconds() -> float:

@@ -6,10 +6,15 @@ One file per process, `<name>.log`, in lines `time level logger: message`; rotat
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Callable
-from io import BufferedReader
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
+
+from streaming.exceptions import SetupError
+from streaming.places import open_private, private_folder
 
 _LONGEST = 1 << 20
 """Characters of an unfinished line; a longer one is passed on as it is."""
@@ -18,6 +23,46 @@ _LONGEST = 1 << 20
 def logs_of(lake: str, cluster: str) -> Path:
     """The folder of a cluster's logs: in the lake, or `logs` here when the lake is not a folder."""
     return (Path("logs") if "://" in lake else Path(lake) / "_logs") / cluster
+
+
+@contextmanager
+def hold_logs(folder: Path) -> Iterator[None]:
+    """Keep a second `evenkeel up` of this machine away from the folder of a cluster's logs.
+
+    Raises:
+        SetupError: Another one runs, or the folder cannot be written.
+    """
+    try:
+        private_folder(folder)
+        file = open(folder / "up.lock", "ab", opener=open_private)  # noqa: SIM115
+    except OSError as error:
+        message = f"The folder {folder} cannot be written ({error.strerror}): give this user write access to it."
+        raise SetupError(message) from error
+    with file:
+        is_ours = True
+        with suppress(OSError):  # a file system without locks keeps nobody away
+            is_ours = _lock(file, fcntl.LOCK_EX)
+        if not is_ours:
+            message = f"Another evenkeel up of this cluster runs, with its logs in {folder}: stop that one."
+            raise SetupError(message)
+        yield
+
+
+def are_held(folder: Path) -> bool:
+    """Whether an `evenkeel up` of this machine has the folder of logs. Nothing is written."""
+    try:
+        with (folder / "up.lock").open("rb") as file:
+            return not _lock(file, fcntl.LOCK_SH)
+    except OSError:
+        return False
+
+
+def _lock(file: BufferedIOBase, how: int) -> bool:
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 class LogFollower:

@@ -32,7 +32,7 @@ from streaming.config import (
 )
 from streaming.lifecycle import STANDING_BY, TOOK_OVER, on_stop_signals
 from streaming.probe import WATCHING, RoundAbandonedError, ensure_ready, source_of
-from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
+from streaming.process import LogFollower, Program, Programs, hold_logs, logs_of
 from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable, read_by_nobody
@@ -94,7 +94,7 @@ def up(settings: Settings, console: Console) -> None:
     notices: deque[str] = deque(maxlen=_NOTICES)
     printer, standing_by = _Printer(), StandingBy()
     follower = LogFollower(logs, standing_by.read if console.is_terminal else printer.print)
-    with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, closing(follower):
+    with hold_logs(logs), stop_signals() as stop, closing(follower):
         with Programs(logs, environment_of(settings), notices.append) as programs:
             for program in PROGRAMS:
                 if stop.is_set():

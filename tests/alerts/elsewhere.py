@@ -14,13 +14,11 @@ from streaming.alerts import Alerter, load_rules, open_targets
 from streaming.config import load_settings
 from streaming.lifecycle import on_stop_signals, set_up_log
 from streaming.process.lease import ALERTER, TTL_S, Lease, LeaseObjects
-from streaming.process.lock import MachineLock
 
 
 def lease_elsewhere(lake: str, cluster: str, machine: str, clock: Callable[[], float], ttl_s: float = TTL_S) -> Lease:
-    """The alerter's lease as on another machine, which has other locks."""
-    lock = MachineLock(ALERTER, f"{lake}-{machine}", cluster)
-    return Lease(lock, LeaseObjects(lake, f"_locks/{cluster}/{ALERTER}"), clock, ttl_s)
+    """The alerter's lease as on another machine."""
+    return Lease(ALERTER, LeaseObjects(lake, f"_locks/{cluster}/{ALERTER}"), clock, ttl_s, machine)
 
 
 def main(name: str, patience_s: float) -> int:

@@ -154,7 +154,7 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 second = programs.start("second", "tests.alerts.elsewhere", "b", "60")
                 _until(lambda: "Standing by" in programs.said("second"), "the second alerter stands by")
                 assert second_job.wait(120) == 2, programs.said("second-job")
-                assert "Another job runs for the cluster 'c'" in programs.said("second-job")
+                assert "Another job for the cluster 'c'" in programs.said("second-job")
                 answers = [_same_round(ports, "/api/v1/groups"), _same_round(ports, "/api/v1/alerts")]
                 addresses = _addresses(lake)
                 for address in addresses:

@@ -27,7 +27,7 @@ from streaming.doctor.machine import check_machine
 from streaming.doctor.run import CHECKS, Check
 from streaming.exceptions import SetupError
 from streaming.probe import check
-from streaming.process import JOB, UP, only_one
+from streaming.process import JOB, hold_logs, logs_of, only_one
 from streaming.tables import ALL_TABLES, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
@@ -178,7 +178,7 @@ def test_a_port_that_is_taken_is_named_unless_up_runs(tmp_path: Path) -> None:
         settings = Settings.model_validate({"lake": str(tmp_path), "serve": {"listen": listen}})
         line = by_what(check_machine(settings))[f"server's port {listen}"]
         assert (line.state, "change serve.listen" in line.text) == ("warn", True)
-        with only_one(UP, settings.lake, settings.cluster):
+        with hold_logs(logs_of(settings.lake, settings.cluster)):
             assert by_what(check_machine(settings))[f"server's port {listen}"].state == "ok"
 
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from streaming.exceptions import SetupError
-from streaming.process import JOB, Lease, LeaseLostError, LeaseStoreError, try_store
+from streaming.process import JOB, MAINTAINER, Lease, LeaseLostError, LeaseStoreError, only_one, try_store
 from streaming.process.lease import Holder, LeaseObjects
-from streaming.process.lock import MachineLock
 
 TTL = 90.0
 
@@ -68,9 +68,9 @@ LeaseOf = Callable[[str], Lease]
 
 
 @pytest.fixture
-def lease_on(tmp_path: Path, objects: Objects, clock: Clock) -> LeaseOf:
-    """A lease as a process of a machine has it; each machine has its own lock."""
-    return lambda machine: Lease(MachineLock(JOB, str(tmp_path / machine), "c"), objects, clock, TTL)
+def lease_on(objects: Objects, clock: Clock) -> LeaseOf:
+    """A lease as a process of a machine has it."""
+    return lambda machine: Lease(JOB, objects, clock, TTL, machine)
 
 
 def test_a_lease_that_is_renewed_is_never_taken_over(lease_on: LeaseOf, clock: Clock, objects: Objects) -> None:
@@ -78,7 +78,7 @@ def test_a_lease_that_is_renewed_is_never_taken_over(lease_on: LeaseOf, clock: C
     assert one.poll()
     for _ in range(50):
         assert not two.poll()
-        assert two.holder.startswith(f"process {os.getpid()} on ")
+        assert str(two.holder).startswith(f"process {os.getpid()} on ")
         clock.now += TTL / 3
         assert one.poll()
         one.check()
@@ -178,16 +178,32 @@ def test_a_write_whose_answer_was_lost_is_recognised_and_counts_from_a_later_one
     assert not two.poll()
 
 
-def test_on_one_machine_the_second_waits_for_the_lock_and_has_the_lease_as_soon_as_the_first_has_died(
-    tmp_path: Path, objects: Objects, clock: Clock
-) -> None:
-    locks = [MachineLock(JOB, str(tmp_path / "machine"), "c") for _ in range(2)]
-    first, second = (Lease(lock, objects, clock, TTL) for lock in locks)
-    assert first.poll()
-    assert not second.poll()
-    assert (second.is_local, second.holder) == (True, f"process {os.getpid()}")
-    locks[0].release()  # as a death does
-    assert second.poll()
+def test_on_one_machine_a_process_that_has_died_is_succeeded_at_once(lease_on: LeaseOf, objects: Objects) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        started = psutil.Process(other.pid).create_time()
+        objects.create(1, Holder("host", "one", other.pid, started, "token"))
+        local, remote = lease_on("one"), lease_on("two")
+        assert not local.poll()
+        assert local.is_local
+        assert not remote.poll()
+        assert not remote.is_local
+    assert not remote.poll()
+    assert local.poll()
+    # One that has its number since then is another process.
+    objects.create(3, Holder("host", "one", os.getpid(), started - 3_600, "token"))
+    assert lease_on("one").poll()
+
+
+def test_what_was_watched_counts_at_the_next_try_that_does_not_wait(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    LeaseObjects(str(lake), f"_locks/{MAINTAINER}").create(1, Holder("dead", "another machine", 1, 0.0, "token"))
+    told = r"^Another maintainer for the lake .* runs \(process 1 on dead\)"
+    with pytest.raises(SetupError, match=told), only_one(MAINTAINER, str(lake), None, wait=False, ttl_s=0.2):
+        pass
+    time.sleep(0.3)
+    with only_one(MAINTAINER, str(lake), None, wait=False, ttl_s=0.2):
+        pass
 
 
 def test_garbage_is_watched_like_a_lease_and_then_succeeded(
@@ -215,9 +231,8 @@ def test_a_folder_answers_the_trial_of_the_doctor(tmp_path: Path) -> None:
 
 _HOLDS = """
 import logging, os, sys
-from pathlib import Path
-from streaming.process import lock, only_one
-lock.MachineLock._path = lambda self: Path(os.environ["MACHINE"]) / "lock"
+from streaming.process import lease, only_one
+lease._machine = lambda: os.environ["MACHINE"]
 logging.basicConfig(level=logging.INFO)
 with only_one("job", sys.argv[1], "c", ttl_s=6.0) as check:
     print("held", flush=True)
@@ -229,7 +244,7 @@ print("ended", flush=True)
 
 @contextmanager
 def _machine(folder: Path, lake: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds a lease as if on a machine of its own: with other locks, but the same lake."""
+    """A process that holds a lease as if on a machine of its own."""
     environment, pipe = {**os.environ, "MACHINE": str(folder)}, subprocess.PIPE
     command = [sys.executable, "-c", _HOLDS, lake]
     with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as running:

@@ -1,21 +1,18 @@
-"""Two programs of a kind on one lake: the second is refused as long as the first lives."""
+"""Two programs of a kind on one machine: the second is refused as long as the first lives."""
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from streaming.config import Settings, environment_of
 from streaming.exceptions import SetupError
-from streaming.process import ALERTER, JOB, UP, lock, only_one
+from streaming.process import ALERTER, JOB, are_held, hold_logs, only_one
 
 _HOLDS = """
 import sys, time
@@ -26,33 +23,19 @@ with only_one(*sys.argv[1:]):
 """
 
 
-@contextmanager
-def _another(*given: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-c", _HOLDS, *given]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "held\n"
-        try:
-            yield running
-        finally:
-            running.kill()
-
-
-@pytest.mark.parametrize("lake", ["a folder", "hdfs://host/lake"])
-def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_9(
-    lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(lock.tempfile, "tempdir", None)
-    lake = str(tmp_path / "lake") if lake == "a folder" else lake
-    with _another(JOB, lake, "mine") as first:
-        told = rf"^Another job runs for the cluster 'mine' with the lake {lake} \(process {first.pid}\): stop that one"
+def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_9(tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    command = [sys.executable, "-c", _HOLDS, JOB, lake, "mine"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        told = rf"^Another job for the cluster 'mine' with the lake {lake} runs \(process {first.pid} on \S+\): stop"
         with pytest.raises(SetupError, match=told), only_one(JOB, lake, "mine"):
             pass
         with only_one(ALERTER, lake, "mine"), only_one(JOB, lake, "yours"), only_one(JOB, f"{lake}2", "mine"):
             pass
         first.kill()
-        first.wait()
+        # (Dead, and not yet collected by its parent.)
         with only_one(JOB, lake, "mine"):
             pass
 
@@ -70,53 +53,35 @@ def test_a_second_job_says_in_one_sentence_who_works(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("Another job runs for the cluster 'mine' with the lake ")
-    assert f"(process {os.getpid()})" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("Another job for the cluster 'mine' with the lake ")
+    assert f"(process {os.getpid()} on " in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_locks_are_this_users_alone_and_the_lake_is_as_readable_as_ever(tmp_path: Path) -> None:
+def test_the_logs_of_up_are_this_users_alone_and_a_second_up_is_refused(tmp_path: Path) -> None:
+    logs = tmp_path / "lake" / "_logs" / "mine"
     before = os.umask(0o022)
     try:
-        with only_one(UP, str(tmp_path / "lake"), "mine"):
-            pass
+        with hold_logs(logs):
+            assert are_held(logs)
+            with pytest.raises(SetupError, match=r"^Another evenkeel up of this cluster runs"), hold_logs(logs):
+                pass
     finally:
         os.umask(before)
+    assert not are_held(logs)
     rights = {p.relative_to(tmp_path).as_posix(): stat.S_IMODE(p.stat().st_mode) for p in tmp_path.rglob("*")}
     assert rights == {
         "lake": 0o755,
-        "lake/_locks": 0o755,
-        "lake/_locks/mine": 0o700,
-        "lake/_locks/mine/evenkeel-up.lock": 0o600,
+        "lake/_logs": 0o755,
+        "lake/_logs/mine": 0o700,
+        "lake/_logs/mine/up.lock": 0o600,
     }
 
 
 def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "lake").write_text("a file")
     with (
-        pytest.raises(SetupError, match=r"The folder .*/lake/_locks/c cannot be written \(Not a directory\)"),
-        only_one(UP, str(tmp_path / "lake"), "c"),
+        pytest.raises(SetupError, match=r"The folder .*/lake/_logs/c cannot be written \(Not a directory\)"),
+        hold_logs(tmp_path / "lake" / "_logs" / "c"),
     ):
         pass
-
-
-def test_a_folder_of_somebody_else_among_temporary_files_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / f"evenkeel-{os.getuid()}").symlink_to(tmp_path / "theirs")
-    with pytest.raises(SetupError, match="is not this user's folder"), only_one(JOB, "hdfs://host/lake", "c"):
-        pass
-
-
-def test_a_file_system_without_locks_is_told_and_stops_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def without(_file: object, _how: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(lock.fcntl, "flock", without)
-    with only_one(JOB, str(tmp_path), "c"):
-        pass
-    assert "cannot be locked (No locks available): make sure that no second job runs" in caplog.text

@@ -306,7 +306,7 @@ def test_its_jvm_has_the_configuration_of_the_wheel(life: _Life, installed: Inst
 
 def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
     assert life.second.returncode == 2
-    sentence = f"Another job runs for the cluster 'mine' with the lake {life.up.lake} (process "
+    sentence = f"Another job for the cluster 'mine' with the lake {life.up.lake} runs (process "
     assert life.second.stderr.startswith(sentence)
 
 
