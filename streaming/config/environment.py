@@ -14,7 +14,7 @@ def environment_of(settings: Settings) -> dict[str, str]:
     """The settings as environment variables for the programs, secrets among them; files stay files.
 
     Strategies and declared clients are left out: the probe reads them itself, again and again
-    (`streaming/probe/group_settings.py`), and the environment would win over the file.
+    (`streaming/probe/rounds_probe.py`), and the environment would win over the file.
     """
     variables: dict[str, str] = {}
     for name in type(settings).model_fields.keys() - {"strategies", "clients"}:

@@ -16,7 +16,6 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UnknownStateVersion
 from streaming.job.batch import batch_writer
-from streaming.job.catalog import register
 from streaming.job.checkpoint import (
     REBUILD,
     CheckpointProgress,
@@ -28,7 +27,7 @@ from streaming.job.checkpoint import (
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
-from streaming.job.session import start_session
+from streaming.job.session import register, start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
 from streaming.lifecycle import room_log, stop_signals

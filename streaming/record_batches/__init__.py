@@ -12,9 +12,8 @@ from streaming.record_batches.batches import (
     epochs_of,
 )
 from streaming.record_batches.decompress import MAX_CLEAR_BYTES, decompressed
-from streaming.record_batches.offsets import ask_offsets
 from streaming.record_batches.walk import Record, walk
-from streaming.record_batches.whole_batches import take_whole_batches
+from streaming.record_batches.whole_batches import ask_offsets, take_whole_batches
 
 __all__ = [
     "APPEND_TIME",

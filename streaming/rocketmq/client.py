@@ -17,8 +17,7 @@ from typing import Final, Self
 
 from streaming.rocketmq.codes import NAMES
 from streaming.rocketmq.connection import Connection, ConnectionLost
-from streaming.rocketmq.frames import Frame, encode_frame
-from streaming.rocketmq.signature import Credentials, signed
+from streaming.rocketmq.frames import Credentials, Frame, encode_frame, signed
 
 _VERSION: Final = 401
 """V4_9_4, from which on name servers answer in strict JSON; later ordinals would claim what we are not."""

@@ -16,12 +16,45 @@ A server answers in either, whatever the request had.
 
 from __future__ import annotations
 
+import hmac
 import json
 import struct
+from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from streaming.rocketmq.bodies import NotTheirs, read_text
+
+_SIGNATURE = "Signature"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who asks.
+
+    Attributes:
+        access_key: Name of the user.
+        secret_key: Its secret.
+        security_token: Token of a temporary login; None for none.
+    """
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    security_token: str | None = field(default=None, repr=False)
+
+
+def signed(fields: Mapping[str, str], body: bytes | None, credentials: Credentials) -> dict[str, str]:
+    """The fields with the signature that covers them and the body."""
+    found = {name: value for name, value in fields.items() if name != _SIGNATURE}
+    found["AccessKey"] = credentials.access_key
+    if credentials.security_token is not None:
+        found["SecurityToken"] = credentials.security_token
+    # (Java's TreeMap sorts by UTF-16 units. Names of fields are ASCII.)
+    content = "".join(found[name] for name in sorted(found)).encode() + (body or b"")
+    digest = hmac.digest(credentials.secret_key.encode(), content, "sha1")
+    return found | {_SIGNATURE: b64encode(digest).decode("ascii")}
+
 
 LARGEST_FRAME: Final = 16 * 1024 * 1024
 """Bytes after the length prefix: their own limit (`com.rocketmq.remoting.frameMaxLength`). Each side refuses more."""

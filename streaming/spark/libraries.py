@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
-from streaming.spark.delta import DELTA_CLASS, delta_settings, names_delta
 from streaming.spark.s3a import S3A_CLASS, brings_s3a, s3a_settings, without_keys
+from streaming.spark.session import DELTA_CLASS, delta_settings, names_delta
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from statistics import median
 from streaming.config import Filters
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
+from streaming.probe.rocketmq.observe import GroupParts, RocketMQLook
 from streaming.rocketmq import Client
 from tests.benchmarks.figure import Figure, Say
 from tests.rocketmq.member import RocketMQMember

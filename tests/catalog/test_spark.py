@@ -32,7 +32,7 @@ LAKE = "l'a \"k` e"
 _READ = """
 import json, sys
 from pyspark.sql import SparkSession
-from streaming.job.catalog import register
+from streaming.job.session import register
 
 small, *names = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()

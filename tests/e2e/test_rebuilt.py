@@ -123,7 +123,7 @@ def present_of(lake: DeltaLake) -> dict[str, list[dict[str, Any]]]:
 
 
 def plan_for(topics: CompactedTopics, lake: DeltaLake) -> Rebuild:
-    return plan_rebuild(lake.root, CLUSTER, {}, look_at_topics(topics, SETTINGS), NOW)  # type: ignore[arg-type]
+    return plan_rebuild(lake.root, CLUSTER, look_at_topics(topics, SETTINGS))  # type: ignore[arg-type]
 
 
 def read_all_again(topics: CompactedTopics, lake: DeltaLake, rounds: int = ROUNDS) -> Rebuild:

@@ -21,8 +21,7 @@ import streaming.job.spark_writer
 from streaming.config import JobSettings, Settings
 from streaming.config import Writer as Choice
 from streaming.job.batch import batch_writer
-from streaming.job.catalog import register
-from streaming.job.session import start_session
+from streaming.job.session import register, start_session
 from streaming.tables import ALL_TABLES, DeltaLake
 from tests.job.spark_writer_program import ALL, QUERY, SEVERAL, TWO, RefusedError, TornLake, packed, play, rows_of
 from tests.maintain.build import row

@@ -29,8 +29,7 @@ from streaming.config import JobSettings, Settings
 from streaming.config import Writer as Choice
 from streaming.groups import Rows
 from streaming.job.batch import batch_writer
-from streaming.job.catalog import register
-from streaming.job.session import start_session
+from streaming.job.session import register, start_session
 from streaming.job.spark_writer import _append
 from streaming.maintain import Maintainer
 from streaming.tables import ALL_TABLES, TABLES, DeltaLake, DeltaLogTail, table_named, to_arrow

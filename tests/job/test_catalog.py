@@ -11,7 +11,7 @@ from streaming.catalog import statements
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
 from streaming.job import run as job
-from streaming.job.catalog import cause_of, register
+from streaming.job.session import cause_of, register
 
 
 class Session:

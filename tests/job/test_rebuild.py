@@ -32,7 +32,7 @@ from tests.job.source.fake_reader import FakeReader
 TODAY = 20_000
 NOW = TODAY * DAY_MS + 2_000_000
 
-NOTHING = Rebuild(-1, -1, 10, {}, {}, {}, {}, {}, None)
+NOTHING = Rebuild(-1, -1, 10, {}, (), {}, None)
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def a_round(number: int, opened: int | None = None, elapsed: int = 0, **more: An
     return {"round": number, "round_time": time, "elapsed_ms": elapsed, "opened_offset": opened or number, **more}
 
 
-def plan(lake: DeltaLake, begin: int = 0, end: int = 1_000, **keep_days: int) -> Rebuild:
-    return plan_rebuild(lake.root, "c", keep_days, Topics(begin, end, compacted=False), NOW)
+def plan(lake: DeltaLake, begin: int = 0, end: int = 1_000) -> Rebuild:
+    return plan_rebuild(lake.root, "c", Topics(begin, end, compacted=False))
 
 
 def written(lake: DeltaLake, made: Rebuild, table: str, new: pa.Table) -> list[dict[str, Any]]:
@@ -108,39 +108,20 @@ def test_a_row_that_is_there_stays_and_its_other_version_is_dropped(lake: DeltaL
     assert [row["decision"] for row in written(lake, plan(lake), "drift", again)] == [8]
 
 
-def test_rows_past_the_retention_do_not_come_back_unless_the_table_is_new(lake: DeltaLake) -> None:
+def test_a_table_of_rounds_that_has_lost_a_file_is_judged_row_by_row(lake: DeltaLake) -> None:
     lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
-    old = {"group_id": "g", "decision": 7, "revision": 1, "event_date": TODAY - 11}
-    new = rows("rebalance_churn", old, {**old, "decision": 8, "event_date": TODAY - 9})
-    assert len(written(lake, plan(lake, rebalance_churn=10), "rebalance_churn", new)) == 2
-    lake.append("rebalance_churn", rows("rebalance_churn", {**old, "decision": 1}), "old", 0)
-    assert [r["decision"] for r in written(lake, plan(lake, rebalance_churn=10), "rebalance_churn", new)] == [8]
-
-
-def test_a_broker_whose_clock_is_years_ahead_ages_no_row(lake: DeltaLake) -> None:
-    lake.append("rounds", rows("rounds", a_round(3) | {"round_time": NOW + 3_000 * DAY_MS}), "old", 0)
-    kept = {"group_id": "g", "decision": 1, "member_id": "m", "ended": False}
-    lake.append("members", rows("members", kept), "old", 0)
-    assert len(written(lake, plan(lake), "members", rows("members", {**kept, "decision": 2}))) == 1
-
-
-def test_quarantine_goes_on_behind_what_it_has_and_old_times_without_rounds_stay_away(lake: DeltaLake) -> None:
-    lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
-    bad = {"topic": "t", "partition": 1, "record_offset": 5, "last_record_offset": 9, "kind": "unknown"}
-    lake.append("quarantine", rows("quarantine", bad), "old", 0)
-    more = [{**bad, "last_record_offset": 8}, {**bad, "last_record_offset": 11}, {**bad, "partition": 2}]
-    found = written(lake, plan(lake), "quarantine", rows("quarantine", *more))
-    assert [(row["partition"], row["last_record_offset"]) for row in found] == [(1, 11), (2, 9)]
-    newest = a_round(3)["round_time"]
-    gaps = [{"kind": "rounds", "from_time": newest - 9, "to_time": newest}]
-    gaps += [{"kind": "rounds", "from_time": newest, "to_time": newest + 9}, {"kind": "log", "from_offset": 1}]
-    assert [row["kind"] for row in written(lake, plan(lake), "gaps", rows("gaps", *gaps))] == ["rounds", "log"]
+    lake.append("lag", rows("lag", {"group_id": "g", "topic": "t", "partition": 0, "round": 2}), "old", 0)
+    again = rows("lag", *({"group_id": "g", "topic": "t", "partition": p, "round": 2} for p in (0, 1)))
+    made = plan(lake)
+    assert written(lake, made, "lag", again) == []
+    lost = msgspec.structs.replace(made, lost=("lag",))
+    assert [row["partition"] for row in written(lake, lost, "lag", again)] == [1]
 
 
 def test_a_plan_survives_its_checkpoint_and_a_broken_one_is_told(tmp_path: Path) -> None:
     checkpoint = str(tmp_path / "checkpoint")
     assert read_plan(checkpoint) is None
-    made = msgspec.structs.replace(NOTHING, holes={"lag": [(1, 2, "a", None)]})
+    made = msgspec.structs.replace(NOTHING, lost=("lag",))
     write_plan(checkpoint, made)
     assert read_plan(checkpoint) == made
     (tmp_path / "checkpoint" / "rebuild.json").write_text("{", encoding="utf-8")

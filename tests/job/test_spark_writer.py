@@ -22,7 +22,7 @@ from streaming.maintain.table.delta_table import open_table
 from streaming.maintain.table.plan import Compaction
 from streaming.maintain.table.rewrite import read
 
-from streaming.job.unpack import rows_by_table
+from streaming.job.batch import rows_by_table
 from streaming.tables import TABLES, Table, table_named
 from tests.job.spark_writer_program import ALL, LARGER_LAG, SEVERAL, TWO, packed, rows_of
 

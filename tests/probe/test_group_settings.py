@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streaming.config import load_settings
-from streaming.probe.group_settings import GroupSettings
+from streaming.probe.rounds_probe import GroupSettings
 from streaming.records import Configured
 
 RANGE = '[[strategies]]\ngroups = "orders"\nstrategy = "range"\n'

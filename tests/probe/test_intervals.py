@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.probe.intervals import RoundInterval
+from streaming.probe.writer import RoundInterval
 
 
 def pace_after(*took_ms: int, configured_ms: int = 10_000) -> RoundInterval:

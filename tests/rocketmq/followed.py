@@ -20,8 +20,7 @@ from streaming.groups.rows import Cause, DriftRow, Finding
 from streaming.groups.state import GroupState
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
-from streaming.probe.rocketmq.observe import RocketMQMemory, round_of_groups
+from streaming.probe.rocketmq.observe import GroupParts, RocketMQLook, RocketMQMemory, round_of_groups
 from streaming.records import decode_inputs, encode_inputs
 from streaming.rocketmq import Client
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from streaming.config import Filters
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.look import GroupParts
+from streaming.probe.rocketmq.observe import GroupParts
 from streaming.rocketmq import Client
 
 __all__ = ["agree", "are_dealt_evenly", "holders", "look_until"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.rocketmq.look import GroupParts
+from streaming.probe.rocketmq.observe import GroupParts
 from streaming.rocketmq import Request
 from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed

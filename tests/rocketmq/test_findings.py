@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.probe.rocketmq.look import GroupParts
+from streaming.probe.rocketmq.observe import GroupParts
 from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers

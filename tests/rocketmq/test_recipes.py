@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from streaming.probe.rocketmq.look import GroupParts
+from streaming.probe.rocketmq.observe import GroupParts
 from streaming.records import BROADCASTING, MISSING, OK
 from tests.rocketmq import recipes
 from tests.rocketmq.java_members import JavaMembers

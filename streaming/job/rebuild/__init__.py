@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from streaming.job.rebuild.begin import begin, look_at_topics, write_gap
-from streaming.job.rebuild.lake import RebuildingLake
+from streaming.job.rebuild.lake import RebuildingLake, gone_members, incarnations_of
 from streaming.job.rebuild.plan import Rebuild, Topics, new_rows, plan_rebuild, read_plan, write_plan
-from streaming.job.rebuild.seeds import gone_members, incarnations_of
 
 __all__ = [
     "Rebuild",

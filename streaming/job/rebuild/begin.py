@@ -69,8 +69,7 @@ def _plan(settings: Settings) -> Rebuild | None:
     except (KafkaError, OSError) as error:
         message = f"The topics of {settings.cluster!r} cannot be read ({type(error).__name__}: {error}): try again."
         raise SetupError(message) from error
-    now = time.time_ns() // 1_000_000
-    return plan_rebuild(settings.lake, settings.cluster, settings.maintenance.keep_days, topics, now)
+    return plan_rebuild(settings.lake, settings.cluster, topics)
 
 
 def write_gap(lake: DeltaLake, cluster: str, plan: Rebuild) -> None:

@@ -3,15 +3,12 @@
 The new query reads the log and the rounds from the beginning, so it produces rows that the tables already have. Two
 rules find them:
 
-- **Tables of rounds** (`lag`, `group_health`, `member_load`, `topics`, `broker_members`, `open_transactions`,
-  `rounds`): by the round. A batch appends to a table once and takes whole rounds, so a table that has a row of a round
-  has all rows up to it. Nothing is looked up, in a table of billions of rows.
-  Only where a data file was lost since (`evenkeel maintain --repair`) rows are looked up, too.
-- **Tables of decisions**, and `gaps`: row by row (`Table.identity`). A row that is there stays as it is, whatever the
-  new query says: people were alerted by it.
+- **Tables of rounds** (`Table.of_rounds`): by the round. A batch appends to a table once and takes whole rounds, so a
+  table that has a row of a round has all rows up to it. Nothing is looked up, in a table of billions of rows.
+- **All others**, and tables that have lost a data file since (`evenkeel maintain --repair`): row by row
+  (`Table.identity`). A row that is there stays as it is, whatever the new query says: people were alerted by it.
 
-Rows past a table's retention are not written again. A table without rows of the cluster, as after it was deleted, gets
-all that can be read.
+A table without rows of the cluster, as after it was deleted, gets all that can be read.
 
 The plan is made once and lies in the new checkpoint, so a rebuild that was interrupted continues by itself. It is done
 when the query has read a round that was opened after it began: the old query can have read nothing beyond that.
@@ -19,7 +16,6 @@ when the query has read a round that was opened after it began: the old query ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,12 +27,9 @@ import pyarrow.compute as pc
 from streaming.exceptions import SetupError
 from streaming.job.checkpoint import is_local, refuse_unanswered
 from streaming.job.source.positions import INITIAL, Positions
-from streaming.tables import DAY, TABLES, KnownRows, Table, file_system, noted_lost
-from streaming.times import DAY_MS
+from streaming.tables import TABLES, KnownRows, Table, file_system, noted_lost
 
 _FILE = "rebuild.json"
-
-_OF_ROUNDS = tuple(table.name for table in TABLES if table.of_rounds)
 
 
 class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,12 +40,7 @@ class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         newest_time: Its time, ms; -1 likewise.
         until: Every round with this number or a higher one was opened after the rebuild began.
         written: By table of rounds, the newest round of which it has all rows; tables that have none are missing.
-        holes: By table of rounds, rounds (first, last) of data files that are gone, and their groups (first, last; None
-            where not known).
-        quarantined: By topic and partition ("topic/0"), the last record offset in `quarantine`; empty where it has
-            lost a data file.
-        not_before: By table of decisions, the first day that is still kept, in days since the epoch; tables that have
-            no rows are missing.
+        lost: Tables of rounds that have lost data files.
         start: Where the query begins, as the source's offsets.
         gap: Why rows may differ from those of a job that was never interrupted; None where they are the same.
         done: All that the tables had is behind the query.
@@ -62,9 +50,7 @@ class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     newest_time: int
     until: int
     written: dict[str, int]
-    holes: dict[str, list[tuple[int, int, str | None, str | None]]]
-    quarantined: dict[str, int]
-    not_before: dict[str, int]
+    lost: tuple[str, ...]
     start: dict[str, Any]
     gap: str | None
     done: bool = False
@@ -93,7 +79,7 @@ class RowsToWrite(Protocol):
 
 
 def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: RowsToWrite) -> pa.Table:
-    """The rows that a rebuild writes: those that the table does not have, and that are not past its retention.
+    """The rows that a rebuild writes: those that the table does not have.
 
     Args:
         table: The table.
@@ -101,48 +87,18 @@ def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: RowsToWrite) ->
         plan: The plan.
         known: What the table has.
     """
-    if table.name in _OF_ROUNDS:
-        is_new = pc.greater(rows["round"], plan.written.get(table.name, -1))
-        new = rows.filter(is_new)
-        if not (holes := plan.holes.get(table.name)):
-            return new
-        lost = rows.filter(pc.and_(pc.invert(is_new), _inside(rows, holes)))
-        return pa.concat_tables([known.without_known(lost), new])
-    if table.name == "quarantine":
-        places = zip(*(rows[name].to_pylist() for name in ("topic", "partition", "last_record_offset")), strict=True)
-        is_new = [offset > plan.quarantined.get(_place(t, p), -1) for t, p, offset in places]
-        rows = rows.filter(pa.array(is_new, pa.bool_()))
-    elif table.name == "gaps":
-        # (Where a time without rounds begins depends on the round that the query has read first.)
-        newest = pa.scalar(max(plan.newest_time, 0) * 1000, pa.timestamp("us", "UTC"))
-        before = pc.and_(pc.equal(rows["kind"], "rounds"), pc.less_equal(rows["to_time"], newest))
-        rows = rows.filter(pc.invert(pc.fill_null(before, False)))
-    elif (first := plan.not_before.get(table.name)) is not None:
-        rows = rows.filter(pc.fill_null(pc.greater_equal(rows[DAY].cast(pa.int32()), first), True))
+    if table.of_rounds and table.name not in plan.lost:
+        return rows.filter(pc.greater(rows["round"], plan.written.get(table.name, -1)))
     return known.without_known(rows)
 
 
-def _inside(rows: pa.Table, holes: Sequence[tuple[int, int, str | None, str | None]]) -> Any:
-    """Which rows may have been in a file that is gone."""
-    found = pa.array([False] * rows.num_rows)
-    for first, last, first_group, last_group in holes:
-        inside = pc.and_(pc.greater_equal(rows["round"], first), pc.less_equal(rows["round"], last))
-        if first_group is not None and last_group is not None and "group_id" in rows.column_names:
-            low = pc.greater_equal(rows["group_id"], first_group)
-            inside = pc.and_(inside, pc.and_(low, pc.less_equal(rows["group_id"], last_group)))
-        found = pc.or_(found, inside)
-    return found
-
-
-def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: Topics, now: int) -> Rebuild:
+def plan_rebuild(lake: str, cluster: str, topics: Topics) -> Rebuild:
     """Look at the tables, and plan the rebuild.
 
     Args:
         lake: Folder or URI.
         cluster: Name of the cluster.
-        keep_days: Days to keep by table, where they are not the table's own.
         topics: What the topics hold.
-        now: The clock, ms since the epoch: a broker's clock that is ahead must not age rows.
 
     Raises:
         SetupError: The rounds topic ends before the newest round in the tables.
@@ -166,23 +122,16 @@ def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: 
         # (Without its number: of a round that the topic is losing the closing record may still be there.)
         start = replace(start, time=before.time, elapsed=before.elapsed)
     newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
-    oldest_day = {
-        table.name: min(newest_time, now) // DAY_MS - days
-        for table in TABLES
-        if not table.of_rounds and (days := keep_days.get(table.name, table.keep_days)) is not None
-    }
     return Rebuild(
         newest_round=newest_round,
         newest_time=newest_time,
         until=base + topics.rounds_end,
         written={
-            name: max(number, newest_round)
-            for name in _OF_ROUNDS
-            if (number := tables[name].newest_round()) is not None
+            table.name: max(number, newest_round)
+            for table in TABLES
+            if table.of_rounds and (number := tables[table.name].newest_round()) is not None
         },
-        holes={name: holes for name in _OF_ROUNDS if (holes := _holes(lake, name))},
-        quarantined={} if noted_lost(lake, "quarantine") else _quarantined(tables["quarantine"]),
-        not_before={name: day for name, day in oldest_day.items() if newest is not None and tables[name].any()},
+        lost=tuple(table.name for table in TABLES if table.of_rounds and noted_lost(lake, table.name)),
         start=INITIAL if start == Positions() else start.write(),
         gap=_gap(before, topics),
     )
@@ -209,24 +158,6 @@ def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
     # (A broker's time that no calendar has is NULL.)
     time = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
     return _Round(number, time, found["elapsed_ms"], found["opened_offset"], found["cluster_id"])
-
-
-def _holes(lake: str, table: str) -> list[tuple[int, int, str | None, str | None]]:
-    return [
-        (file.first_round, file.last_round, file.first_group, file.last_group)
-        for file in noted_lost(lake, table)
-        if file.first_round is not None and file.last_round is not None
-    ]
-
-
-def _quarantined(quarantine: KnownRows) -> dict[str, int]:
-    found = quarantine.rows(("topic", "partition", "last_record_offset")).group_by(["topic", "partition"])
-    last = found.aggregate([("last_record_offset", "max")])
-    return {_place(r["topic"], r["partition"]): r["last_record_offset_max"] for r in last.to_pylist()}
-
-
-def _place(topic: str, partition: int) -> str:
-    return f"{topic}/{partition}"
 
 
 def _gap(before: _Round | None, topics: Topics) -> str | None:

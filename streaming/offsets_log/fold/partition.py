@@ -24,6 +24,7 @@ import numpy as np
 from streaming.offsets_log.codec.keys import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
+    DecodedKeys,
     GroupKey,
     Key,
     OffsetKey,
@@ -41,7 +42,6 @@ from streaming.offsets_log.codec.record_types import LogRecord, Rejected, Unknow
 from streaming.offsets_log.codec.wire import Allowance
 from streaming.offsets_log.fold.commit_fold import CommitFold
 from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
-from streaming.offsets_log.fold.decoded_keys import DecodedKeys
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.offsets_log.leader_epochs import LeaderEpochs
 from streaming.records import (

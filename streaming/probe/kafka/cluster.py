@@ -18,11 +18,10 @@ from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.kafka.answers import classic_description, consumer_description, leaders_of, seen_groups, topic_of
-from streaming.probe.kafka.cluster_topics import ClusterTopics
+from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopics, TopicTurns
 from streaming.probe.kafka.holds import BlockedPartition, BlockingProducer, lasting, with_holders
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, ListedGroup
 from streaming.probe.kafka.memory import Memory, topics_of_groups
-from streaming.probe.kafka.offsets_retention import OffsetsRetention
 from streaming.probe.kafka.requests import (
     Committed,
     GroupRequests,
@@ -33,9 +32,8 @@ from streaming.probe.kafka.requests import (
     Refused,
     TopicMetadata,
 )
-from streaming.probe.kafka.retention import RetentionKey, Retentions
+from streaming.probe.kafka.retention import OffsetsRetention, RetentionKey, Retentions
 from streaming.probe.kafka.timestamps import Timestamps
-from streaming.probe.kafka.turns import AskedTopics, TopicTurns
 from streaming.records import TopicObservation
 from streaming.terminal import visible
 

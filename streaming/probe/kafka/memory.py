@@ -12,10 +12,10 @@ from streaming.config import Filters
 from streaming.events import ClusterTopicEvent, Event, GroupEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.idle import Rest, rest_after
+from streaming.probe.kafka.cluster_topics import TopicTurns
 from streaming.probe.kafka.holds import BlockedPartition, lasting, recalled_holds
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
 from streaming.probe.kafka.seen import LastReport
-from streaming.probe.kafka.turns import TopicTurns
 from streaming.records import Brokers, RoundClosed
 
 _ENCODER = msgspec.msgpack.Encoder()

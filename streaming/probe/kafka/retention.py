@@ -1,4 +1,4 @@
-"""Which topics to ask for how long they keep records, and what they have answered: once per heartbeat is enough.
+"""How long brokers keep offsets, and topics their records: whom to ask, once per heartbeat, and what they answered.
 
 Settings change rarely and need a right of their own (DescribeConfigs), which may be missing. So no round waits for
 them, and a few topics are asked in each. None of this outlives the process.
@@ -71,3 +71,40 @@ class Retentions:
         if known is None or self._clock() - known[0] > _KEPT_PERIODS * self._period:
             return None
         return known[1]
+
+
+class OffsetsRetention:
+    """What the brokers have answered. Not for several threads."""
+
+    def __init__(self, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Know nothing yet.
+
+        Args:
+            period_s: Brokers are asked once within it.
+            clock: Steady time, s.
+        """
+        self._period = period_s
+        self._clock = clock
+        self._due = clock()
+        self._known: tuple[float, int | None] = (self._due, None)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether to ask now."""
+        return self._clock() >= self._due
+
+    def take(self, minutes: int | None) -> None:
+        """Take in `offsets.retention.minutes`; None where it may not be seen, or brokers differ."""
+        now = self._clock()
+        self._due = now + self._period
+        self._known = (now, minutes)
+
+    def postpone(self) -> None:
+        """Ask again in a while; what was answered before holds for `_KEPT_PERIODS`."""
+        self._due = self._clock() + min(_AGAIN_S, self._period)
+
+    @property
+    def minutes(self) -> int | None:
+        """What the brokers have answered; None if that is not known, or too old."""
+        at, minutes = self._known
+        return None if self._clock() - at > _KEPT_PERIODS * self._period else minutes

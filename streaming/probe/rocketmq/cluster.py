@@ -25,8 +25,8 @@ from streaming.lifecycle import room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.rocketmq import parts
-from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.probe.rocketmq.members import MemberQuestions
+from streaming.probe.rocketmq.observe import GroupParts, RocketMQLook
 from streaming.records import (
     BROADCASTING,
     MISSING,

@@ -12,10 +12,52 @@ import msgspec
 from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, Event, RocketMQGroupEvent
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
-from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
 from streaming.probe.rocketmq.parts import MOST_BROKERS, MOST_QUEUES_OF_ROUTES, queues_in_routes
-from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, Configured, RocketMQObservation, RoundClosed
+from streaming.records import (
+    LONGEST_INTERVAL_MS,
+    SILENT_INTERVALS,
+    BrokerSeen,
+    Configured,
+    MemberSeen,
+    RocketMQObservation,
+    RoundClosed,
+    TopicSeen,
+)
 from streaming.times import DAY_MS
+
+
+@dataclass(frozen=True, slots=True)
+class GroupParts:
+    """What a round saw of one group.
+
+    Attributes:
+        brokers: As in its event, as are members, topics and cut.
+        is_there: A broker has a client, an offset or a setting of it.
+    """
+
+    brokers: tuple[BrokerSeen, ...]
+    members: tuple[MemberSeen, ...] = ()
+    topics: tuple[TopicSeen, ...] = ()
+    cut: tuple[str, ...] = ()
+    is_there: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RocketMQLook:
+    """What a round saw.
+
+    Attributes:
+        groups: Watched groups, and those that the caller knows; those whose turn it was not are missing.
+        waiting: Groups that are known to be there and were not looked at, because it was not their turn.
+        brokers: Names of the brokers that name servers know.
+        whole: Every name server and every broker has answered: what nobody told is not there.
+    """
+
+    groups: Mapping[str, GroupParts]
+    waiting: frozenset[str]
+    brokers: frozenset[str]
+    whole: bool
+
 
 _BROKER_KNOWN_MS: Final = DAY_MS
 """A broker that no name server lists may come back with its groups; after a day it counts as taken away.

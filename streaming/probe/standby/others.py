@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from streaming.probe.intervals import RoundInterval
+from streaming.probe.writer import RoundInterval
 from streaming.records import Round, RoundOpened
 
 PATIENCE_INTERVALS: Final = 2.5

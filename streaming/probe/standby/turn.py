@@ -13,10 +13,9 @@ from typing import Final, Protocol
 from streaming.lifecycle import STANDING_BY, SUPERVISOR, TOOK_OVER, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
-from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run
 from streaming.probe.standby.tail import MOST_RECORDS, TopicEnd
-from streaming.probe.writer import Opened
+from streaming.probe.writer import Opened, RoundInterval
 from streaming.terminal import visible
 
 LONGEST_SUPERVISOR: Final = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streaming.offsets_log import GroupKey
-from streaming.offsets_log.fold import decoded_keys
-from streaming.offsets_log.fold.decoded_keys import DecodedKeys
+from streaming.offsets_log.codec import keys as decoded_keys
+from streaming.offsets_log.codec.keys import DecodedKeys
 from tests.offsets_log.written import group_key
 
 

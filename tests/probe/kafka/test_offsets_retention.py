@@ -7,7 +7,7 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ConfigResource, Co
 
 from streaming.config import Settings
 from streaming.probe import Probe
-from streaming.probe.kafka.offsets_retention import OffsetsRetention
+from streaming.probe.kafka.retention import OffsetsRetention
 from tests.probe.secured import Secured
 from tests.probe.witness import Cluster
 

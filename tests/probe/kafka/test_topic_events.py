@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopic
 from streaming.probe.kafka.look import Description, GroupsSeen
 from streaming.probe.kafka.memory import Memory
-from streaming.probe.kafka.topic_events import cluster_topic_events
-from streaming.probe.kafka.turns import AskedTopics, ClusterTopic
+from streaming.probe.kafka.observe import cluster_topic_events
 from streaming.records import MOST_READERS, ClusterTopicObservation
 from tests.probe.kafka.build import MakeHead, classic, look_at
 

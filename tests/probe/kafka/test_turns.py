@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from streaming.probe.kafka.turns import (
+from streaming.probe.kafka.cluster_topics import (
     ABSENT_ROUNDS,
     TOPICS_A_ROUND,
     AskedTopics,

@@ -9,8 +9,14 @@ import pytest
 from streaming.config import Filters
 from streaming.events import decode_event, encode
 from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.rocketmq.look import GroupParts, RocketMQLook
-from streaming.probe.rocketmq.observe import RocketMQMemory, RoundOfGroups, recall, round_of_groups
+from streaming.probe.rocketmq.observe import (
+    GroupParts,
+    RocketMQLook,
+    RocketMQMemory,
+    RoundOfGroups,
+    recall,
+    round_of_groups,
+)
 from streaming.probe.rocketmq.parts import MOST_BROKERS
 from streaming.records import OK, BrokerSeen, MemberSeen, QueuesSeen, RoundClosed, RouteBroker, RouteSeen, TopicSeen
 

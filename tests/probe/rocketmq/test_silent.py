@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.probe.rocketmq.silent import SilentClients
+from streaming.probe.rocketmq.members import SilentClients
 
 
 def test_each_silence_doubles_the_pause_up_to_five_minutes() -> None:

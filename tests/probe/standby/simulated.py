@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
-from streaming.probe.intervals import RoundInterval
 from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, record_of
 from streaming.probe.standby.tail import TopicEnd
-from streaming.probe.writer import Opened
+from streaming.probe.writer import Opened, RoundInterval
 from streaming.records import RoundClosed, RoundOpened
 
 INTERVAL = 10.0

@@ -6,10 +6,10 @@ import pytest
 
 from streaming.config import Thresholds
 from streaming.probe import Probe
-from streaming.probe.intervals import RoundInterval
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import Others, RoundsRecord, patience_s, record_of
 from streaming.probe.standby.others import RecordKind
+from streaming.probe.writer import RoundInterval
 from streaming.records import RoundClosed, RoundOpened
 
 PATIENCE = 25.0

@@ -31,8 +31,7 @@ from __future__ import annotations
 
 from streaming.probe.kafka.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
 from streaming.probe.kafka.requests.partitions import FirstFrom, OffsetKind, PartitionRequests
-from streaming.probe.kafka.requests.refused import Refused
-from streaming.probe.kafka.requests.topics import Metadata, MetadataRequests, TopicMetadata
+from streaming.probe.kafka.requests.topics import Metadata, MetadataRequests, Refused, TopicMetadata
 
 __all__ = [
     "GROUPS_PER_REQUEST",

@@ -15,7 +15,7 @@ from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.kafka.look import ListedGroup
 from streaming.probe.kafka.messages import ConsumerGroupDescribeRequest
-from streaming.probe.kafka.requests.refused import GROUP_FORBIDDEN, Refused, demand, refusal_of_group
+from streaming.probe.kafka.requests.topics import GROUP_FORBIDDEN, Refused, demand, refusal_of_group
 
 GROUPS_PER_REQUEST = 100
 """An answer holds the members' subscriptions and assignments: some megabytes for 100 groups of 50 members.

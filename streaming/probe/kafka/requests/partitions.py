@@ -15,7 +15,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
-from streaming.probe.kafka.requests.refused import CLUSTER_FORBIDDEN, OK, Refused
+from streaming.probe.kafka.requests.topics import CLUSTER_FORBIDDEN, OK, Refused
 
 PARTITIONS_PER_REQUEST = 20_000
 """About 1 MB of answer; few brokers lead more partitions."""
