@@ -7,72 +7,21 @@ action reads every state partition. So a batch is collected at once, or kept whe
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import msgspec
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import functions
 
-from streaming.groups import Rows
 from streaming.job.spark_writer import write_with_spark
-from streaming.tables import TABLES, DeltaLake, to_arrow
+from streaming.job.unpack import rows_by_table
+from streaming.tables import TABLES, DeltaLake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from streaming.config import Writer
     from streaming.tables import Lake
-
-# Rows of one table that are Python's values at once, some 800 bytes each. Fewer, and Arrow's cost per call shows.
-_UNPACKED = 20_000
-
-# Untyped: the rows go straight into Arrow columns, so building the row objects again would be for nothing.
-_DECODER = msgspec.msgpack.Decoder(list[list[list[Any]]])
-
-
-def rows_by_table(packed: Iterable[bytes]) -> dict[str, pa.Table]:
-    """Unpack the operator's output: the rows of each table that has some."""
-    made: dict[str, list[pa.Table]] = {}
-    for name, rows in tables_in_pieces(packed):
-        made.setdefault(name, []).append(rows)
-    return {name: pa.concat_tables(parts) for name, parts in made.items()}
-
-
-def tables_in_pieces(packed: Iterable[bytes]) -> Iterator[tuple[str, pa.Table]]:
-    """The same, piece by piece: name of the table and some thousand of its rows, in their order."""
-    waiting: dict[str, list[list[Any]]] = {name: [] for name in Rows.__struct_fields__}
-    schemas = {table.name: table for table in TABLES}
-    with _uncollected():
-        for payload in packed:
-            for name, rows in zip(Rows.__struct_fields__, _DECODER.decode(payload), strict=True):
-                if rows:
-                    waiting[name].extend(rows)
-                    if len(waiting[name]) >= _UNPACKED:
-                        yield name, to_arrow(schemas[name], waiting[name])
-                        waiting[name] = []
-        for name, rows in waiting.items():
-            if rows:
-                yield name, to_arrow(schemas[name], rows)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep the garbage collector away: it would look through every row again and again, for half of the time.
-
-    Nothing here refers to itself, so that all of it goes when the last reference does.
-    """
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
 
 # `auto` collects a batch of up to so many packed bytes, about 400,000 rows: the driver and its JVM grow by some
 # 500 MB for them. Memory decides, because Spark's writer takes several times the processor time at any size

@@ -28,7 +28,7 @@ import pyarrow as pa
 from deltalake.transaction import AddAction
 from pyspark import StorageLevel
 
-from streaming.job.batch import tables_in_pieces
+from streaming.job.unpack import tables_in_pieces
 from streaming.stores import on_object_store
 from streaming.tables import (
     TABLES,

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from streaming.rocketmq import answers, codes
-from streaming.rocketmq.bodies import NotTheirs, as_json, decode_line, read_text
+from streaming.rocketmq.bodies import NotTheirs, as_json, read_text
 from streaming.rocketmq.client import Answer, Client, Question, Unanswered
 from streaming.rocketmq.codes import Request
 from streaming.rocketmq.connection import Connection, ConnectionLost, host_and_port
-from streaming.rocketmq.frames import JSON, ROCKETMQ, Credentials, Frame, Malformed, decode_frame, encode_frame
+from streaming.rocketmq.frames import (
+    JSON,
+    ROCKETMQ,
+    Credentials,
+    Frame,
+    Malformed,
+    decode_frame,
+    decode_line,
+    encode_frame,
+)
 
 __all__ = [
     "JSON",

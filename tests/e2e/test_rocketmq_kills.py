@@ -23,10 +23,10 @@ from streaming.config import (
     environment_of,
 )
 from streaming.groups import encode_rows
-from streaming.job.batch import rows_by_table
 from streaming.job.operator import group_config
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
+from streaming.job.unpack import rows_by_table
 from streaming.lifecycle import SUPERVISOR
 from streaming.tables import DeltaLake, LakeReader
 from tests.e2e.lakes import contents, differences

@@ -18,11 +18,8 @@ from typing import Any
 import msgspec
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from streaming.maintain.engines.spark_engine import SETTINGS, SparkEngine
-from streaming.maintain.table.plan import Limits
 
 import streaming.job.batch
 from streaming.config import JobSettings, Settings
@@ -31,11 +28,8 @@ from streaming.groups import Rows
 from streaming.job.batch import batch_writer
 from streaming.job.session import register, start_session
 from streaming.job.spark_writer import _append
-from streaming.maintain import Maintainer
-from streaming.tables import ALL_TABLES, TABLES, DeltaLake, DeltaLogTail, table_named, to_arrow
+from streaming.tables import TABLES, DeltaLake, DeltaLogTail, table_named, to_arrow
 from tests.job.hostile_rows import hostile_rows
-from tests.maintain.build import KEEP, NOW, SMALL, Writer, new_lake, row
-from tests.maintain.build import rows_of as rows_of_lake
 
 QUERY = "the-query"
 
@@ -102,9 +96,6 @@ class Program:
         self.spark: SparkSession = start_session(
             Settings(job=JobSettings(writer="spark", shuffle_partitions=2)), "writers"
         )
-        for setting, value in SETTINGS.items():
-            if not setting.startswith("spark.hadoop."):
-                self.spark.conf.set(setting, value)
         # Small queries, each run once: compiling any of them costs more than running it.
         self.spark.conf.set("spark.sql.codegen.wholeStage", "false")
         self.spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
@@ -188,8 +179,7 @@ class Program:
 
         def with_a_commit(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             # Here the append's transaction has begun, and is not committed.
-            for _ in Maintainer(root, limits=Limits(min_files=2)).work():
-                pass
+            DeltaTable(f"{root}/gaps").optimize.compact()
             DeltaTable(f"{root}/gaps").delete("topic = '1-'")
             yield from batches
 
@@ -258,35 +248,6 @@ class Program:
             calls.unlink()
         return answers
 
-    def maintained_by_spark(self) -> dict[str, Any]:
-        """Forty files of `lag` on a past day, and tombstones that may go."""
-        lake = new_lake(self.folder / "maintained")
-        writer = Writer(lake)
-        for number in range(40):
-            writer.append("lag", *(row("lag", -2, number, group_id=f"g-{g:02}", lag=g) for g in range(20)))
-        writer.round(0, 100)
-        before = dict(rows_of_lake(lake, "lag"))
-        tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
-        tail.look()
-        # (Removed files may be vacuumed at once.)
-        table = DeltaTable(lake.path("lag"))
-        table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
-        tail.look()
-        keep = {table.name: KEEP for table in ALL_TABLES}
-        maintainer = Maintainer(lake.root, keep, SMALL, now=lambda: NOW, engine=SparkEngine(self.spark))
-        done = list(maintainer.work())
-        look = tail.look()
-        table.update_incremental()
-        added = [a for a in log_of(lake, "lag") if "add" in a][-1]["add"]
-        return {
-            "done": [[one.table, one.what, one.files, one.rows, one.rows_after] for one in done if one.table == "lag"],
-            "equal": before == dict(rows_of_lake(lake, "lag")),
-            "look": [look.is_snapshot, len(look.files)],
-            "files": [len(table.file_uris()), sum(1 for _ in Path(lake.path("lag")).glob("*=*/*.parquet"))],
-            "groups": pq.read_table(f"{lake.path('lag')}/{added['path']}", partitioning=None)["group_id"].to_pylist(),
-            "by": engines(lake, "lag")[-3:],
-        }
-
 
 def log_of(lake: DeltaLake, table: str) -> list[dict[str, Any]]:
     commits = sorted(Path(lake.path(table), "_delta_log").glob("*.json"))
@@ -329,7 +290,6 @@ def main(folder: Path) -> None:
         program.in_a_catalog,
         program.a_stateful_query,
         program.switched_between_batches,
-        program.maintained_by_spark,
     )
     play(parts, folder)
     program.spark.stop()

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from streaming.job.batch import rows_by_table
+from streaming.job.unpack import rows_by_table
 from streaming.tables import TABLES, LakeReader, Table
 from tests.job.spark_writer_program import ALL, SEVERAL, TWO, packed, rows_of
 from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore

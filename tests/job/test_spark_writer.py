@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -18,12 +17,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from streaming.maintain.table.delta_table import open_table
-from streaming.maintain.table.plan import Compaction
-from streaming.maintain.table.rewrite import read
 
-from streaming.job.batch import rows_by_table
-from streaming.tables import TABLES, Table, table_named
+from streaming.job.unpack import rows_by_table
+from streaming.tables import TABLES, Table
 from tests.job.spark_writer_program import ALL, LARGER_LAG, SEVERAL, TWO, packed, rows_of
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(960), pytest.mark.turn(3)]
@@ -112,21 +108,6 @@ def _folder(table: DeltaTable) -> Path:
     return Path(table.table_uri.removeprefix("file://"))
 
 
-@pytest.mark.parametrize("table", SEVERAL)
-def test_maintenance_joins_the_files_of_both(made: Made, tmp_path: Path, table: str) -> None:
-    made.says("switched_between_batches" if table in TWO else "each_writer")
-    lake = "switched" if table in TWO else "spark"
-    before = made.rows(lake, table)
-    shutil.copytree(made.folder / lake / table, tmp_path / table)
-    opened = open_table(str(tmp_path), table_named(table))
-    assert opened is not None
-    of_a_day = [file for file in opened.files() if f"event_date={file.day}" in file.path]
-    for day in {file.day for file in of_a_day}:
-        files = tuple(file for file in of_a_day if file.day == day)
-        opened.replace(Compaction(day, files), read(opened.table, files, opened.folder), 0)
-    assert _texts(opened.rows().to_table().to_pylist()) == before
-
-
 def test_a_batch_is_written_once_by_either(made: Made) -> None:
     answer = made.says("each_writer")
     assert answer["written"] == {table.name: ROWS for table in TABLES}
@@ -186,14 +167,3 @@ def test_the_operator_runs_once_for_each_key_and_batch(made: Made, writer: str) 
     assert answer["calls"] == [f"key-{key}" for key in range(3) for _ in range(2)]
     assert answer["engines"] == ["delta-rs" if writer == "auto-small" else "spark"] * 2
     assert answer["nothing_kept"]
-
-
-def test_spark_joins_a_past_day_and_vacuums_and_followers_see_no_news(made: Made) -> None:
-    answer = made.says("maintained_by_spark")
-    assert answer["done"][0] == ["lag", "compaction", 40, 800, 800]
-    assert {what for _, what, *_ in answer["done"]} >= {"compaction", "vacuum"}
-    assert answer["equal"]
-    assert answer["look"] == [False, 0]
-    assert answer["files"] == [1, 1]
-    assert answer["groups"] == sorted(answer["groups"]), "the rows of a group do not lie together"
-    assert answer["by"] == ["spark"] * 3, "OPTIMIZE, VACUUM START, VACUUM END"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.groups import GapRow, RoundRow, Rows, encode_rows
-from streaming.job.batch import rows_by_table
+from streaming.job.unpack import rows_by_table
 from streaming.tables import table_named, to_arrow
 
 

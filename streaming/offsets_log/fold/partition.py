@@ -270,7 +270,7 @@ class Compactor:
         for row, key in zip(unknown.tolist(), records.keys(unknown), strict=True):
             committed = None if key is None else self._commit_slots.committed(key) or self._new_committed(key)
             if committed is not None:
-                numbers[row] = self._commit_slots.met(committed)
+                numbers[row] = committed.number
                 continue
             if key is not None:
                 numbers[row] = self._number_of_other_key(records, row, key)

@@ -109,30 +109,27 @@ class UnreadableRecords:
         self._kinds: dict[int, _Kinds] = {}
         self._counted: dict[tuple[str, int], _Counted] = {}
 
-    def reject(self, record: LogRecord, reason: str, records: int = 1, last_offset: int = -1) -> None:
+    def reject(self, record: LogRecord, reason: str) -> None:
         """Collect a record of a known type that could not be decoded, or that is where it cannot belong.
 
         Args:
             record: The record.
             reason: What is wrong, in one sentence; names in it are escaped here.
-            records: How many it represents. The others come behind it and `ONE_BY_ONE` more of the same window.
-            last_offset: Offset of the last of them.
         """
         window = self._windows.of(record.offset)
         kept = self._kept.setdefault(window.day, _Kept())
-        if record.offset < kept.end:
-            sample = self._sample(record, reason, window)
-            self._hold(sample)
-            kept.records.append(sample)
-            records -= 1
-            if len(kept.records) > 2 * ONE_BY_ONE:
-                self._keep_the_first(kept)
-        if records:
-            self._count(UNDECODABLE, record, reason, window, records, last_offset)
+        if record.offset >= kept.end:
+            self._count(UNDECODABLE, record, reason, window)
+            return
+        sample = self._sample(record, reason, window)
+        self._hold(sample)
+        kept.records.append(sample)
+        if len(kept.records) > 2 * ONE_BY_ONE:
+            self._keep_the_first(kept)
 
     def unknown(self, record: LogRecord, kind: str, reason: str) -> None:
         """Count a record of an unknown type or newer version; `kind` names both, separated by a slash."""
-        self._count(kind, record, reason, self._windows.of(record.offset), 1, -1)
+        self._count(kind, record, reason, self._windows.of(record.offset))
 
     def inputs(self) -> list[PartitionInput]:
         """Everything collected, by offset of the (first) record."""
@@ -154,12 +151,12 @@ class UnreadableRecords:
         kept.records.sort(key=_first_offset)
         for record in kept.records[ONE_BY_ONE + 1 :]:
             plain = LogRecord(record.offset, record.record_time, record.key, record.value)
-            self._count(UNDECODABLE, plain, record.reason, record.window, 1, -1)
+            self._count(UNDECODABLE, plain, record.reason, record.window)
         del kept.records[ONE_BY_ONE + 1 :]
         if len(kept.records) > ONE_BY_ONE:
             kept.end = kept.records[-1].offset
 
-    def _count(self, kind: str, record: LogRecord, reason: str, window: Window, records: int, last_offset: int) -> None:
+    def _count(self, kind: str, record: LogRecord, reason: str, window: Window) -> None:
         counted = self._counted.get((kind, window.round))
         if counted is None or record.offset < counted.sample.offset:
             shown = kind != UNDECODABLE and self._is_shown(kind, window.day, record.offset)
@@ -168,8 +165,8 @@ class UnreadableRecords:
                 self._hold(sample)
                 counted = self._counted[kind, window.round] = _Counted(sample)
             counted.sample = sample
-        counted.records += records
-        counted.last_offset = max(counted.last_offset, record.offset, last_offset)
+        counted.records += 1
+        counted.last_offset = max(counted.last_offset, record.offset)
 
     def _is_shown(self, kind: str, day: int, offset: int) -> bool:
         """Whether the sample keeps its bytes, so far: it is the first of its kind and day, of one of few kinds."""

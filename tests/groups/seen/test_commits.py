@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.groups.seen.inputs import window_seen
+from streaming.groups.seen.commits import window_seen
 from streaming.records import SeenCommits
 from tests.groups.build import (
     SECOND,
