@@ -43,8 +43,7 @@ _CUT_BACK_S = 60.0
 # Pause between attempts that must not fail because of a broker's restart.
 _PAUSE_S = 0.5
 
-# Void records of the rounds topic that are logged one by one: the table quarantine has the others. Also the names of
-# other clusters that are logged at all.
+# Void records of the rounds topic that are logged one by one: the table quarantine has the others.
 _VOID_TOLD = 10
 
 _LOG = room_log(__name__)
@@ -105,7 +104,6 @@ class Planner:
         self._outages = 0
         self._target: _Target | None = None
         self._seen: ReadLimits | None = None
-        self._others: set[str] = set()
         self._log_readable = False
 
     def available_now(self) -> None:
@@ -197,23 +195,13 @@ class Planner:
         return share_out(first, last, batch, rows, self._settings.tasks)
 
     def _tell(self, void: Sequence[VoidRecord]) -> None:
-        """Log the void records of the rounds topic."""
-        told = [each for each in void if self._is_news(each)]
-        for each in told[:_VOID_TOLD]:
+        """Log the records of the rounds topic that go to `quarantine`, as far as they are few."""
+        kept = [each for each in void if each.keep]
+        for each in kept[:_VOID_TOLD]:
             reason = visible(each.reason)
             _LOG.warning("evenkeel source: record %d of the rounds topic: %s", each.record.offset, reason)
-        if len(told) > _VOID_TOLD:
-            _LOG.warning("evenkeel source: and %d further records of that kind", len(told) - _VOID_TOLD)
-
-    def _is_news(self, void: VoidRecord) -> bool:
-        """Whether to log a void record; rounds of another cluster once, because that cluster may share the bus."""
-        content = void.record.content
-        if not isinstance(content, RoundClosed) or self._is_ours(content):
-            return True
-        if void.reason in self._others or len(self._others) >= _VOID_TOLD:
-            return False
-        self._others.add(void.reason)
-        return True
+        if len(kept) > _VOID_TOLD:
+            _LOG.warning("evenkeel source: and %d further records of that kind", len(kept) - _VOID_TOLD)
 
     def _is_ours(self, closed: RoundClosed) -> bool:
         return closed.cluster == self._settings.cluster

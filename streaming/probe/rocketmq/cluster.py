@@ -73,9 +73,6 @@ _CONSUMED_EVERY_MS = 60_000
 _WARN_AGAIN_MS: Final = 3_600_000
 """A server that cannot be asked is named again after an hour."""
 
-_MOST_WARNED: Final = 100
-"""Servers that are named within an hour: anybody may register brokers at a name server."""
-
 _QUIET_QUESTIONS = 1_000
 """Questions of a round about groups without members, of which nothing has changed for long: they take turns."""
 
@@ -209,9 +206,8 @@ class RocketMQCluster:
     def _add_brokers(self, told: _Told, info: answers.ClusterInfo) -> None:
         for name, data in info.brokerAddrTable.items():
             for number, address in data.brokerAddrs.items():
-                if number.isascii() and number.isdigit() and len(number) < 19 and address and parts.name(name):
-                    place = BrokerSeen(name[:512], int(number), address[:512], OK, cluster=parts.name(data.cluster))
-                    told.addresses.setdefault(address, place)
+                place = BrokerSeen(name, int(number), address, OK, cluster=data.cluster or None)
+                told.addresses.setdefault(address, place)
 
     def _settings(self, told: _Told, deadline: Deadline) -> None:
         """Settings and request modes of the groups, and each broker's release."""
@@ -316,7 +312,6 @@ class RocketMQCluster:
 
     def _routes(self, topics: set[str], told: _Told, deadline: Deadline) -> dict[str, tuple[RouteSeen, ...]]:
         """The route of each topic as each name server tells it."""
-        cut: set[str] = set()
         pairs = [
             (topic, address)
             for topic in sorted(topics)
@@ -326,7 +321,7 @@ class RocketMQCluster:
         fields = {topic: {"topic": topic, "acceptStandardJsonOnly": "true"} for topic in topics}
         questions = [Question(address, Request.GET_ROUTEINFO_BY_TOPIC, fields[topic]) for topic, address in pairs]
         found = {
-            (topic, address): parts.route_seen(address, answer, cut)
+            (topic, address): parts.route_seen(address, answer)
             for (topic, address), answer in zip(pairs, self._ask(questions, deadline), strict=True)
         }
         return {
@@ -421,8 +416,7 @@ class RocketMQCluster:
         found = self._client.ask(questions, min(self._request_s, deadline.remaining()))
         deadline.remaining()
         for question, answer in zip(questions, found, strict=True):
-            is_known = question.address in self._warned or len(self._warned) == _MOST_WARNED
-            if isinstance(answer, Unanswered) and not answer.late and not is_known:
+            if isinstance(answer, Unanswered) and not answer.late and question.address not in self._warned:
                 self._warned[question.address] = self._time
                 _LOG.warning("%s cannot be asked: %s.", visible(question.address), answer.reason)
         return found

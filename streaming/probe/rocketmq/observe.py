@@ -12,7 +12,6 @@ import msgspec
 from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, Event, RocketMQGroupEvent
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
-from streaming.probe.rocketmq.parts import MOST_BROKERS, MOST_QUEUES_OF_ROUTES, queues_in_routes
 from streaming.records import (
     LONGEST_INTERVAL_MS,
     SILENT_INTERVALS,
@@ -176,7 +175,7 @@ def round_of_groups(
             name_servers=name_servers,
             configured=configured(group),
         )
-        event = RocketMQGroupEvent(EVENTS_VERSION, cluster, group, _fitting(_with_possible_routes(saw)))
+        event = RocketMQGroupEvent(EVENTS_VERSION, cluster, group, _fitting(saw))
         (resting if idle else others).append(event)
     events = resting + others
     known = frozenset(there.keys() | waiting)
@@ -188,9 +187,7 @@ def _brokers(memory: RocketMQMemory, listed: Iterable[str], time: int, interval_
     before = time if memory.rest.time < 0 else memory.rest.time
     step = max(0, min(time - before, SILENT_INTERVALS * min(interval_ms, LONGEST_INTERVAL_MS)))
     known = {name: missing + step for name, missing in memory.brokers.items() if missing + step < _BROKER_KNOWN_MS}
-    known |= dict.fromkeys(listed, 0)
-    # (A name server may name others in each round, and the closing record must stay one that is read.)
-    return dict(sorted(known.items(), key=lambda item: (item[1], item[0]))[:MOST_BROKERS])
+    return known | dict.fromkeys(listed, 0)
 
 
 def _rest(before: Rest, there: Mapping[str, GroupParts], waiting: Iterable[str], time: int) -> Rest:
@@ -213,19 +210,6 @@ def _fitting(saw: RocketMQObservation) -> RocketMQObservation:
         if len(_ENCODER.encode(saw)) > MAX_RECORD_BYTES // 2:
             saw = msgspec.structs.replace(saw, topics=(), members=(), cut=_more(saw, "topics", "members"))
     return saw
-
-
-def _with_possible_routes(saw: RocketMQObservation) -> RocketMQObservation:
-    """The event without the topics that no longer fit among the queues of all routes; the first by name stay."""
-    room, kept = MOST_QUEUES_OF_ROUTES, []
-    for topic in saw.topics:
-        count = queues_in_routes(topic)
-        if count <= room:
-            room -= count
-            kept.append(topic)
-    if len(kept) == len(saw.topics):
-        return saw
-    return msgspec.structs.replace(saw, topics=tuple(kept), cut=_more(saw, "topics"))
 
 
 def _more(saw: RocketMQObservation, *parts: str) -> tuple[str, ...]:

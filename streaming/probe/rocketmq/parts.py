@@ -24,15 +24,11 @@ from streaming.records import (
     RouteBroker,
     RouteSeen,
     SubscriptionSeen,
-    TopicSeen,
 )
 from streaming.rocketmq import Answer, Unanswered, answers, codes
 from streaming.terminal import visible
 
 T = TypeVar("T")
-
-MOST_BROKERS: Final = 1_000
-"""Addresses that one event tells of. Larger clusters than a hundred brokers are not known."""
 
 MOST_CLIENTS: Final = 20_000
 """Entries of one broker's list, and members. A group of that size would spend its day rebalancing."""
@@ -46,11 +42,6 @@ would make the core allocate for queues that cannot exist."""
 
 MOST_QUEUES_OF_TOPIC: Final = 262_144
 """Queues of a topic in one route, and of a member over all topics."""
-
-MOST_QUEUES_OF_ROUTES: Final = 2 * MOST_QUEUES_OF_TOPIC
-"""Queues in all routes of an event: those of the largest topic as two name servers tell it. A route has only their
-number, and the core makes a value of each: 100 MB for these, and gigabytes for a small event of many topics. The probe
-leaves out topics that do not fit and names "topics" in `cut`."""
 
 LONGEST_NAME: Final = 512
 """Characters of a topic's, a broker's or a name server's name. Brokers allow 127 for topics, 255 with older releases,
@@ -69,7 +60,6 @@ _TYPES: Final = {"CONSUME_PASSIVELY": PUSH, "CONSUME_ACTIVELY": PULL, "CONSUME_P
 
 _MAX_OFFSET = 2**63 - 1
 _LAST_TIMESTAMP_MS = 253_402_300_799_999
-_MAX_INT = 2**31 - 1
 
 _NO_CONSUMER: Final = "no consumer for this group"
 """Remark of `ConsumerManageProcessor.getConsumerListByGroup` for a group without members (4.0 to 5.5)."""
@@ -311,29 +301,19 @@ def _held(told: answers.RunningInfo, cut: set[str]) -> tuple[HeldQueue, ...]:
     return tuple(found[:MOST_QUEUES_OF_TOPIC])
 
 
-def route_seen(name_server: str, answer: Answer, cut: set[str]) -> RouteSeen:
+def route_seen(name_server: str, answer: Answer) -> RouteSeen:
     """A topic's route as one name server tells it."""
     how, reason, told = outcome(answer, answers.TopicRoute)
     if told is None:
         missing = not isinstance(answer, Unanswered) and answer.code == codes.TOPIC_NOT_EXIST
         return RouteSeen(name_server, "missing" if missing else how, reason=None if missing else reason)
     masters = {data.brokerName for data in told.brokerDatas if "0" in data.brokerAddrs}
-    brokers: dict[str, RouteBroker] = {}
-    total = 0
-    for data in told.queueDatas:
-        possible = 0 <= data.readQueueNums <= MOST_QUEUES and 0 <= data.writeQueueNums <= MOST_QUEUES
-        if (
-            not possible
-            or not 0 < len(data.brokerName) <= LONGEST_NAME
-            or not 0 <= data.perm <= _MAX_INT
-            or total + data.readQueueNums > MOST_QUEUES_OF_TOPIC
-        ):
-            cut.add("topics")
-            continue
-        total += data.readQueueNums
-        brokers[data.brokerName] = RouteBroker(
+    brokers = {
+        data.brokerName: RouteBroker(
             data.brokerName, data.readQueueNums, data.writeQueueNums, data.perm, data.brokerName in masters
         )
+        for data in told.queueDatas
+    }
     return RouteSeen(
         name_server, OK, tuple([brokers[one] for one in sorted(brokers)]), mapped=bool(told.topicQueueMappingByBroker)
     )
@@ -384,20 +364,12 @@ def queues_seen(
     )
 
 
-def queues_in_routes(seen: TopicSeen) -> int:
-    """Queues of a topic in all its routes together, as far as clients may read them or not."""
-    return sum(broker.read for route in seen.routes for broker in route.brokers)
-
-
 def request_modes(told: answers.RequestModes, group: str) -> tuple[RequestMode, ...]:
     """Topics of a group with a request mode of their own, by name."""
-    found = []
-    for topic, groups in sorted(told.messageRequestModeMap.items()):
-        body = groups.get(group)
-        if body is not None and body.mode and 0 < len(topic) <= LONGEST_NAME:
-            share = body.popShareQueueNum if -_MAX_INT <= body.popShareQueueNum <= _MAX_INT else -1
-            found.append(RequestMode(topic, body.mode[:LONGEST_NAME], share))
-    return tuple(found[:MOST_TOPICS])
+    of_group = {topic: groups[group] for topic, groups in told.messageRequestModeMap.items() if group in groups}
+    return tuple(
+        [RequestMode(topic, body.mode, body.popShareQueueNum) for topic, body in sorted(of_group.items()) if body.mode]
+    )
 
 
 def offsets_by_group(told: answers.ConsumerOffsets) -> dict[str, dict[str, dict[int, int]]]:

@@ -26,10 +26,3 @@ def test_a_server_that_cannot_be_asked_is_named_once_an_hour(caplog: pytest.LogC
             said.append([record.getMessage() for record in caplog.records])
     named = [f"{address} cannot be asked: connection refused."]
     assert said == [named, [], [], named, [], named]
-
-
-def test_a_hundred_servers_are_named_in_an_hour(caplog: pytest.LogCaptureFixture) -> None:
-    addresses = [f"127.0.0.1:{free_port()}" for _ in range(120)]
-    with Client() as client, pytest.raises(RoundAbandonedError):
-        RocketMQCluster(client, addresses, Filters()).look([], frozenset(), 0, Deadline.after(30))
-    assert len({record.getMessage() for record in caplog.records}) == 100

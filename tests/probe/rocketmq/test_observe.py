@@ -17,7 +17,6 @@ from streaming.probe.rocketmq.observe import (
     recall,
     round_of_groups,
 )
-from streaming.probe.rocketmq.parts import MOST_BROKERS
 from streaming.records import OK, BrokerSeen, MemberSeen, QueuesSeen, RoundClosed, RouteBroker, RouteSeen, TopicSeen
 
 _START = 1_795_582_476_000
@@ -142,15 +141,6 @@ def test_a_pause_of_the_probe_counts_as_three_intervals() -> None:
     assert a_round(10_000, _WITHOUT_B, memory).memory.brokers == {"broker-a": 0, "broker-b": 3 * _INTERVAL}
 
 
-def test_of_too_many_brokers_those_that_are_missing_for_longest_are_forgotten() -> None:
-    memory = RocketMQMemory()
-    for number in range(12):
-        names = " ".join(f"broker-{number}-{one}" for one in range(100))
-        memory = a_round(number, look({}, brokers=names), memory).memory
-    assert len(memory.brokers) == MOST_BROKERS
-    assert {name.split("-")[1] for name in memory.brokers} == {str(number) for number in range(2, 12)}
-
-
 def test_a_group_that_the_filters_exclude_now_is_filtered() -> None:
     first = a_round(0, look({"a": group(members=1)}), RocketMQMemory())
     second = a_round(1, look({"a": group(members=1)}), first.memory, Filters(ignore_groups=("a",)))
@@ -190,19 +180,6 @@ def test_a_new_probe_recalls_groups_and_brokers() -> None:
     assert memory.groups == second.memory.groups == {"a"}
     assert memory.brokers == second.memory.brokers == {"broker-a": 0}
     assert memory.rest.time == _START + _INTERVAL
-
-
-def test_topics_whose_routes_have_more_queues_than_an_event_may_have_are_left_out() -> None:
-    def topic(name: str, *queues: int) -> TopicSeen:
-        brokers = tuple(RouteBroker(f"broker-{number}", count, 1, 6) for number, count in enumerate(queues))
-        return TopicSeen(name, (RouteSeen("ns:9876", OK, brokers), RouteSeen("ns:9877", OK, brokers)))
-
-    # Both name servers together tell 8, 393,216, 131,066 and 2 queues of them: the third no longer fits, the last does.
-    topics = (topic("a", 4), topic("b", 65_536, 65_536, 65_536), topic("c", 65_533), topic("d", 1))
-    parts = replace(group(members=1), topics=topics)
-    [event] = a_round(0, look({"a": parts}), RocketMQMemory()).events
-    assert ([seen.topic for seen in event.saw.topics], event.saw.cut) == (["a", "b", "d"], ("topics",))
-    assert decode_event(encode(event)) == event
 
 
 def test_an_event_that_no_record_could_hold_is_cut_and_says_so() -> None:
