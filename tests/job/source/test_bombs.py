@@ -9,19 +9,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Message, Producer
-from kafka import KafkaAdminClient
-
-from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.demo.broker import EmbeddedBroker
-from streaming.offsets_log import partition_for
-from streaming.probe import Probe
-from tests.probe.witness import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -76,93 +67,3 @@ def test_records_of_very_many_members_are_handed_over_one_by_one_and_larger_ones
     assert found["kept"] == {"__consumer_offsets": 1}
     (reason,) = found["reasons"]["__consumer_offsets"]
     assert reason == "value: members at byte 25 claims 200000 elements: more than any coordinator writes into a record"
-
-
-@pytest.mark.nightly
-def test_large_events_are_handed_over_as_they_come() -> None:
-    found = under_limit("events")
-    assert found["inputs"] == {"GroupObservation": 11_000}
-    assert found["largest"] < 1024 * 1024
-
-
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[str]:
-    # Foreign records in the offsets log put the broker's coordinators out of step.
-    with EmbeddedBroker(tmp_path / "broker") as running:
-        yield running.bootstrap
-
-
-def write_bomb(bootstrap: str, topic: str, partition: int, key: bytes) -> int:
-    """One zstd batch with 400 MB of data; returns its first offset."""
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            # Only a client with this id may write to an internal topic.
-            "client.id": "__admin_client",
-            "compression.type": "zstd",
-            "message.max.bytes": 1_000_000_000,
-            "batch.size": 1_000_000_000,
-            "queue.buffering.max.kbytes": 1_000_000,
-            "linger.ms": 500,
-        }
-    )
-    offsets: list[int] = []
-
-    def written(error: object, message: Message) -> None:
-        assert error is None, error
-        offsets.append(message.offset())
-
-    value = bytes(4_000_000)
-    for _ in range(100):
-        producer.produce(topic, value, key, partition=partition, on_delivery=written)
-    assert producer.flush(120) == 0
-    assert len(offsets) == 100
-    return min(offsets)
-
-
-@pytest.mark.nightly
-@pytest.mark.kafka
-@pytest.mark.timeout(900)
-def test_bombs_in_all_three_topics_stop_neither_the_probe_nor_the_job(
-    own_broker: str, unique: str, tmp_path: Path
-) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=own_broker)
-    seen = Cluster(own_broker, unique, admin)
-    topic = seen.topic()
-    group = seen.commit("stays", topic, [1, 2, 3])
-    settings = Settings(
-        cluster=unique,
-        kafka=KafkaSettings(bootstrap_servers=own_broker),
-        filters=Filters(groups=(f"/^{unique}/",)),
-        probe=ProbeSettings(
-            interval_ms=200,
-            events_topic=f"{unique}.events",
-            rounds_topic=f"{unique}.rounds",
-            cluster_topics=False,
-        ),
-    )
-    with Probe(settings) as probe:
-        before = probe.round()
-    away = (partition_for(group, len(before.log)) + 1) % len(before.log)
-    (events_partition,) = map(int, before.events)
-    for place, partition in (
-        ("__consumer_offsets", away),
-        (settings.probe.events_topic, events_partition),
-        (settings.probe.rounds_topic, 0),
-    ):
-        write_bomb(own_broker, place, partition, b"\x00\x01")
-    seen.commit("stays", topic, [4, 5, 6])
-    admin.close()
-    file = tmp_path / "settings.json"
-    file.write_text(settings.model_dump_json(), encoding="utf-8")
-
-    found = under_limit("cluster", str(file))
-
-    assert found["closed"][0] > before.round + 100
-    assert found["groups"] == 1
-    assert found["inputs"]["GroupObservation"] == 3
-    assert found["inputs"]["CommitWindow"] == 6
-    topics = {"__consumer_offsets", settings.probe.events_topic, settings.probe.rounds_topic}
-    assert set(found["reasons"]) == topics
-    for reasons in found["reasons"].values():
-        assert any(reason.endswith("taken apart: it has more than 67,108,864 bytes uncompressed") for reason in reasons)

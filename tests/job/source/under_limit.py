@@ -1,4 +1,4 @@
-"""Reads by a task and a probe of topics that someone filled with bombs, in a process with little memory.
+"""Reads by a task of a log that someone filled with bombs, in a process with little memory.
 
 `python -m tests.job.source.under_limit SCENARIO [argument]` prints its result as JSON. The limit is on the address
 space, in addition to its size after all imports.
@@ -17,19 +17,12 @@ from typing import Any
 import zstandard
 from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.config import Settings
-from streaming.events import encode
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
 from streaming.job.source.fetch import OffsetRange
-from streaming.job.source.planner import Planner
-from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import arrow_batches, task_rows
-from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
-from streaming.probe import Probe
+from streaming.job.source.tasks import LogShare, SourceTask
 from streaming.record_batches import FetchedBatch
 from streaming.records import CountedRecords, QuarantinedRecord, decode_inputs, decode_partition_inputs, group_of
-from tests.job.source.made_events import event_round, group
 
 MORE_BYTES = 512 * 1024 * 1024
 """Beyond the imports: a batch of 64 MB with two copies, the log data of tasks (128 MB), responses, Arrow."""
@@ -166,37 +159,6 @@ def bare_members(count: int) -> bytes:
     return head + size + (b"\x01\x00\x01\x01" + bytes(8) + b"\x01\x01\x00") * count + b"\x00"
 
 
-def events() -> dict[str, Any]:
-    """Large events of one round."""
-
-    def made(at: int) -> FetchedBatch:
-        found = (group(f"g{at + n}", state="x" * 60_000) for n in range(1_000))
-        return packed(at, ((b"key", encode(event)) for event in found))
-
-    share = EventsShare(0, 0, 0, BATCHES * 1_000, known=True, rounds=(event_round(7, 0, BATCHES * 1_000),))
-    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[made] * BATCHES)))  # type: ignore[arg-type]
-
-
-def cluster(settings_file: str) -> dict[str, Any]:
-    """A round of a starting probe, and everything that the source then reads."""
-    settings = Settings.model_validate_json(Path(settings_file).read_text(encoding="utf-8"))
-    with Probe(settings) as probe:
-        remembered_from = probe.round()
-        closed = probe.round()
-    source = SourceSettings.of(settings)
-    planner = Planner(source, kept_reader)
-    planner.available_now()
-
-    def rows() -> Iterator[tuple[str, bytes]]:
-        offsets = INITIAL
-        while (end := planner.latest(offsets, 60)) is not offsets:
-            for task in planner.tasks(offsets, end):
-                yield from task_rows(task, source, kept_reader(source))
-            offsets = end
-
-    return found_in(rows()) | {"closed": [remembered_from.round, closed.round], "groups": closed.groups}
-
-
 SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
     act.__name__: act
     for act in (
@@ -204,8 +166,6 @@ SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
         keys_in_the_log,
         commits_in_the_log,
         members_in_the_log,
-        events,
-        cluster,
     )
 }
 
