@@ -20,7 +20,7 @@ ROUND = RoundRow("c", None, 1, 1_000, 0, 1_001, 10_000, "p", 3, 4, 5, 0, 6, 0, 1
 def test_rows_come_in_their_order_however_many_are_unpacked_at_once(
     monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr("streaming.job.batch._UNPACKED", at_once)
+    monkeypatch.setattr("streaming.job.unpack._UNPACKED", at_once)
     parts = [[gap(1), gap(2)], [gap(3)], [], [gap(4), gap(5), gap(6)]]
     packed = [encode_rows(Rows(gaps=part)) for part in parts] + [encode_rows(Rows(rounds=[ROUND]))]
 
