@@ -51,7 +51,7 @@ _STRIMZI = 'namespace=~"kafka",strimzi_io_cluster=~"my-cluster"'
 _OBSERV = 'topic!="__consumer_offsets",consumergroup!="",kafka_cluster=~".*",topic=~".+",consumergroup=~".+"'
 
 # Queries of public boards and rules, with values for their variables ([1m] for $__rate_interval), and how many series
-# each must give for these groups; 0 for what we do not serve. docs/moving.md tells what came out.
+# each must give for these groups; 0 for what we do not serve. docs/metrics.md tells what came out.
 PUBLIC = (
     # kafka-lag-exporter's own board (grafana/Kafka_Lag_Exporter_Dashboard.json, 3fcb3c7). `namespace` comes from the
     # scrape.
