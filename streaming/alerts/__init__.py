@@ -7,11 +7,12 @@ from streaming.alerts.exceptions import RulesError
 from streaming.alerts.judging.chunks import COLUMNS as STANDING_COLUMNS
 from streaming.alerts.judging.chunks import Chunk, FeedRound, Standing
 from streaming.alerts.judging.conditions import Conditions
-from streaming.alerts.judging.firing import FIRING, PENDING, FiringState, Transition, passed_ms, step
+from streaming.alerts.judging.firing import FiringState, Transition, passed_ms, step
 from streaming.alerts.judging.rows import Feed
 from streaming.alerts.rules.expressions import connect_for_many_rows
 from streaming.alerts.rules.rules import LOSES_DATA, TIME_BEHIND, Rule, load_rules
 from streaming.alerts.run import Alerter
+from streaming.alerts.transitions import FIRING, PENDING
 
 __all__ = [
     "FIRING",

@@ -13,9 +13,8 @@ import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.alerts.decisions import TransitionRow
-from streaming.alerts.delivery.wording import MARKS_WITHIN_MS, BrokerDown, Circumstances, DecisionBefore
-from streaming.alerts.judging.firing import FIRING
+from streaming.alerts.delivery.wording import MARKS_WITHIN_MS
+from streaming.alerts.transitions import FIRING, BrokerDown, Circumstances, DecisionBefore, TransitionRow
 from streaming.notes import Mark
 from streaming.tables import DAY, DeltaLake, all_rows, in_memory, table_named
 from streaming.terminal import visible

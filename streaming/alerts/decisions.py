@@ -7,20 +7,18 @@ two alerters that decide at the same time cannot both succeed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from deltalake import DeltaTable, Transaction
 
-from streaming.alerts.delivery.wording import NOTHING, Circumstances
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.judging.evaluation import Remembered
-from streaming.alerts.judging.firing import CLOSED, PENDING, Active, Subject, Transition
+from streaming.alerts.judging.firing import Active, Subject, Transition
 from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import EVENTS
+from streaming.alerts.transitions import CLOSED, PENDING, TransitionRow
 from streaming.tables import (
     ALERT_TABLES,
     NOTE_TABLES,
@@ -34,74 +32,6 @@ from streaming.tables import (
     table_named,
 )
 from streaming.times import DAY_MS
-
-
-@dataclass(frozen=True, slots=True)
-class TransitionRow:
-    """A transition as a row of the table: what a delivery reports.
-
-    Attributes:
-        transition_id: Its id.
-        alert_id: Id of the occurrence.
-        cluster: The cluster.
-        rule: Name of the rule.
-        severity: info, warning, critical.
-        group_id: None where the rule is about the cluster.
-        topic: None likewise.
-        partition: None likewise.
-        labels: Pairs of name and value.
-        state: pending, firing, resolved, gone.
-        from_state: State before.
-        since: Time of its first round, ms.
-        time: Time of the round that decided, ms; None before the first round.
-        round: Number of that round.
-        late: It was found late.
-        value: The rule's number.
-        message: The message.
-        decided: Time of the decision, ms.
-        decision: Number of the decision; 0 while it is not written.
-        entity: Key of what the alert is about, as in `Subject`.
-        circumstances: What had happened before; filled in for messages, and not written.
-    """
-
-    transition_id: str
-    alert_id: str
-    cluster: str
-    rule: str
-    severity: str
-    group_id: str | None
-    topic: str | None
-    partition: int | None
-    labels: tuple[tuple[str, str], ...]
-    state: str
-    from_state: str | None
-    since: int
-    time: int | None
-    round: int | None
-    late: bool
-    value: float | None
-    message: str
-    decided: int
-    decision: int = 0
-    entity: str = ""
-    circumstances: Circumstances = NOTHING
-
-    @property
-    def broker(self) -> str | None:
-        """Broker of the partition, where each broker numbers its own (RocketMQ); None elsewhere."""
-        key = json.loads(self.entity) if self.entity else {}
-        found = key.get("broker") if isinstance(key, dict) else None
-        return None if found is None else str(found)
-
-    @property
-    def closes(self) -> bool:
-        """Whether it ends its occurrence."""
-        return self.state in CLOSED
-
-    @property
-    def notifies(self) -> bool:
-        """Whether people hear of it: never of a pending alert, nor of the end of one that was only pending."""
-        return self.state != PENDING and not (self.closes and self.from_state == PENDING)
 
 
 class Decisions:
@@ -179,7 +109,7 @@ class Decisions:
     def after(self, number: int) -> list[TransitionRow]:
         """Transitions of decisions after that one, in order."""
         sql = "SELECT * FROM alerts WHERE cluster = ? AND decision > ? ORDER BY decision, round"
-        return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, number])]
+        return [transition_of(row) for row in self._rows(sql, [self._cluster, number])]
 
     def since(self, decided: int) -> list[TransitionRow]:
         """Transitions decided since a time (ms), and those of alerts that are firing now, in order."""
@@ -188,7 +118,7 @@ class Decisions:
             f"SELECT * FROM alerts WHERE cluster = ? AND (epoch_ms(decided_time) >= ? OR alert_id IN ({current})) "  # noqa: S608
             "ORDER BY decision, round"
         )
-        return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, decided])]
+        return [transition_of(row) for row in self._rows(sql, [self._cluster, decided])]
 
     def _rows(self, sql: str, given: list[Any]) -> list[dict[str, Any]]:
         with in_memory() as connection:
@@ -275,9 +205,10 @@ def _decided(row: Mapping[str, Any]) -> TransitionRow:
     )
 
 
-def _in_core_units(row: Mapping[str, Any]) -> dict[str, Any]:
+def transition_of(row: Mapping[str, Any]) -> TransitionRow:
+    """A row as a reader of the table `alerts` gives it."""
     times = {name: None if row[name] is None else _ms(row[name]) for name in ("since", "round_time", "decided_time")}
-    return {**row, **times}
+    return _decided({**row, **times})
 
 
 def _labels(pairs: Any) -> tuple[tuple[str, str], ...]:

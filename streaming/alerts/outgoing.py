@@ -11,13 +11,13 @@ from typing import Final
 import requests
 
 from streaming.alerts.circumstances import Happened
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.deliveries import KnownDeliveries
 from streaming.alerts.delivery.items import Delivery, RetryPolicy, Sender
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.routes import Gate, Routing
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.transitions import TransitionRow
 from streaming.config import Settings
 from streaming.lifecycle import room_log
 from streaming.notes import Mark, NoteBook

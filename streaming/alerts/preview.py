@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
 from streaming.alerts.circumstances import Happened
-from streaming.alerts.decisions import TransitionRow
+from streaming.alerts.decisions import transition_of
 from streaming.alerts.delivery.alertmanager import AlertmanagerTarget
 from streaming.alerts.delivery.messages import Message, message_of
 from streaming.alerts.delivery.targets import DeliveryTarget
-from streaming.alerts.judging.firing import FIRING
 from streaming.alerts.judging.itself import PASSING, one_line
 from streaming.alerts.outgoing import wording_of
 from streaming.alerts.routes import Routing
 from streaming.alerts.rules.expressions import fill, placeholders
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.transitions import FIRING, TransitionRow
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.notes import NoteBook
@@ -86,16 +85,7 @@ def preview(
 
 def _newest(settings: Settings, rule: Rule, group: str | None) -> TransitionRow | None:
     rows = LakeReader(settings.lake).rows(_NEWEST, {"cluster": settings.cluster, "rule": rule.name, "group": group})
-    if not rows:
-        return None
-    row = rows[0]
-    labels = tuple((one["name"], one["value"]) for one in row["labels"] or ())
-    return TransitionRow(
-        row["transition_id"], row["alert_id"], row["cluster"], row["rule"], row["severity"], row["group_id"],
-        row["topic"], row["partition"], labels, FIRING, row["from_state"], _ms(row["since"]),
-        None if row["round_time"] is None else _ms(row["round_time"]), row["round"], False, row["value"],
-        row["message"], _ms(row["decided_time"]), entity=row["entity"] or "",
-    )  # fmt: skip
+    return transition_of(rows[0]) if rows else None
 
 
 def _made_up(settings: Settings, rule: Rule, group: str | None, now: int) -> TransitionRow:
@@ -116,7 +106,3 @@ def _made_up(settings: Settings, rule: Rule, group: str | None, now: int) -> Tra
 
 def _plain(message: Message) -> str:
     return f"{message.title}\n{message.body}"
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

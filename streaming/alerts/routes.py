@@ -8,37 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from streaming.alerts.rules.expressions import ExpressionError
+from streaming.alerts.transitions import TransitionRow
 from streaming.config import AlertSettings, Matchers, Owner, Route, fits, owner_of, span_ms
 from streaming.exceptions import SetupError
 from streaming.notes import Mute, muting, whole
-
-
-class RoutedAlert(Protocol):
-    """What routing needs to know of an alert."""
-
-    @property
-    def cluster(self) -> str:
-        """The cluster."""
-
-    @property
-    def rule(self) -> str:
-        """The rule."""
-
-    @property
-    def severity(self) -> str:
-        """info, warning, critical."""
-
-    @property
-    def group_id(self) -> str | None:
-        """The group; None for the cluster."""
-
-    @property
-    def labels(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of name and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +78,11 @@ class Routing:
                 raise SetupError(message)
         return cls(known, alerts.routes, owners, rules)
 
-    def owner(self, about: RoutedAlert) -> str | None:
+    def owner(self, about: TransitionRow) -> str | None:
         """The team that owns the group of an alert; None for nobody."""
         return None if about.group_id is None else owner_of(about.group_id, self.owners)
 
-    def targets_of(self, about: RoutedAlert) -> dict[str, int | None]:
+    def targets_of(self, about: TransitionRow) -> dict[str, int | None]:
         """The targets of an alert, each with the time after which it is repeated there, ms (None: never)."""
         own = self.rules.get(about.rule, UNSAID)
         if own.targets is not None:
@@ -122,7 +99,7 @@ class Routing:
                 break
         return found if matched else dict.fromkeys(self.targets, own.repeat_ms)
 
-    def hold(self, about: RoutedAlert, now: int, mutes: Iterable[Mute]) -> str | None:
+    def hold(self, about: TransitionRow, now: int, mutes: Iterable[Mute]) -> str | None:
         """Why a message about an alert's beginning waits now (ms), as a clause for people; None where it does not.
 
         Args:
@@ -133,7 +110,7 @@ class Routing:
         found = muting(mutes, now, about.rule, about.severity, about.group_id, self.owner(about))
         return None if found is None else f"{whole(found[0])} is muted by {found[0].made_by}: {found[0].reason}"
 
-    def _matches(self, matchers: Matchers, about: RoutedAlert) -> bool:
+    def _matches(self, matchers: Matchers, about: TransitionRow) -> bool:
         owner = self.owner(about) if matchers.owners else None
         labels = dict(about.labels)
         return (
@@ -154,16 +131,16 @@ class Gate:
         self._routing, self._target = routing, target
         self.mutes: tuple[Mute, ...] = ()
 
-    def refusal(self, about: RoutedAlert) -> str | None:
+    def refusal(self, about: TransitionRow) -> str | None:
         """Why this target never gets an alert; None when it does."""
         targets = self._routing.targets_of(about)
         return None if self._target in targets else f"it is routed to {', '.join(targets) or 'nobody'}"
 
-    def repeat_ms(self, about: RoutedAlert) -> int | None:
+    def repeat_ms(self, about: TransitionRow) -> int | None:
         """After how long an alert that still fires is sent again, ms; None for never."""
         return self._routing.targets_of(about).get(self._target)
 
-    def hold(self, about: RoutedAlert, now: int) -> str | None:
+    def hold(self, about: TransitionRow, now: int) -> str | None:
         """Why the beginning of an alert waits now (ms); None when it may be sent."""
         return self._routing.hold(about, now, self.mutes)
 

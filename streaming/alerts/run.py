@@ -9,17 +9,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from streaming.alerts.decisions import Decisions, TransitionRow, decided_of
+from streaming.alerts.decisions import Decisions, decided_of
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import Delivery, Sender
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.judging.conditions import ByClock, Conditions
 from streaming.alerts.judging.evaluation import Evaluation
-from streaming.alerts.judging.firing import FIRING, Transition
+from streaming.alerts.judging.firing import Transition
 from streaming.alerts.judging.itself import PASSING, Liveness, NewestRound, Trouble, Upkeep, one_line
 from streaming.alerts.judging.rows import EventFeed, Feed
 from streaming.alerts.outgoing import Heartbeat, Outgoing
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.transitions import FIRING, TransitionRow
 from streaming.config import Settings
 from streaming.lifecycle import room_log
 from streaming.process import Lease, LeaseLostError

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from streaming.alerts.circumstances import Happened
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.wording import Wording, quoted
+from streaming.alerts.transitions import TransitionRow
 from streaming.notes import Mark
 from streaming.tables import table_named
 from tests.alerts.build import START

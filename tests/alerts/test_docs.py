@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import message_of, trial_message
 from streaming.alerts.delivery.targets import DeliveryTarget
-from streaming.alerts.delivery.wording import Circumstances, DecisionBefore, Wording
+from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.rules.rules import load_rules
+from streaming.alerts.transitions import Circumstances, DecisionBefore, TransitionRow
 from streaming.config import SHIPPED_RULES, Owner
 from tests.alerts.receiver import Receiver
 

@@ -47,9 +47,9 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
 
     deliveries = Deliveries(lake, "c")
     assert deliveries.know(["pager"], [], time_of(8))["pager"].added == time_of(8)
-    deliveries.write([Delivery(decided[0], "pager", 1, DELIVERED, None, 12, time_of(9))])
+    deliveries.write([Delivery(decided[0], "pager", 1, DELIVERED, None, 12, time_of(9), "key")])
     forget_statistics(lake, "alert_deliveries")
     known = Deliveries(lake, "c").know(["pager"], [decided[0].transition_id], time_of(10))["pager"]
     assert known.added == time_of(8)
     assert known.done == {decided[0].transition_id}
-    assert known.sent == {decided[0].alert_id: decided[0].alert_id}
+    assert {alert: sent.incident for alert, sent in known.sent.items()} == {decided[0].alert_id: "key"}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.routes import Routing, RuleRoute
+from streaming.alerts.transitions import TransitionRow
 from streaming.config import AlertSettings, Owner
 from streaming.exceptions import SetupError
 from streaming.notes import Mute

@@ -17,8 +17,8 @@ from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from streaming.alerts import Alerter
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.rules.rules import load_rules
+from streaming.alerts.transitions import TransitionRow
 from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.java_tools import run_java
 from streaming.groups import Rows

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 
 from streaming.alerts.delivery.messages import RECORDS, AttemptOutcome, Message
-from streaming.alerts.judging.firing import FIRING
+from streaming.alerts.transitions import FIRING
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
 

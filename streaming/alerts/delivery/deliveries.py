@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable, Transaction
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.items import Delivery, SentAlert
-from streaming.alerts.judging.firing import FIRING
+from streaming.alerts.transitions import FIRING, TransitionRow
 from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
 

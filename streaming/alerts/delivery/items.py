@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import (
     CLOSES,
     GOES_ON,
@@ -30,7 +29,7 @@ from streaming.alerts.delivery.messages import (
     message_of,
 )
 from streaming.alerts.delivery.wording import PLAIN, Wording
-from streaming.alerts.judging.firing import FIRING
+from streaming.alerts.transitions import FIRING, TransitionRow
 from streaming.config import SEVERITIES
 from streaming.lifecycle import room_log
 

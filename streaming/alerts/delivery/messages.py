@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 
 from apprise import NotifyType
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.wording import PLAIN, Wording
-from streaming.alerts.judging.firing import FIRING, GONE
+from streaming.alerts.transitions import FIRING, GONE, TransitionRow
 from streaming.config import SEVERITIES
 from streaming.terminal import visible
 

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.items import (
     DELIVERED,
     FAILED,
@@ -37,8 +36,8 @@ from streaming.alerts.delivery.items import (
 from streaming.alerts.delivery.messages import AttemptOutcome, Message, message_of
 from streaming.alerts.delivery.wording import PLAIN, Wording
 from streaming.alerts.exceptions import LostQueueError
-from streaming.alerts.judging.firing import FIRING
 from streaming.alerts.routes import Gate
+from streaming.alerts.transitions import FIRING, TransitionRow
 from streaming.lifecycle import room_log
 
 _LOG = room_log(__name__)

@@ -7,11 +7,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import quote, urlencode
 
+from streaming.alerts.transitions import TransitionRow
 from streaming.config import Owner, owner_of
-from streaming.notes import Mark
 from streaming.terminal import age, counted, visible
 
 # What the page shows around the moment of an alert: what led to it, and what came of it at first.
@@ -28,90 +28,6 @@ _LONGEST_NAME: Final = 200
 MARKS_WITHIN_MS: Final = 3_600_000
 _MOST_MARKS: Final = 3
 _MOST_BROKERS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionBefore:
-    """A group's newest decision before an alert.
-
-    Attributes:
-        decision: Its number.
-        time: When, ms.
-        causes: Words of docs/causes.md with their evidence: "member_gone (a on 10.0.0.1)".
-    """
-
-    decision: int
-    time: int
-    causes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerDown:
-    """A broker of the cluster that rounds missed.
-
-    Attributes:
-        broker: Its node id.
-        host: Its host; None where it is not known.
-        since: Time of the first round without it, ms.
-        is_back: The newest round before the alert had it again.
-    """
-
-    broker: int
-    host: str | None
-    since: int
-    is_back: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What had happened before an alert.
-
-    Attributes:
-        rebalance: The group's newest decision; None where none is known, and for alerts about the cluster.
-        brokers: Brokers of the cluster that went down in the last half hour, the newest first.
-        coordinators: Groups of the cluster whose coordinator moved in the last half hour.
-        marks: Marks of the last hour that concern it, the oldest first.
-    """
-
-    rebalance: DecisionBefore | None = None
-    brokers: tuple[BrokerDown, ...] = ()
-    coordinators: int = 0
-    marks: tuple[Mark, ...] = ()
-
-
-NOTHING: Final = Circumstances()
-
-
-class DescribedAlert(Protocol):
-    """What the words are about: a `TransitionRow`."""
-
-    @property
-    def cluster(self) -> str:
-        """The cluster."""
-
-    @property
-    def rule(self) -> str:
-        """The rule."""
-
-    @property
-    def group_id(self) -> str | None:
-        """The group; None for the cluster."""
-
-    @property
-    def since(self) -> int:
-        """Time of its first round, ms."""
-
-    @property
-    def time(self) -> int | None:
-        """Time of the round that decided, ms; None before the first."""
-
-    @property
-    def labels(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of name and value."""
-
-    @property
-    def circumstances(self) -> Circumstances:
-        """What had happened before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +50,11 @@ class Wording:
     tables: Mapping[str, str] = field(default_factory=dict)
     runbooks: Mapping[str, str] = field(default_factory=dict)
 
-    def owner(self, about: DescribedAlert) -> str | None:
+    def owner(self, about: TransitionRow) -> str | None:
         """The team that owns the group; None for nobody."""
         return None if about.group_id is None else owner_of(about.group_id, self.owners)
 
-    def link(self, about: DescribedAlert) -> str | None:
+    def link(self, about: TransitionRow) -> str | None:
         """The page as of the alert: the decision that drifted, the group, or the rule."""
         if self.public_url is None:
             return None
@@ -165,7 +81,7 @@ class Wording:
         """The rule's runbook."""
         return self.runbooks.get(rule)
 
-    def command(self, about: DescribedAlert) -> str | None:
+    def command(self, about: TransitionRow) -> str | None:
         """What a person would type next, quoted for a POSIX shell (bash where a name has unprintable characters).
 
         None where there is nothing to type. Evenkeel never runs it.
@@ -183,7 +99,7 @@ class Wording:
         sign = "=" if about.group_id[:1] == "-" else " "
         return f"kafka-consumer-groups {to} --describe{more} --group{sign}{quoted(about.group_id)}"
 
-    def before(self, about: DescribedAlert) -> str | None:
+    def before(self, about: TransitionRow) -> str | None:
         """What changed just before, in one line; None where nothing is known."""
         return "; ".join(_happened(about)) or None
 
@@ -191,7 +107,7 @@ class Wording:
 PLAIN: Final = Wording()
 
 
-def _happened(about: DescribedAlert) -> Iterator[str]:
+def _happened(about: TransitionRow) -> Iterator[str]:
     found, now = about.circumstances, about.since
     if found.rebalance is not None:
         why = f" ({', '.join(found.rebalance.causes)})" if found.rebalance.causes else ""

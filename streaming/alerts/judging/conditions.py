@@ -30,6 +30,7 @@ from streaming.alerts.judging.itself import Largest
 from streaming.alerts.rules.expressions import connect, fetched, fill
 from streaming.alerts.rules.rules import (
     CLOCK_COLUMNS,
+    CLOCK_FIELDS,
     LOSES_DATA,
     MOST_FILES,
     MOST_FILES_TABLE,
@@ -179,12 +180,16 @@ class Conditions:
         row = newest if newest is not None else schema.empty_table()
         if row.num_rows == 0:
             row = pa.Table.from_pylist([{"cluster": cluster}], schema=schema)
-        row = row.append_column(SILENT_S, pa.array([known.silent_s], pa.float64()))
-        row = row.append_column(UNJUDGED_S, pa.array([known.unjudged_s], pa.float64()))
-        row = row.append_column(UNJUDGED_REASON, pa.array([known.unjudged_reason], pa.string()))
         largest = known.largest
-        row = row.append_column(MOST_FILES, pa.array([largest and largest.files], pa.int64()))
-        row = row.append_column(MOST_FILES_TABLE, pa.array([largest and largest.table], pa.string()))
+        values = {
+            SILENT_S: known.silent_s,
+            UNJUDGED_S: known.unjudged_s,
+            UNJUDGED_REASON: known.unjudged_reason,
+            MOST_FILES: largest and largest.files,
+            MOST_FILES_TABLE: largest and largest.table,
+        }
+        for field in CLOCK_FIELDS:
+            row = row.append_column(field, pa.array([values[field.name]], field.type))
         seen = [
             found
             for rule in self._rules

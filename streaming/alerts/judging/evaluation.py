@@ -15,19 +15,10 @@ import pyarrow.compute as pc
 
 from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.conditions import ByClock, Conditions
-from streaming.alerts.judging.firing import (
-    FIRING,
-    PENDING,
-    Active,
-    AlertKey,
-    FiringState,
-    Observed,
-    RuleRow,
-    Transition,
-    step,
-)
+from streaming.alerts.judging.firing import Active, AlertKey, FiringState, Observed, RuleRow, Transition, step
 from streaming.alerts.judging.rows import EventFeed, Feed
 from streaming.alerts.rules.rules import SILENT_S, Rule
+from streaming.alerts.transitions import FIRING, PENDING
 
 
 @dataclass(frozen=True, slots=True)

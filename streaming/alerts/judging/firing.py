@@ -16,18 +16,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeAlias
+from typing import TypeAlias
 
+from streaming.alerts.judging.chunks import FeedRound
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.transitions import FIRING, GONE, PENDING, RESOLVED
 from streaming.records import SILENT_INTERVALS
-
-PENDING: Final = "pending"
-FIRING: Final = "firing"
-RESOLVED: Final = "resolved"
-GONE: Final = "gone"
-
-CLOSED: Final = (RESOLVED, GONE)
-"""States that end an occurrence."""
 
 AlertKey: TypeAlias = "tuple[str, str]"
 """Rule and entity (`Subject.entity`)."""
@@ -178,16 +172,7 @@ class FiringState:
     active: Mapping[AlertKey, Active] = field(default_factory=dict)
 
 
-class _Moment(Protocol):
-    @property
-    def time(self) -> int: ...
-    @property
-    def interval_ms(self) -> int: ...
-    @property
-    def elapsed(self) -> int | None: ...
-
-
-def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
+def passed_ms(time: int, elapsed: int | None, after: Observed | FeedRound) -> int:
     """Time that passed between two rounds that follow each other, ms: between 0 and three intervals.
 
     The job has summed the steps (`elapsed_ms`); for rows of an older release without it, the rounds' times are used.

@@ -50,18 +50,18 @@ from streaming.times import DAY_MS
 SILENT_S, UNJUDGED_S, UNJUDGED_REASON = "silent_s", "unjudged_s", "unjudged_reason"
 MOST_FILES, MOST_FILES_TABLE = "most_files", "most_files_table"
 
-CLOCK_COLUMNS = frozenset({SILENT_S, UNJUDGED_S, UNJUDGED_REASON, MOST_FILES, MOST_FILES_TABLE})
-"""Columns that `rounds_current` has for rules only, by what the alerter itself observes: seconds since a round with a
-new number was read; seconds for which the tables could not be judged (0 when they can), and why; the number of files of
-the table that has the most, and its name (counted every ten minutes)."""
-
-_CLOCK_FIELDS = (
+CLOCK_FIELDS = (
     pa.field(SILENT_S, pa.float64()),
     pa.field(UNJUDGED_S, pa.float64()),
     pa.field(UNJUDGED_REASON, pa.string()),
     pa.field(MOST_FILES, pa.int64()),
     pa.field(MOST_FILES_TABLE, pa.string()),
 )
+"""Columns that `rounds_current` has for rules only, by what the alerter itself observes: seconds since a round with a
+new number was read; seconds for which the tables could not be judged (0 when they can), and why; the number of files of
+the table that has the most, and its name (counted every ten minutes)."""
+
+CLOCK_COLUMNS = frozenset(field.name for field in CLOCK_FIELDS)
 
 TIME_BEHIND = "time_behind_seconds"
 """Column that `group_health_current` has for rules only: how far the group is behind at the round that is judged, in
@@ -212,7 +212,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
         _refuse(f"severity {severity!r} is not one of {', '.join(SEVERITIES)}")
     schema = table.arrow_schema
     if table.name == "rounds":
-        for column in _CLOCK_FIELDS:
+        for column in CLOCK_FIELDS:
             schema = schema.append(column)
     if table.name == "group_health":
         for name_over_time in sorted(OVER_TIME):

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from streaming.alerts.decisions import Decisions, TransitionRow
+from streaming.alerts.decisions import Decisions
 from streaming.alerts.delivery import deliveries as module
 from streaming.alerts.delivery.deliveries import Deliveries, SentBefore
 from streaming.alerts.delivery.items import DELIVERED, FAILED, GIVEN_UP, HELD, SKIPPED, Delivery
+from streaming.alerts.transitions import TransitionRow
 from streaming.tables import LakeReader
 from tests.alerts.build import START, Writer
 

@@ -17,7 +17,6 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.items import (
     DELIVERED,
     FAILED,
@@ -41,6 +40,7 @@ from streaming.alerts.delivery.messages import (
 from streaming.alerts.delivery.queues import DeliveryQueue
 from streaming.alerts.delivery.wording import Wording
 from streaming.alerts.exceptions import LostQueueError
+from streaming.alerts.transitions import TransitionRow
 from streaming.config import Owner
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import CLOSES, GOES_ON, INCIDENTS, PEOPLE, message_of, trial_message
 from streaming.alerts.delivery.targets import DeliveryTarget
+from streaming.alerts.transitions import TransitionRow
 from tests.alerts.services import MailServer, Services
 
 _ALERT = "e5cca8409104fd8c0f84ff24a071abe2"

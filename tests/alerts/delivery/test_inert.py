@@ -9,9 +9,9 @@ from email.header import decode_header, make_header
 
 import pytest
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import message_of
 from streaming.alerts.delivery.targets import DeliveryTarget, inert
+from streaming.alerts.transitions import TransitionRow
 from tests.alerts.receiver import Receiver
 from tests.alerts.services import MailServer, Request, Services
 

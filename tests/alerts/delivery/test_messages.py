@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streaming.alerts.decisions import TransitionRow
 from streaming.alerts.delivery.messages import digest_of, message_of
+from streaming.alerts.transitions import TransitionRow
 
 _QUEUE = {"topic": "orders", "partition": 0}
 

@@ -13,19 +13,9 @@ from hypothesis import strategies as st
 
 from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.evaluation import Evaluation, Remembered
-from streaming.alerts.judging.firing import (
-    CLOSED,
-    PENDING,
-    Active,
-    AlertKey,
-    FiringState,
-    Observed,
-    RuleRow,
-    Subject,
-    Transition,
-    step,
-)
+from streaming.alerts.judging.firing import Active, AlertKey, FiringState, Observed, RuleRow, Subject, Transition, step
 from streaming.alerts.rules.rules import Rule
+from streaming.alerts.transitions import CLOSED, PENDING
 from tests.alerts.build import INTERVAL, UNEVEN, rules, time_of
 
 _SUBJECTS = [Subject(f'{{"group_id":"{name}"}}', name) for name in "gh"]
