@@ -94,7 +94,7 @@ ALERT_DELIVERIES: Final = Table(
         Column(
             "repeat",
             INT,
-            "Number of the repetition of an alert that still fires; NULL for its first message, and in rows of older releases",
+            "Number of the repetition of an alert that still fires; NULL for its first message",
         ),
     ),
     key=("transition_id", "target"),

@@ -108,7 +108,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "causes",
             CAUSES,
-            "What changed since the previous decision and makes a group decide again, with its evidence (causes.md): member_joined, member_left, member_silent (committed nothing although records waited, then it was gone), member_gone (a leave or an expired session), static_replacement, subscription_changed, partitions_changed, metadata_stale, racks_changed, strategy_changed, handover, migration, rejoined, unfinished_generations, coordinator_moved, broker_down, broker_up, for RocketMQ also member_frozen, broker_added, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: subscribers, partitions, strategies, leader epochs, node ids. Empty for created; NULL in rows of older releases",
+            "What changed since the previous decision and makes a group decide again, with its evidence (causes.md): member_joined, member_left, member_silent (committed nothing although records waited, then it was gone), member_gone (a leave or an expired session), static_replacement, subscription_changed, partitions_changed, metadata_stale, racks_changed, strategy_changed, handover, migration, rejoined, unfinished_generations, coordinator_moved, broker_down, broker_up, for RocketMQ also member_frozen, broker_added, name_server_differs, member_lists_changed, settled, and unknown. count: members concerned, the first of them in members, or topics where topic is NULL; before and after: subscribers, partitions, strategies, leader epochs, node ids. Empty for created",
         ),
         Column(
             "rebalance_protocol",
@@ -133,7 +133,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "records_delayed_reason",
             STRING,
-            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (partitions are not with their next owner yet; in a cooperative rebalance the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (it may be eager or not), high_watermark_unknown (at the next round), other_log (the topic was created again, or the commit lay beyond its end), seen_only (source is not log). NULL where it is known, without a rebalance, and in rows of older releases",
+            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (partitions are not with their next owner yet; in a cooperative rebalance the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (it may be eager or not), high_watermark_unknown (at the next round), other_log (the topic was created again, or the commit lay beyond its end), seen_only (source is not log). NULL where it is known, without a rebalance",
         ),
         Column(
             "decided_time_min",
@@ -148,7 +148,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "preparing_since",
             TIMESTAMP,
-            "Time of the first round that saw this rebalance in PreparingRebalance, if a later one came before the decision, UTC: while members had not joined again they may have gone on, and no API tells which had, so of that time only the upper bound of the time without an owner is known. NULL otherwise, and in rows of older releases",
+            "Time of the first round that saw this rebalance in PreparingRebalance, if a later one came before the decision, UTC: from then on only the upper bound of the time without an owner is known. NULL otherwise",
         ),
     ),
     key=("cluster", "group_id", "decision"),
@@ -259,12 +259,12 @@ MEMBERS: Final = Table(
         Column(
             "session_timeout_ms",
             INT,
-            "Session timeout of a classic member, ms; NULL where the broker sets it (KIP-848), and in rows of older releases",
+            "Session timeout of a classic member, ms; NULL where the broker sets it (KIP-848)",
         ),
         Column(
             "rebalance_timeout_ms",
             INT,
-            "Rebalance timeout, ms: a consumer's max.poll.interval.ms; NULL when the record has none, and in rows of older releases",
+            "Rebalance timeout, ms: a consumer's max.poll.interval.ms; NULL when the record has none",
         ),
         REPEAT,
     ),

@@ -40,7 +40,6 @@ HOUR_DATE: Final = Column("event_date", DATE, "Day of hour, UTC; partitions the 
 DEFINITION: Final = Column("definition", INT, "Version of the definitions by which the row was computed")
 
 _MEANS = "weighted by the time for which each value held"
-_NEWER = "NULL in rows of older releases"
 
 _OF_A_GROUP: Final = (
     DEFINITION,
@@ -89,32 +88,32 @@ _OF_A_GROUP: Final = (
     Column(
         "rebalances_by_protocol",
         COUNT_BY_NAME,
-        f"Rebalances by rebalance_protocol; those of which it is not known are left out. {_NEWER}",
+        "Rebalances by rebalance_protocol; those of which it is not known are left out",
     ),
     Column(
         "rebalances_by_cause",
         COUNT_BY_NAME,
-        f"Rebalances by cause; one with several causes counts for each of them. {_NEWER}",
+        "Rebalances by cause; one with several causes counts for each of them",
     ),
     Column(
         "partitions_stopped_unmoved",
         LONG,
-        f"Sum of partitions_stopped_unmoved where it is known: what cooperative members would have gone on reading. {_NEWER}",
+        "Sum of partitions_stopped_unmoved where it is known: what cooperative members would have gone on reading",
     ),
-    Column("partitions_stopped_unmoved_unknown", INT, f"Rebalances of which it is NULL. {_NEWER}"),
+    Column("partitions_stopped_unmoved_unknown", INT, "Rebalances of which it is NULL"),
     Column(
         "members_beyond_partitions_seconds",
         DOUBLE,
-        f"Time in which the group had more members than partitions, so that some had nothing to read. {_NEWER}",
+        "Time in which the group had more members than partitions, so that some had nothing to read",
     ),
-    Column("members_beyond_partitions_max", INT, f"Most such members; 0 for none. {_NEWER}"),
-    Column("records_delayed_min", LONG, f"Sum of records_delayed_min where it is known: a lower bound. {_NEWER}"),
+    Column("members_beyond_partitions_max", INT, "Most such members; 0 for none"),
+    Column("records_delayed_min", LONG, "Sum of records_delayed_min where it is known: a lower bound"),
     Column(
         "records_delayed_max",
         LONG,
-        f"Sum of records_delayed_max where it is known: an upper bound for all rebalances but those counted in records_delayed_unknown. {_NEWER}",
+        "Sum of records_delayed_max where it is known: an upper bound for all rebalances but those counted in records_delayed_unknown",
     ),
-    Column("records_delayed_unknown", INT, f"Rebalances whose records_delayed_max is NULL. {_NEWER}"),
+    Column("records_delayed_unknown", INT, "Rebalances whose records_delayed_max is NULL"),
 )  # fmt: skip
 
 GROUP_HOURLY: Final = Table(

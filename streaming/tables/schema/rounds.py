@@ -344,12 +344,12 @@ ROUNDS: Final = Table(
         Column(
             "source",
             STRING,
-            "Where the round's groups were read from: log, admin (admin-mode.md), rocketmq (rocketmq.md). NULL in rows of older releases: log",
+            "Where the round's groups were read from: log, admin (admin-mode.md), rocketmq (rocketmq.md)",
         ),
         Column(
             "brokers",
             INT,
-            "Brokers that were up, as the one that answered knew them; NULL for RocketMQ, and in rows of older releases",
+            "Brokers that were up, as the one that answered knew them; NULL for RocketMQ",
         ),
         Column(
             "brokers_gone",
