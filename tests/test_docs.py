@@ -17,7 +17,7 @@ import msgspec
 import pytest
 import typer
 
-from streaming.advice.rules import KINDS
+from streaming.advice.rows import KINDS
 from streaming.cli import app
 from streaming.groups import verdicts
 from streaming.groups.causes import CAUSES

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.catalog.contents import Contents, behind, contents, faults
-from streaming.catalog.exceptions import LakeIncompleteError
+from streaming.catalog.contents import Contents, LakeIncompleteError, behind, contents, faults
 from streaming.catalog.run import list_tables, print_ddl
 from streaming.catalog.statements import Dialect, statements
 

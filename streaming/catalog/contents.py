@@ -19,6 +19,10 @@ from streaming.tables import ALL_TABLES, DAY, TABLES, Table, all_rows, refuse_fe
 TableState = Literal["ok", "missing", "unreadable"]
 
 
+class LakeIncompleteError(EvenkeelError):
+    """Tables of a lake cannot be read, or are gone; its text names them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contents:
     """One table of a lake.

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table as Grid
 
-from streaming.catalog.contents import Contents, behind, contents, faults
-from streaming.catalog.exceptions import LakeIncompleteError
+from streaming.catalog.contents import Contents, LakeIncompleteError, behind, contents, faults
 from streaming.catalog.statements import Dialect, statements
 from streaming.exceptions import SetupError
 from streaming.terminal import age, visible

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streaming import advice
 from streaming.advice.period import Advice, Period, Rebalance, Tried
 from streaming.advice.restarts import SESSION_LEAST, STATIC_LEAST, returns
-from streaming.advice.rules import KINDS, advise
+from streaming.advice.rows import KINDS, advise
 from streaming.advice.shape import ABANDONED_LEAST, BEYOND_LEAST, EMPTY_LEAST, HOT_LEAST, UNEXPLAINED_LEAST
 from streaming.advice.strategies import COOPERATIVE, COOPERATIVE_LEAST, KIP848_LEAST, STRATEGY_LEAST
 from streaming.groups import UNEXPLAINED

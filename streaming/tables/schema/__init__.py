@@ -13,16 +13,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.advice import ADVICE, ADVICE_DAYS
-from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
+from streaming.tables.schema.alerting import ALERT_DELIVERIES, ALERTS, MARKS, MUTES
+from streaming.tables.schema.cluster import BROKER_MEMBERS, GAPS, QUARANTINE, TOPICS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
-from streaming.tables.schema.history import GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
-from streaming.tables.schema.log_health import GAPS, QUARANTINE
-from streaming.tables.schema.notes import MARKS, MUTES
-from streaming.tables.schema.rocketmq import BROKER_MEMBERS
+from streaming.tables.schema.maintained import ADVICE, ADVICE_DAYS, GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, MEMBER_LOAD, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import DAILY, HEARTBEAT, Column, Table
-from streaming.tables.schema.topics import TOPICS
 
 __all__ = [
     "ADVICE_TABLES",

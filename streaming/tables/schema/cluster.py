@@ -1,0 +1,231 @@
+"""What belongs to no group: topics, each RocketMQ broker's list of members, records that could not be read, and gaps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.tables.schema.table import (
+    BINARY,
+    BOOLEAN,
+    BROKER_CLIENTS,
+    CLUSTER,
+    DATE,
+    DOUBLE,
+    GROUP,
+    HEARTBEAT,
+    INT,
+    LONG,
+    ROUND,
+    ROUND_DATE,
+    ROUND_TIME,
+    SOURCE,
+    STRING,
+    STRINGS,
+    TIMESTAMP,
+    Column,
+    Table,
+)
+
+TOPICS: Final = Table(
+    "topics",
+    "One row per topic of the cluster and look at it (once in a heartbeat), and a closing row when it is gone; Kafka's internal topics, others named __ and Evenkeel's own two are left out",
+    (
+        CLUSTER,
+        Column("topic", STRING, "Topic"),
+        ROUND,
+        ROUND_TIME,
+        ROUND_DATE,
+        Column("ended", BOOLEAN, "Last row of this topic: it is gone"),
+        Column(
+            "ended_reason",
+            STRING,
+            "deleted, not_visible (the right Describe on it is missing now) or filtered (the configuration leaves it out now); NULL unless ended",
+        ),
+        Column("topic_id", STRING, "Kafka's topic id; NULL from brokers before 2.8, and in the closing row"),
+        Column("partitions", INT, "Its partitions; 0 in the closing row"),
+        Column("offline_partitions", INT, "Those without a leader"),
+        Column(
+            "records_max",
+            LONG,
+            "Sum of high watermark minus log start: as many records at most, since compaction and transactions leave gaps. NULL where one of them is not known",
+        ),
+        Column(
+            "produced_per_second",
+            DOUBLE,
+            "Offsets by which the high watermarks have grown since the look before, per second; NULL with produced_reason",
+        ),
+        Column(
+            "produced_reason",
+            STRING,
+            "Why it is NULL: first_look, recreated (another topic of this name), missing_rounds (the time between is not certain), offset_unknown (a high watermark is not known, or went back)",
+        ),
+        Column(
+            "log_bytes",
+            LONG,
+            "Bytes of the leaders' logs on disk: one copy, without indexes and tiered segments; NULL with bytes_reason",
+        ),
+        Column(
+            "produced_bytes_per_second_min",
+            DOUBLE,
+            "Bytes by which these logs have grown since the look before, per second. At least so much was written, as stored (compressed): what retention or compaction has taken away meanwhile is missing, and so is a partition whose leader has moved. NULL with bytes_reason",
+        ),
+        Column(
+            "bytes_reason",
+            STRING,
+            "Why log_bytes or produced_bytes_per_second_min is NULL: no_right (Describe on the cluster is not granted), unsupported (brokers before 1.0), no_answer, size_unknown (of a partition), or first_look, recreated, missing_rounds as in produced_reason, for the rate alone",
+        ),
+        Column("rates_over_seconds", DOUBLE, "Time between the two looks; NULL where there is no rate over it"),
+        Column(
+            "groups",
+            INT,
+            "Watched groups that read it: they have committed offsets of it, or subscribe to it; 0 in the closing row",
+        ),
+        Column(
+            "readers",
+            STRINGS,
+            "The first 20 of them by name; a name of more than 1,000 characters is cut. All of them, with their lag, are in lag_current",
+        ),
+        Column(
+            "read_by_nobody",
+            BOOLEAN,
+            "No group reads it: none has committed offsets of it or subscribes to it. Consumers without a group are not seen. NULL with read_by_nobody_reason, and in the closing row",
+        ),
+        Column(
+            "read_by_nobody_since",
+            TIMESTAMP,
+            "Time of the first look that found it so, UTC; no look since has seen a reader. NULL unless read_by_nobody",
+        ),
+        Column(
+            "read_by_nobody_reason",
+            STRING,
+            "Which groups may read it without being seen: filtered (groups that the configuration leaves out), no_right (the right Describe is not granted for all groups), share_groups (share groups have no committed offsets), undescribed (the topics of a group were not known at this look); NULL where read_by_nobody is known",
+        ),
+    ),
+    key=("cluster", "topic"),
+    newest_by=("round",),
+    keep_days=35,
+    time="round_time",
+    of_rounds=True,
+    repeats=HEARTBEAT,
+    every_batch=True,
+    closes=True,
+)
+
+BROKER_MEMBERS: Final = Table(
+    "broker_members",
+    "One row per broker address and group whenever that broker's list of the group's clients changes, at a heartbeat, and when it is no longer asked (RocketMQ)",
+    (
+        CLUSTER,
+        GROUP,
+        Column("broker", STRING, "Broker name"),
+        Column("broker_id", LONG, "0 for the master"),
+        Column("address", STRING, "Address that was asked"),
+        SOURCE,
+        ROUND,
+        ROUND_TIME,
+        ROUND_DATE,
+        Column("ended", BOOLEAN, "The broker is not asked about the group any more, or the group is gone"),
+        Column(
+            "answer",
+            STRING,
+            "ok; none (it has no client of the group); timeout, refused, error, not_asked: then the list is not known",
+        ),
+        Column("reason", STRING, "What it said instead of an answer; NULL when it answered"),
+        Column("connections", INT, "Length of its list; NULL when not known"),
+        Column(
+            "clients",
+            BROKER_CLIENTS,
+            "Its list, sorted by client id: one entry per connection, so a client id that two processes use is there twice; up to 2,000 of them. Address, language and version where it tells them. NULL when not known",
+        ),
+        Column(
+            "missing",
+            STRINGS,
+            "Members on other brokers' lists that subscribe to a topic of this broker, and are not on its list: clients that ask it decide without them. NULL when not known",
+        ),
+        Column("duplicated", STRINGS, "Client ids that are on its list more than once; NULL when not known"),
+        Column(
+            "consume_type", STRING, "push, pull or pop, as the last heartbeat of a member said it; NULL when not told"
+        ),
+        Column("message_model", STRING, "CLUSTERING or BROADCASTING, likewise"),
+        Column("consume_from", STRING, "consumeFromWhere, likewise"),
+        Column(
+            "subscription",
+            STRINGS,
+            "Topics of the last heartbeat, which need not be any other member's; NULL when not told",
+        ),
+        Column("broker_version", STRING, "The broker's version; NULL when not told"),
+        Column(
+            "consume_enabled",
+            BOOLEAN,
+            "consumeEnable of the group: false stops all its members; NULL when not told",
+        ),
+    ),
+    key=("cluster", "group_id", "address"),
+    newest_by=("round",),
+    keep_days=35,
+    time="round_time",
+    of_rounds=True,
+    repeats=HEARTBEAT,
+    every_batch=True,
+    closes=True,
+)
+
+QUARANTINE: Final = Table(
+    "quarantine",
+    "One row per record that could not be decoded, up to a hundred per partition and day, and one row that counts the rest; "
+    "for unknown types and newer versions one sample per type, version and day, with a count. A day is 24 hours of rounds",
+    (
+        CLUSTER,
+        Column("topic", STRING, "Topic of the record: __consumer_offsets, or one of the probe's"),
+        Column("partition", INT, "Its partition"),
+        Column("record_offset", LONG, "Its offset"),
+        Column("record_time", TIMESTAMP, "Its timestamp, UTC; NULL when that is not a valid time"),
+        Column("event_date", DATE, "Day of record_time, UTC"),
+        Column("kind", STRING, "undecodable: of a known type; unknown: of an unknown type or a newer version"),
+        Column("key_type", INT, "Record type at the head of the key; NULL when the key is null or too short"),
+        Column("value_version", INT, "Version at the head of the value; NULL when the value is null or too short"),
+        Column("reason", STRING, "What is wrong with it"),
+        Column("records", LONG, "Records that this row stands for; in a row that counts, those of the day so far"),
+        Column("last_record_offset", LONG, "Offset of the last of them"),
+        Column(
+            "key",
+            BINARY,
+            "The key, cut to 64 KiB, or to 4 KiB in a row that counts; NULL when it is null, or not kept",
+        ),
+        Column("value", BINARY, "The value, cut likewise; NULL when it is null, or not kept"),
+        Column("key_size", INT, "Bytes of the whole key; NULL when it is null"),
+        Column("value_size", INT, "Bytes of the whole value; NULL when it is null"),
+        Column("sha256", STRING, "SHA-256 of key and value together when either was cut; NULL otherwise"),
+    ),
+    key=("cluster", "topic", "partition", "record_offset"),
+    newest_by=("last_record_offset",),
+    keep_days=None,
+    time="record_time",
+    # Timestamps in broken records are whatever somebody wrote: a folder per day of them could be any number.
+    partition_by=(),
+)
+
+GAPS: Final = Table(
+    "gaps",
+    "One row per range of a topic that was deleted before we read it, or was truncated after that; per recreated topic; per time without rounds; and per time that the job's state was lost and rebuilt",
+    (
+        CLUSTER,
+        Column(
+            "kind",
+            STRING,
+            "log: records were deleted before we read them; truncated: the cluster has lost records that were read; recreated: the topic was deleted and created again; rounds: no round closed; state: the job's state was rebuilt from what is left of log and rounds",
+        ),
+        Column("topic", STRING, "Topic of the records; NULL for rounds and state"),
+        Column("partition", INT, "Its partition; NULL for rounds and state"),
+        Column("from_offset", LONG, "First offset that is missing; NULL for rounds and state"),
+        Column("to_offset", LONG, "First offset after the gap; NULL for rounds and state"),
+        Column("from_time", TIMESTAMP, "Time of the last round before the gap, UTC; NULL for records"),
+        Column("to_time", TIMESTAMP, "Time of the first round after it, UTC; NULL for records and state"),
+        Column("reason", STRING, "Why, as far as known"),
+    ),
+    key=("cluster", "kind", "topic", "partition", "from_offset", "from_time"),
+    newest_by=("to_offset", "to_time"),
+    keep_days=None,
+    time="to_time",
+    partition_by=(),
+)
