@@ -51,12 +51,12 @@ it for at least `delta.deletedFileRetentionDuration`.
 
 def describe() -> str:
     """All tables as Markdown."""
-    index = "\n".join(f"| [`{t.name}`](#{t.name}) | {_cell(t.comment)} |" for t in ALL_TABLES)
+    index = ", ".join(f"[`{t.name}`](#{t.name})" for t in ALL_TABLES)
     occurrences = Counter(column for table in ALL_TABLES for column in table.columns)
     shared = [column for column, times in occurrences.items() if times >= _MANY]
     parts = [
         _HEAD,
-        f"| table | what |\n|---|---|\n{index}\n",
+        f"{index}.\n",
         f"## Columns of many tables\n\n{_columns(shared)}\n",
         *(_section(table, shared) for table in ALL_TABLES),
         _properties(),
@@ -81,8 +81,7 @@ def _section(table: Table, shared: list[Column]) -> str:
 
 
 def _columns(columns: list[Column]) -> str:
-    rows = "\n".join(f"| `{c.name}` | `{c.type.sql}` | {_cell(c.comment)} |" for c in columns)
-    return f"| column | type | meaning |\n|---|---|---|\n{rows}"
+    return "\n".join(f"- `{c.name}` `{c.type.sql}`: {_text(c.comment)}" for c in columns)
 
 
 def _properties() -> str:
@@ -99,8 +98,8 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("__", "\\_\\_")
+def _text(text: str) -> str:
+    return text.replace("<", "&lt;").replace("__", "\\_\\_")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def test_every_column_of_every_table_is_on_the_page() -> None:
     page = describe()
     for table in ALL_TABLES:
         section = page.split(f"\n## {table.name}\n")[1].split("\n## ")[0]
-        rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+        rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("- `")]
         shared = section.split("(#columns-of-many-tables): ")[1].split("\n")[0].split("`")[1::2]
         assert sorted([*rows, *shared]) == sorted(column.name for column in table.columns)
         assert (f"`{table.name}_current`" in section) == (f"{table.name}_current" in VIEWS)
