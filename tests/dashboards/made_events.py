@@ -114,8 +114,8 @@ def add_events(lake: MadeLake) -> None:
          "to_offset": 900, "reason": "compacted before it was read"},
         {"cluster": CLUSTER, "kind": "rounds", "from_time": ms - 800_000, "to_time": ms - 500_000, "reason": "a pause"},
     )  # fmt: skip
-    # (Of a day long before the lake's own: the maintenance would replace it.)
-    then = day - 30
+    # Of a day before the lake's own, which the maintenance would replace, and recent enough to hold.
+    then = day - 2
     advice = {
         "cluster": CLUSTER, "kind": "cooperative", "event_date": then, "since": then - 1, "ended": False,
         "period_days": 7, "events": 3, "saved": 1.5, "unit": "partition-seconds", "advice": "use cooperative-sticky",

@@ -33,28 +33,25 @@ def values(*rows: dict[str, Any], by: str = "offsets", until: int = 8) -> list[i
     return list(line.values)
 
 
-def test_a_value_holds_until_the_next_row_and_counts_in_the_step_in_which_it_ends() -> None:
-    assert values(row(0, 9), row(2, 4), row(3, 5)) == [9, 9, 4, 5, 5, 5, 5, 5]
-
-
-def test_a_partition_without_rows_for_longer_than_a_heartbeat_is_not_known() -> None:
-    assert values(row(0, 9)) == [9, 9, 9, 9, 9, None, None, None]
-
-
-def test_a_row_before_the_map_holds_into_it() -> None:
-    assert values(row(-2, 7), row(3, 1)) == [7, 7, 7, 1, 1, 1, 1, 1]
-
-
-def test_nothing_is_known_after_the_newest_round() -> None:
-    assert values(row(0, 9), until=2) == [9, 9, None, None, None, None, None, None]
-
-
-def test_a_lag_that_is_not_known_is_not_zero() -> None:
-    assert values(row(0, 9), row(1, None), row(2, 0)) == [9, None, 0, 0, 0, 0, 0, None]
-
-
-def test_a_partition_that_is_gone_holds_nothing() -> None:
-    assert values(row(0, 9), row(1, None, gone=True)) == [9, None, None, None, None, None, None, None]
+@pytest.mark.parametrize(
+    ("rows", "until", "drawn"),
+    [
+        # A value holds until the next row, and counts in the step in which it ends.
+        ((row(0, 9), row(2, 4), row(3, 5)), 8, [9, 9, 4, 5, 5, 5, 5, 5]),
+        # A partition without rows for longer than a heartbeat is not known.
+        ((row(0, 9),), 8, [9, 9, 9, 9, 9, None, None, None]),
+        # A row before the map holds into it.
+        ((row(-2, 7), row(3, 1)), 8, [7, 7, 7, 1, 1, 1, 1, 1]),
+        # Nothing is known after the newest round.
+        ((row(0, 9),), 2, [9, 9, None, None, None, None, None, None]),
+        # A lag that is not known is not zero.
+        ((row(0, 9), row(1, None), row(2, 0)), 8, [9, None, 0, 0, 0, 0, 0, None]),
+        # A partition that is gone holds nothing.
+        ((row(0, 9), row(1, None, gone=True)), 8, [9, None, None, None, None, None, None, None]),
+    ],
+)
+def test_a_value_holds_while_it_is_known(rows: tuple[Any, ...], until: int, drawn: list[int | None]) -> None:
+    assert values(*rows, until=until) == drawn
 
 
 def test_the_time_that_a_record_waits_grows_until_the_next_row() -> None:

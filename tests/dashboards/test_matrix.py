@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dashboards.boards.owners import MOST_MEMBERS, MOST_ROWS, matrix
 
 OFFSET = 100
@@ -31,32 +33,30 @@ def shown(*arguments: Any) -> list[tuple[int, dict[int, str], str | None]]:
     return [(row.partition, row.cells, row.kind) for row in matrix(*arguments).rows]
 
 
-def test_where_nothing_drifted_each_partition_is_with_its_owner() -> None:
-    members = [member("a", 0, 2), member("b", 1)]
-    assert shown(members, verdict(kind="identical"), []) == [
-        (0, {0: "ok"}, None),
-        (1, {1: "ok"}, None),
-        (2, {0: "ok"}, None),
-    ]
-
-
-def test_a_misplaced_partition_shows_who_has_it_and_who_should() -> None:
-    members = [member("a", 0), member("b", 1)]
-    assert shown(members, verdict((1, "misplaced", "a", ["b"])), []) == [
-        (0, {0: "ok"}, None),
-        (1, {1: "wrong", 0: "expected"}, "misplaced"),
-    ]
-
-
-def test_a_partition_with_two_owners_has_two_wrong_ones_and_nobody_who_should() -> None:
-    members = [member("a", 0), member("b", 0)]
-    assert shown(members, verdict((0, "doubly_assigned", None, ["a", "b"])), []) == [
-        (0, {0: "wrong", 1: "wrong"}, "doubly_assigned")
-    ]
-
-
-def test_an_unassigned_partition_has_a_row_with_who_should_own_it() -> None:
-    assert shown([member("a")], verdict((3, "unassigned", "a", [])), []) == [(3, {0: "expected"}, "unassigned")]
+@pytest.mark.parametrize(
+    ("members", "judged", "rows"),
+    [
+        (
+            [member("a", 0, 2), member("b", 1)],
+            verdict(kind="identical"),
+            [(0, {0: "ok"}, None), (1, {1: "ok"}, None), (2, {0: "ok"}, None)],
+        ),
+        (
+            [member("a", 0), member("b", 1)],
+            verdict((1, "misplaced", "a", ["b"])),
+            [(0, {0: "ok"}, None), (1, {1: "wrong", 0: "expected"}, "misplaced")],
+        ),
+        (
+            [member("a", 0), member("b", 0)],
+            verdict((0, "doubly_assigned", None, ["a", "b"])),
+            [(0, {0: "wrong", 1: "wrong"}, "doubly_assigned")],
+        ),
+        ([member("a")], verdict((3, "unassigned", "a", [])), [(3, {0: "expected"}, "unassigned")]),
+    ],
+    ids=["nothing drifted", "misplaced", "two owners", "no owner"],
+)
+def test_a_partition_shows_who_has_it_and_who_should(members: list[Any], judged: Any, rows: list[Any]) -> None:
+    assert shown(members, judged, []) == rows
 
 
 def test_an_older_verdict_says_nothing_of_a_newer_decision() -> None:

@@ -317,3 +317,17 @@ def test_the_library_of_an_older_decision_does_not_stand_for_the_newest_one(tmp_
     assert of_clients == {("known", "java:3.5"), ("unknown", None)}
     of_groups = [(row["library"], row["groups"]) for row in _asked(tmp_path, "libraries")]
     assert of_groups == [("java:3.5", 1), (None, 1)]
+
+
+def test_a_pace_is_made_of_the_times_between_rounds_and_one_round_has_none(tmp_path: Path) -> None:
+    lake = MadeLake(tmp_path, [MadeGroup("g")], end=END, rounds=3)
+    ms = int(END.timestamp() * 1000)
+    seen = {"event_date": ms // 86_400_000, "closed_time": None, "events": 4}
+    lake.add("rounds", seen | {"cluster": CLUSTER, "round": lake.last + 1, "round_time": ms + 80_000})
+    lake.add("rounds", seen | {"cluster": "other", "round": 1, "round_time": ms})
+    rows = {row["cluster"]: row for row in _asked(tmp_path, "rounds_pace", cluster=None)}
+    pace = rows[CLUSTER]
+    assert (pace["rounds"], pace["step_median"], pace["step_max"]) == (4, timedelta(seconds=10), timedelta(seconds=80))
+    assert (pace["closing_median"], pace["closing_max"]) == (timedelta(seconds=0.04), timedelta(seconds=0.04))
+    assert (pace["log_records"], rows["other"]["rounds"], rows["other"]["step_median"]) == (300, 1, None)
+    assert rows["other"]["closing_median"] is None
