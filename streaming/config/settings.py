@@ -369,7 +369,6 @@ class Settings(BaseSettings):
         probe: The probe.
         job: The job.
         alerts: The alerter.
-        page: Nothing; the section of the earlier page, which is refused unless it is empty.
         serve: The server of page, metrics and API.
         maintenance: Maintenance of the lake.
         owners: Teams and their groups; the first entry that matches a group counts.
@@ -395,24 +394,12 @@ class Settings(BaseSettings):
     probe: ProbeSettings = ProbeSettings()
     job: JobSettings = JobSettings()
     alerts: AlertSettings = AlertSettings()
-    page: dict[str, Any] | None = None
     serve: ServeSettings = ServeSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
     clients: tuple[str, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
-
-    @field_validator("page", mode="before")
-    @classmethod
-    def _no_page(cls, page: object) -> None:
-        # (Empty where somebody copied an older release's file, in which everything below [page] was a comment.)
-        if page:
-            message = (
-                'the page is now part of the server: write address and port as [serve] listen = "ADDRESS:PORT", and '
-                "move path, hosts, refresh_ms and past_hours to [serve], where they mean the same"
-            )
-            raise ValueError(message)
 
     @field_validator("clients")
     @classmethod

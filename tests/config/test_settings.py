@@ -130,21 +130,3 @@ def test_every_setting_is_explained_in_the_shipped_file() -> None:
         tables = {"routes"}
         assert [n for n in sorted(names - tables) if f"# {n} =" not in text] == []
     assert [n for n in sorted(tables) if f"# [[alerts.{n}]]" not in text] == []
-
-
-@pytest.mark.parametrize("setting", ["port = 8501", 'address = "0.0.0.0"', "past_hours = 168", "nonsense = 1"])
-def test_a_section_of_the_earlier_page_is_refused_and_told_its_new_name(tmp_path: Path, setting: str) -> None:
-    (tmp_path / "evenkeel.toml").write_text(f"[page]\n{setting}\n")
-    with pytest.raises(SetupError, match=r'^The setting page is wrong: .* as \[serve\] listen = "ADDRESS:PORT", and'):
-        load_settings()
-
-
-def test_a_variable_of_the_earlier_page_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVENKEEL_PAGE__PORT", "8501")
-    with pytest.raises(SetupError, match=r"^The setting page is wrong: "):
-        load_settings()
-
-
-def test_a_section_of_the_earlier_page_in_which_everything_is_a_comment_changes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "evenkeel.toml").write_text("[page]\n# port = 8501\n")
-    assert load_settings() == Settings()

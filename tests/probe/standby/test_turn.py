@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from streaming.probe.standby import Others
 from streaming.probe.standby.tail import MOST_RECORDS
 from streaming.records import RoundClosed, RoundOpened
 from tests.probe.standby.simulated import INTERVAL, PATIENCE, World
@@ -302,14 +301,3 @@ def test_each_change_is_told_in_a_sentence(caplog: pytest.LogCaptureFixture) -> 
         f"Standing by: {_HOLDS}",
         "Took over the rounds of cluster 'prod': probe p0 has ended.",
     ]
-
-
-def test_others_are_forgotten_when_they_have_been_away_for_long() -> None:
-    world = World()
-    first = world.start()
-    world.run(60)
-    first.kill()
-    world.start()
-    world.run(200)
-    others: Others = world.probes[1].turn._others
-    assert len(others._runs) <= 1
