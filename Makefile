@@ -50,7 +50,7 @@ test: setup
 	@$(PYTHON) conf/setup.py browser
 	@$(PYTHON) conf/setup.py store
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ORDER) -m "$(MARKS)" --durations=25; tests=$$?; \
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ORDER) -m "$(MARKS)" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
 	if [ $$linted -ne 0 ]; then echo "make lint failed, see above"; fi; \
 	if [ $$tests -ne 0 ]; then echo "tests failed, see above"; fi; \
@@ -72,7 +72,7 @@ soak: setup
 	@$(PYTHON) conf/setup.py store
 	@$(PYTHON) conf/setup.py prometheus
 	@$(PYTHON) conf/setup.py alertmanager
-	$(BIN)/pytest -n $(SOAK_WORKERS) --dist loadgroup $(ORDER) -v -m soak --durations=25
+	$(BIN)/pytest -n $(SOAK_WORKERS) --dist loadgroup --no-loadscope-reorder $(ORDER) -v -m soak --durations=25
 
 MUTANTS ?= 500
 mutants: setup

@@ -16,13 +16,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-
-from tests.by_turns import ByTurns, group_of, in_turn
-from tests.tell import Tell, Telling
+from _pytest.nodeid import NodeId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from xdist.scheduler import LoadScopeScheduling
 
     from streaming.demo.broker import EmbeddedBroker
     from tests.object_store import ObjectStore
@@ -33,17 +30,41 @@ _skipped: list[str] = []
 _group_stack = ExitStack()
 
 
+Tell = Callable[..., None]
+"""Takes lines, or what has a line as its text."""
+
+_LAST_TURN = 9
+
+
 @pytest.hookimpl(trylast=True)  # after pytest-random-order has shuffled them
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let the longest groups begin first if several processes share the tests."""
+    """Where several processes share the tests (`--dist loadgroup`): keep groups whole, and let the longest begin first.
+
+    A group is a module, or what the mark `xdist_group` names, so that what is expensive to set up is set up once. Its
+    turn is the earliest `turn` of its tests: 0 for the long tests of `make soak`, 1 for the recorded run, which takes
+    two minutes to play, 2 to 5 for others of half a minute or more, 6 for those above ten seconds.
+    """
     if not hasattr(config, "workerinput"):
         return
-    in_turn(items)
+    turns: dict[str, int] = {}
     for item in items:
-        used: list[str] = getattr(item, "fixturenames", [])
-        if "until_its_group_ends" in used and item.get_closest_marker("xdist_group") is None:
-            message = f"{item.nodeid} uses a server that ends with its group of tests: it needs the mark xdist_group."
-            raise pytest.UsageError(message)
+        turns[_group_of(item)] = min(_turn(item), turns.get(_group_of(item), _LAST_TURN))
+    begins = {group: place for place, group in enumerate(sorted(turns, key=turns.__getitem__))}
+    items.sort(key=lambda item: (begins[_group_of(item)], _turn(item)))
+    for item in items:
+        # xdist 3.8.0 passes a test's group to the scheduler in its name, in a field that pytest 9.2.0 no longer reads
+        # (pytest-xdist issue 1386).
+        item._id = NodeId.parse(f"{item.nodeid.partition('@')[0]}@{_group_of(item)}")
+
+
+def _group_of(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0]) if mark else item.location[0]
+
+
+def _turn(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("turn")
+    return int(mark.args[0]) if mark else _LAST_TURN
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,8 +79,6 @@ def pytest_configure(config: pytest.Config) -> None:
         prepared_brokers.prepare()
         prepared_spark.prepare()
     prepared_spark.use_what_is_prepared()
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Telling(config))
 
 
 def pytest_collection_finish() -> None:
@@ -96,18 +115,13 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """
     yield
     grouped = hasattr(item.config, "workerinput")
-    if grouped and nextitem is not None and group_of(item) != group_of(nextitem):
+    if grouped and nextitem is not None and _group_of(item) != _group_of(nextitem):
         _group_stack.close()
 
 
 def pytest_unconfigure() -> None:
     """Let everything be collected at the end: libraries report what is left of them then."""
     gc.unfreeze()
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
-    """Distribute groups of tests to the processes."""
-    return ByTurns(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -122,6 +136,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if os.environ.get("CI") and _skipped and not hasattr(session.config, "workerinput"):
         print(f"\nnothing may be skipped in continuous integration, and this was: {', '.join(_skipped)}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests have told, passed or not."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) == "call" and (lines := dict(report.user_properties).get("told")):
+                terminalreporter.write_line(f"{report.nodeid}:\n{lines}")
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +166,7 @@ def bootstrap(broker: EmbeddedBroker) -> str:
 
 @pytest.fixture(scope="session")
 def until_its_group_ends() -> Iterator[ExitStack]:
-    """What is entered here is left when the group of the test ends (`by_turns.py`), or with the run of this process."""
+    """What is entered here is left when the group of the test ends, or with the run of this process."""
     yield _group_stack
     _group_stack.close()
 
@@ -154,7 +176,7 @@ def rocketmq(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: Exi
     """Two real brokers of RocketMQ and two name servers, of which the second does not know broker-b.
 
     Tests that want a sound cluster use the first name server alone, and groups and topics of their own (`unique`). A
-    test that kills a server starts it again. All its tests share a group (`by_turns.py`).
+    test that kills a server starts it again. All its tests share a group.
     """
     from tests.rocketmq.servers import EmbeddedRocketMQ  # noqa: PLC0415
 
@@ -167,7 +189,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: ExitSta
     """Two real brokers of one cluster, with eight partitions of the offsets log.
 
     Tests use names of their own (`unique`). A test that kills the second one starts it again. All its tests share a
-    group (`by_turns.py`).
+    group.
     """
     from tests.pair_of_brokers import pair_of_brokers  # noqa: PLC0415
 
@@ -188,8 +210,8 @@ def unique(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def tell(record_property: Callable[[str, object], None]) -> Tell:
-    """`tell(*lines)`: what a long test has found, for people; printed when it ends (`tests/tell.py`)."""
-    return Telling.of(record_property)
+    """`tell(*lines)`: what a long test has found, for people; printed at the end of the run."""
+    return lambda *lines: record_property("told", "\n".join(map(str, lines)))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ The environment has no package except ours. Our dependencies are not installed a
 network: a line in a `.pth` file adds the packages that `.venv` has from conf/requirements.lock. `.pth` files in a
 folder that is added this way are not read, so the editable install, which is one of them, has no effect.
 
-The modules that use these fixtures name this one in `pytest_plugins`, and share a group (`by_turns.py`), so that the
+The modules that use these fixtures name this one in `pytest_plugins`, and share a group, so that the
 wheel is built once.
 """
 

@@ -15,11 +15,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from streaming.demo import java_tools
+from streaming.demo import java_member
 from streaming.demo.broker import EmbeddedBroker, _cluster_id
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
 from streaming.java import find_java
+from tests.java_tools import describe_all_groups
 from tests.short_lived import SHORT_LIVED
 
 __all__ = ["prepare", "use_what_is_prepared"]
@@ -45,8 +46,8 @@ def prepare() -> None:
         shutil.copytree(broker.folder / "data", part / "data")
         EmbeddedBroker.jvm = (*SHORT_LIVED, f"-XX:ArchiveClassesAtExit={part / 'classes.jsa'}")
         with broker:
-            java_tools.JVM[:] = [*SHORT_LIVED, f"-XX:ArchiveClassesAtExit={part / 'tools.jsa'}"]
-            java_tools.describe_all_groups(broker.bootstrap)
+            java_member.JVM[:] = [*SHORT_LIVED, f"-XX:ArchiveClassesAtExit={part / 'tools.jsa'}"]
+            describe_all_groups(broker.bootstrap)
         shutil.rmtree(broker.folder)
         with suppress(OSError):  # another run of the tests was first
             part.rename(folder)
@@ -55,7 +56,7 @@ def prepare() -> None:
 def use_what_is_prepared() -> None:
     """Let this process's brokers and tools use the archives and the formatted folder, as far as they exist."""
     EmbeddedBroker.jvm = SHORT_LIVED
-    java_tools.JVM[:] = SHORT_LIVED
+    java_member.JVM[:] = SHORT_LIVED
     try:
         folder = _folder()
     except SetupError:
@@ -65,7 +66,7 @@ def use_what_is_prepared() -> None:
     # (Without the log line, a JVM would say on its standard output that it does not use an archive of other jars.)
     quiet = "-Xlog:disable", "-Xlog:all=error:stderr"
     EmbeddedBroker.jvm += (f"-XX:SharedArchiveFile={folder / 'classes.jsa'}", *quiet)
-    java_tools.JVM += [f"-XX:SharedArchiveFile={folder / 'tools.jsa'}", *quiet]
+    java_member.JVM += [f"-XX:SharedArchiveFile={folder / 'tools.jsa'}", *quiet]
 
     def copy(broker: EmbeddedBroker) -> None:
         data = broker.folder / "data"

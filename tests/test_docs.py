@@ -22,8 +22,8 @@ from streaming.cli import app
 from streaming.groups import verdicts
 from streaming.groups.causes import CAUSES
 from streaming.groups.lag import partitions as lag
-from streaming.tables import DeltaLake, LakeReader, table_named
-from tests.e2e.old_lake import unpack_lake
+from streaming.tables import TABLES, DeltaLake, LakeReader, table_named
+from tests.e2e.compacting import RECORDS, ROUNDS, CompactedTopics, job_on
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -154,8 +154,14 @@ def test_every_block_of_the_readme_is_of_a_kind_that_is_tried_here() -> None:
 
 @pytest.fixture
 def recorded_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The recorded lake of the end-to-end tests, as `lake` in the working folder, where `evenkeel up` puts it."""
-    unpack_lake(tmp_path / "lake")
+    """What the job makes of half of a recorded run, as `lake` in the working folder, where `evenkeel up` puts it."""
+    job = job_on(CompactedTopics(RECORDS), ROUNDS)
+    job.run(ROUNDS // 2)
+    lake = DeltaLake(str(tmp_path / "lake"))
+    lake.create()
+    for table in TABLES:
+        if rows := msgspec.msgpack.decode(msgspec.msgpack.encode(getattr(job.rows, table.name))):
+            lake.append(table.name, rows, "query", 0)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "lake"
 

@@ -1,12 +1,20 @@
-"""A group member that runs Kafka's own console consumer, in its own JVM."""
+"""A group member that runs Kafka's own console consumer (jar set `tools`), in its own JVM of 60 to 100 MB."""
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
 
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
-from streaming.demo.java_tools import console_consumer
 from streaming.demo.stage import Stage
+from streaming.jars import classpath
+from streaming.java import find_java
+from streaming.process import GuardedProcess
+
+JVM: list[str] = []
+"""Further options of every tool's JVM. The tests set it, because theirs live for a second or two."""
 
 _AUTO_COMMIT_MS = 1_000
 """Auto-commits happen also when nothing has moved, so they cannot be counted; only the final offsets are certain."""
@@ -16,31 +24,22 @@ _STOP_S = 15.0
 
 
 class JavaMember:
-    """One running member, with Kafka's default strategies unless given others."""
+    """One running member, with Kafka's default strategies: [range, cooperative-sticky], so `range`, eager."""
 
-    def __init__(self, stage: Stage, topic: str, group: str, client_id: str, strategy: str | None = None) -> None:
-        """Start its JVM, and register with the stage.
-
-        Args:
-            stage: The running demo.
-            topic: The subscribed topic.
-            group: The group it joins.
-            client_id: Its client id.
-            strategy: Class names for `partition.assignment.strategy`; None for Kafka's default.
-        """
+    def __init__(self, topic: str, group: str, client_id: str, stage: Stage) -> None:
+        """Start its JVM."""
         properties = {
             "client.id": client_id,
             "auto.commit.interval.ms": str(_AUTO_COMMIT_MS),
             "auto.offset.reset": "earliest",
             "session.timeout.ms": "10000",
         }
-        if strategy is not None:
-            properties["partition.assignment.strategy"] = strategy
-        log = stage.folder / "members.log"
-        self._process = console_consumer(stage.bootstrap, topic, group, log=log, properties=properties)
-        self._stage = stage
-        self._topic, self._group = topic, group
-        stage.enter(self)
+        command = [*java_command(), "org.apache.kafka.tools.consumer.ConsoleConsumer"]
+        command += ["--bootstrap-server", stage.bootstrap, "--topic", topic, "--group", group]
+        command += [part for key, value in properties.items() for part in ("--command-property", f"{key}={value}")]
+        command += ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
+        self._process = GuardedProcess(command, log=stage.folder / "members.log")
+        self._stage, self._topic, self._group = stage, topic, group
 
     @property
     def settled(self) -> bool:
@@ -56,3 +55,10 @@ class JavaMember:
     def leave(self) -> None:
         """Stop the JVM; it commits and leaves its group."""
         self._process.stop(_STOP_S)
+
+
+def java_command() -> list[str | Path]:
+    """The beginning of a command line for one of Kafka's tools."""
+    # The tools' work is small: a small heap, one collector thread, and no time spent on optimising code.
+    flags = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
+    return [find_java(), *flags, *JVM, "-cp", os.pathsep.join(map(str, classpath("tools")))]

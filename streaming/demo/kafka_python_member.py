@@ -1,26 +1,22 @@
-"""A group member on kafka-python, in a thread; run as a program, in a separate process that can be killed."""
+"""A group member on kafka-python, in a thread, and the assignors with which a group of them goes wrong."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import signal
-import sys
+import random
 import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import CommitFailedError, KafkaError, RebalanceInProgressError
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import OffsetAndMetadata
 
-from streaming.demo.journal import CommitLedger, Journal, PartitionId
+from streaming.demo.journal import CommitLedger, Journal, generation_line
 from streaming.demo.stage import Stage
-from streaming.lifecycle import on_signals
 
 _POLL_MS = 1_000
 """How long a poll waits for records, and so how soon a member notices a change in the story."""
@@ -32,34 +28,38 @@ times a second; all members together then took 0.19 of a core instead of 0.11.""
 _COMMIT_TIMEOUT_MS = 5_000
 """A commit on this machine takes a few ms; after this its outcome counts as unknown."""
 
+_COMMIT_EVERY_S = 1.5
+
+_FAILED_POLL_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
     """The settings of one member.
 
     Attributes:
-        story: Number of its story, for the journal.
         group: Its group.
         topics: The subscribed topics.
         client_id: Its client id; member ids begin with it.
         assignors: Assignor classes or instances of kafka-python, most wanted first.
+        joins: False for a client that assigns itself every partition and commits, without membership.
         instance_id: `group.instance.id` of a static member; it does not leave its group when it closes.
         session_timeout_ms: A killed or closed static member expires after this time.
         max_poll_interval_ms: A rebalance waits so long for the member.
         metadata_max_age_ms: Time after which it looks for new partitions.
-        commit_every_s: Seconds between its commits; each contains every partition that it has a position for.
+        record_s: While it is stuck, it takes a record in this time; None for none at all.
     """
 
-    story: int
     group: str
     topics: tuple[str, ...]
     client_id: str
     assignors: Sequence[Any] = (RangePartitionAssignor,)
+    joins: bool = True
     instance_id: str | None = None
     session_timeout_ms: int = 10_000
     max_poll_interval_ms: int = 300_000
     metadata_max_age_ms: int = 300_000
-    commit_every_s: float = 1.5
+    record_s: float | None = None
 
 
 class KafkaPythonMember:
@@ -71,8 +71,10 @@ class KafkaPythonMember:
         self.settled = False
         self.drained: threading.Event | None = None
         self._bootstrap, self._journal, self._ledger = bootstrap, journal, ledger
-        self._stuck = threading.Event()
+        self._well = threading.Event()
+        self._well.set()
         self._leaving = threading.Event()
+        self._vanishes = False
         self._positions: dict[TopicPartition, int] = {}
         self._thread = threading.Thread(target=self._run, daemon=True, name=settings.client_id)
         self._thread.start()
@@ -82,26 +84,25 @@ class KafkaPythonMember:
         """Start a member that leaves when the stage closes, at the latest."""
         member = cls(settings, stage.bootstrap, stage.journal, stage.ledger)
         member.drained = stage.drained
-        stage.enter(member)
         return member
 
     def get_stuck(self) -> None:
-        """Stop consuming and committing, but keep the heartbeat going."""
-        self._stuck.set()
+        """Stop consuming and committing, or become slow, but keep the heartbeat going."""
+        self._well.clear()
 
     def recover(self) -> None:
         """Continue where it got stuck."""
-        self._stuck.clear()
-
-    def poll(self, consumer: KafkaConsumer) -> dict[TopicPartition, list[Any]]:
-        """Wait for records; a story may do it in another way. Called in the member's thread."""
-        records: dict[TopicPartition, list[Any]] = consumer.poll(_POLL_MS)
-        return records
+        self._well.set()
 
     def leave(self) -> None:
         """Close the client: a dynamic member leaves its group, a static one stays until its session ends."""
         self._leaving.set()
         self._thread.join()
+
+    def vanish(self) -> None:
+        """Close the client without a word, as a process that was killed: it expires with its session."""
+        self._vanishes = True
+        self.leave()
 
     def _run(self) -> None:
         settings = self.settings
@@ -121,31 +122,50 @@ class KafkaPythonMember:
             auto_offset_reset="earliest",
             allow_auto_create_topics=False,
         )
-        wait_for_joins(consumer)
-        consumer.subscribe(settings.topics, listener=_Listener(self, consumer))
+        if settings.joins:
+            wait_for_joins(consumer)
+            consumer.subscribe(settings.topics, listener=_Listener(self, consumer))
+        else:
+            partitions = ((topic, consumer.partitions_for_topic(topic)) for topic in settings.topics)
+            consumer.assign([TopicPartition(topic, p) for topic, numbers in partitions for p in numbers])
         try:
             self._consume(consumer)
         finally:
+            if self._vanishes:
+                consumer._coordinator.maybe_leave_group = lambda **_: None  # noqa: SLF001  (no public way)
             consumer.close()
             self.settled = True
 
     def _consume(self, consumer: KafkaConsumer) -> None:
-        next_commit = time.monotonic() + self.settings.commit_every_s
+        next_commit = time.monotonic() + _COMMIT_EVERY_S
         while not self._leaving.is_set():
-            if self._stuck.is_set():
-                consumer.pause(*consumer.assignment())
-            elif consumer.paused():
-                consumer.resume(*consumer.paused())
-            batches = self.poll(consumer)
-            for partition, records in batches.items():
+            for partition, records in self._poll(consumer).items():
                 self._positions[partition] = records[-1].offset + 1
-            if self._stuck.is_set() or self.settled:
+            if self.settled or (self.settings.record_s is None and not self._well.is_set()):
                 continue
             at_the_end = self.drained is not None and self.drained.is_set() and consumed_everything(consumer)
             if at_the_end or time.monotonic() >= next_commit:
                 committed = self._commit(consumer)
-                next_commit = time.monotonic() + self.settings.commit_every_s
+                next_commit = time.monotonic() + _COMMIT_EVERY_S
                 self.settled = at_the_end and committed
+
+    def _poll(self, consumer: KafkaConsumer) -> dict[TopicPartition, list[Any]]:
+        """Wait for records; goes on after an error of the assignor, as an application does whose loop catches all."""
+        records: dict[TopicPartition, list[Any]]
+        if not self._well.is_set() and self.settings.record_s is not None:
+            records = consumer.poll(0, max_records=1)
+            self._well.wait(self.settings.record_s if records else 1.0)
+            return records
+        if not self._well.is_set():
+            consumer.pause(*consumer.assignment())
+        elif consumer.paused():
+            consumer.resume(*consumer.paused())
+        try:
+            records = consumer.poll(_POLL_MS)
+        except TwoMembersError:
+            self._leaving.wait(_FAILED_POLL_S)
+            return {}
+        return records
 
     def _commit(self, consumer: KafkaConsumer) -> bool:
         """Commit all positions; returns whether nothing is left uncommitted."""
@@ -153,8 +173,7 @@ class KafkaPythonMember:
         positions = {tp: offset for tp, offset in self._positions.items() if tp in assigned}
         if not positions:
             return True
-        offsets: dict[PartitionId, int] = {(tp.topic, tp.partition): offset for tp, offset in positions.items()}
-        story, group = self.settings.story, self.settings.group
+        offsets = {(tp.topic, tp.partition): offset for tp, offset in positions.items()}
         try:
             consumer.commit(
                 {tp: OffsetAndMetadata(offset, "", -1) for tp, offset in positions.items()},
@@ -163,34 +182,22 @@ class KafkaPythonMember:
         except (CommitFailedError, RebalanceInProgressError):
             return False  # refused by the coordinator, so nothing was written
         except KafkaError:
-            self._ledger.uncertain(story, group, offsets)
+            self._ledger.uncertain(self.settings.group, offsets)
             return False
-        self._ledger.committed(story, group, offsets)
+        self._ledger.committed(self.settings.group, offsets)
         return True
 
-    def note_assignment(self, consumer: KafkaConsumer, assigned: Iterable[TopicPartition]) -> None:
-        """Write to the journal what the rebalance listener sees."""
-        membership = consumer.group_metadata()
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in sorted(assigned):
-            by_topic.setdefault(topic, []).append(partition)
-        self._journal.write(
-            self.settings.story,
-            "generation",
-            group=self.settings.group,
-            member=membership.member_id,
-            client=self.settings.client_id,
-            generation=membership.generation_id,
-            assigned=by_topic,
-        )
-
-    def unsettle(self) -> None:
-        """Count as unsettled: it may own other partitions now, whose positions are not known yet."""
+    def assigned(self, consumer: KafkaConsumer, partitions: Iterable[TopicPartition]) -> None:
+        """Write to the journal what the rebalance listener sees; the positions of new partitions are not known yet."""
         self.settled = False
+        of = consumer.group_metadata()
+        owned = ((tp.topic, tp.partition) for tp in partitions)
+        line = generation_line(self.settings.group, of.member_id, self.settings.client_id, of.generation_id, owned)
+        self._journal.write("generation", **line)
 
-    def forget(self, revoked: Iterable[TopicPartition]) -> None:
+    def revoked(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop positions of revoked partitions; their next owner starts at the last commit."""
-        for partition in revoked:
+        for partition in partitions:
             self._positions.pop(partition, None)
 
 
@@ -226,74 +233,61 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-pytho
         self._member, self._consumer = member, consumer
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        self._member.forget(revoked)
+        self._member.revoked(revoked)
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        self._member.unsettle()
-        self._member.note_assignment(self._consumer, assigned)
+        self._member.assigned(self._consumer, assigned)
 
 
-def start_in_own_process(settings: MemberSettings, stage: Stage, *, commit_for_s: float) -> Any:
-    """Start a member that can be killed: a guarded process that commits for some seconds, then only polls.
+class TwoMembersError(Exception):
+    """The bug of `ForOneMember`."""
 
-    It stops committing before it is killed, so the number of its commits is known exactly. It uses `range`.
 
-    Returns:
-        A GuardedProcess.
+class ForOneMember(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
+    """Range, until it is mended only for one member.
+
+    It lists its topics in any order, and so begins a new rebalance each time: to a member that repeats itself the
+    coordinator repeats its answer, and after the rebalance timeout it would remove the leader.
     """
-    from streaming.process import GuardedProcess  # noqa: PLC0415  (the child does not need it)
 
-    arguments = [
-        *("--bootstrap", stage.bootstrap, "--journal", str(stage.journal.path), "--story", str(settings.story)),
-        *(
-            "--group",
-            settings.group,
-            "--client-id",
-            settings.client_id,
-            "--commit-until",
-            str(time.time() + commit_for_s),
-        ),
-        *("--session-timeout-ms", str(settings.session_timeout_ms), "--commit-every", str(settings.commit_every_s)),
-        *settings.topics,
-    ]
-    module = "streaming.demo.kafka_python_member"
-    root = Path(__file__).resolve().parents[2]
-    return GuardedProcess([sys.executable, "-m", module, *arguments], log=stage.folder / "members.log", cwd=root)
+    mended = threading.Event()
+
+    @classmethod
+    def metadata(cls, topics: Any) -> ConsumerProtocolSubscription:
+        """List the topics in any order."""
+        return ConsumerProtocolSubscription(cls.version, random.sample(sorted(topics), len(topics)), b"")
+
+    @classmethod
+    def assign(cls, cluster: Any, members: Any) -> Any:
+        """Assign as range, or raise TwoMembersError."""
+        members = list(members)
+        if len(members) > 1 and not cls.mended.is_set():
+            raise TwoMembersError
+        return super().assign(cluster, members)
 
 
-def main() -> int:
-    """Run one member until SIGTERM, at which it leaves its group, or until its starter is gone."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for option in ("--bootstrap", "--journal", "--group", "--client-id"):
-        parser.add_argument(option, required=True)
-    parser.add_argument("--story", type=int, required=True)
-    parser.add_argument("--session-timeout-ms", type=int, required=True)
-    parser.add_argument("--commit-until", type=float, required=True, help="seconds since the epoch")
-    parser.add_argument("--commit-every", type=float, required=True)
-    parser.add_argument("topics", nargs="+")
-    chosen = parser.parse_args()
-    settings = MemberSettings(
-        story=chosen.story,
-        group=chosen.group,
-        topics=tuple(chosen.topics),
-        client_id=chosen.client_id,
-        session_timeout_ms=chosen.session_timeout_ms,
-        commit_every_s=chosen.commit_every,
-    )
-    journal = Journal(Path(chosen.journal))
-    ledger = CommitLedger(journal)
-    member = KafkaPythonMember(settings, chosen.bootstrap, journal, ledger)
-    starter = os.getppid()
-    told_to_end = threading.Event()
-    with on_signals(lambda _: told_to_end.set(), signal.SIGTERM):
-        while os.getppid() == starter and not told_to_end.wait(0.2):
-            ledger.flush()
-            if time.time() > chosen.commit_until:
-                member.get_stuck()
-    member.leave()
-    ledger.flush()
-    return 0
+class PileUp(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
+    """Gives all partitions to the member whose id sorts last, under the name `range`."""
+
+    every = 1
+
+    @classmethod
+    def assign(cls, cluster: Any, members: Any) -> dict[str, ConsumerProtocolAssignment]:
+        """Give every `every`th partition to the last member, and the others to the first."""
+        ids = sorted(member.member_id for member in members)
+        owned: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in ids}
+        for topic in sorted({topic for member in members for topic in member.metadata.topics}):
+            for partition in sorted(cluster.partitions_for_topic(topic) or ()):
+                owner = ids[-1] if partition % cls.every == cls.every - 1 else ids[0]
+                owned[owner].setdefault(topic, []).append(partition)
+        return {
+            member_id: ConsumerProtocolAssignment(cls.version, sorted(topics.items()), b"")
+            for member_id, topics in owned.items()
+        }
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+class Pinned(PileUp):
+    """Pins every third partition of a topic to the last member and the others to the first."""
+
+    name = "demo-pinned"
+    every = 3

@@ -2,31 +2,57 @@
 
 Without a time limit it serves the page and shows the live view until Ctrl-C. With `seconds` it needs no display: the
 stories play, the stage goes quiet, and the tables are summed up and compared with what the clients did. Missing stories
-are named, and the exit code is 1.
+are named, and the exit code is 1. The tests' demo of RocketMQ takes the same course.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import tempfile
 import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streaming.config import Settings, load_settings
+from streaming.config import AlertSettings, KafkaSettings, ServeSettings, Settings, environment_of, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
-from streaming.demo.evidence import Evidence, judged
-from streaming.demo.expectations import check_stories
-from streaming.demo.frame import LOOK_MS, Folders, folders_of, run_course, settings_of_demo, wait
-from streaming.demo.inbox import Inbox
-from streaming.demo.people import act, alert_settings, check_people
-from streaming.demo.stories import FIRST_PASS_S
-from streaming.exceptions import SetupError
+from streaming.demo.evidence import INTERVAL_MS, Evidence, judged
+from streaming.demo.people import Inbox, act, alert_settings, check_people
+from streaming.demo.ports import check_port_is_free, free_port
+from streaming.demo.stories import FIRST_PASS_S, check_stories
+from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
-from streaming.up import PROBE, stop_signals
+from streaming.up import JOB, PROBE, SERVER, lines, page_url, print_summary, stop_signals, watch
+
+__all__ = ["LOOK_MS", "Folders", "demo", "folders_of", "run_course", "settings_of_demo", "wait"]
 
 # Time needed beside the stories: the broker's start, the stage going quiet, the last rounds and batches.
 _FRAME_S = 40
+
+LOOK_MS = 500
+"""The alerter polls more often than rounds come, so that an alert appears within the round that fires it."""
+
+_REFRESH_MS = 1_000
+"""The page shows each round, too."""
+
+# Limit until the tables show the last round or an alert; a batch of the demo takes a second or two.
+_CATCH_UP_S = 120.0
+
+_LEAST_SPACE = 2 * 2**30
+
+# Bytes read from the journal's end each time: more than the traffic writes in between. After the line `quiet` it writes
+# nothing.
+_NEWEST_BYTES = 64 * 1024
 
 
 def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
@@ -96,3 +122,218 @@ def _fall_silent(console: Console, stop: threading.Event, programs: Programs, la
     wait(stop, lake, sql, ["firing"], "no alert of the silence")
     programs.start(PROBE)
     wait(stop, lake, sql, ["resolved"], "no end of the silence")
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where a demo writes.
+
+    Attributes:
+        tables: The lake.
+        rest: Logs, the data of the servers, and `journal.jsonl`, in which the traffic notes what it did.
+    """
+
+    tables: Path
+    rest: Path
+
+    @property
+    def journal(self) -> Path:
+        """What the traffic did, a JSON object a line; `quiet` when the stage has gone quiet."""
+        return self.rest / "journal.jsonl"
+
+
+def folders_of(console: Console, lake: Path | None) -> Folders:
+    """The folders of one run of a demo, which are printed.
+
+    Args:
+        console: Where to write.
+        lake: Folder for the tables; None takes a new one.
+
+    Raises:
+        SetupError: The folder is not empty, cannot be created, or there is no space.
+    """
+    rest = Path(tempfile.mkdtemp(prefix="evenkeel-demo-"))
+    tables = _empty_folder(lake.resolve() if lake is not None else rest / "lake")
+    console.print(lines(f"tables in {tables}\nlogs, servers and journal in {rest}"), soft_wrap=True)
+    return Folders(tables, rest)
+
+
+def settings_of_demo(settings: Settings, bootstrap: str, alerts: AlertSettings, **own: Any) -> Settings:
+    """The user's settings, without what is meant for the user's own cluster.
+
+    Args:
+        settings: The user's.
+        bootstrap: The demo's Kafka.
+        alerts: The alerter's, without the user's targets: a demo must not page anyone.
+        own: Further settings that the demo overrides.
+    """
+    return settings.model_copy(
+        update={
+            "kafka": KafkaSettings(bootstrap_servers=bootstrap),
+            "filters": type(settings.filters)(),
+            "strategies": (),
+            "probe": settings.probe.model_copy(update={"interval_ms": INTERVAL_MS}),
+            "job": settings.job.model_copy(update={"trigger_ms": INTERVAL_MS}),
+            "alerts": alerts,
+            "serve": ServeSettings(listen=f"127.0.0.1:{_page_port()}", refresh_ms=_REFRESH_MS),
+            **own,
+        }
+    )
+
+
+def run_course(
+    console: Console,
+    stop: threading.Event,
+    settings: Settings,
+    folders: Folders,
+    traffic: Program,
+    seconds: int | None,
+    judge: Callable[[LakeReader], tuple[list[str], list[str]]],
+    at_end: Callable[[Programs], None] = lambda _: None,
+) -> int:
+    """Start the programs and the traffic, and watch or check; returns the exit code.
+
+    Args:
+        console: Where to write.
+        stop: Set by Ctrl-C.
+        settings: The programs' settings.
+        folders: Where they write.
+        traffic: The program that plays the stories.
+        seconds: End after this many seconds, and check; None serves the page until Ctrl-C.
+        judge: One sentence for everything that the tables lack, and one for everything that nobody can tell by them.
+        at_end: Called when the tables show the quiet stage, before the programs stop.
+    """
+    lake = str(folders.tables)
+    notices: deque[str] = deque(maxlen=1)
+    with Programs(folders.rest / "logs", environment_of(settings), notices.append) as programs:
+        for program in (JOB, PROBE, SERVER, traffic):
+            programs.start(program)
+        if seconds is None:
+            page = f"page at {page_url(settings)}"
+            console.print(lines(page), soft_wrap=True)
+
+            def newest() -> str:
+                return "\n".join(filter(None, [page, _look(programs, notices)]))
+
+            heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
+            watch(lake, settings.cluster, console, stop, newest, programs.note, heartbeat)
+            console.print("stopping: the job ends between two batches …")
+            return 0
+        is_quiet = _play(console, stop, programs, notices, folders.journal, seconds)
+        if is_quiet:
+            _catch_up(stop, lake)
+            at_end(programs)
+        programs.stop(["probe", "job", "server"])
+        missing, unjudged = ["it was stopped"], list[str]()
+        if is_quiet:
+            reader = LakeReader(folders.tables)
+            print_summary(console, reader)
+            missing, unjudged = judge(reader)
+    for sentence in unjudged:
+        console.print(lines(f"not judged: {sentence}", style="yellow"), soft_wrap=True)
+    for sentence in missing:
+        console.print(lines(f"missing: {sentence}", style="red"), soft_wrap=True)
+    if not missing:
+        told = "every other story is in the tables" if unjudged else "every story is in the tables"
+        console.print(told, style="green")
+    return 1 if missing else 0
+
+
+def wait(stop: threading.Event, lake: str, sql: str, given: list[Any], missing: str) -> None:
+    """Wait until a query of one value, `done`, is true of the tables.
+
+    Raises:
+        EvenkeelError: It is not within two minutes.
+    """
+    reader = LakeReader(lake)
+    deadline = time.monotonic() + _CATCH_UP_S
+    while not stop.wait(1.0):
+        reader.refresh()
+        if reader.rows(sql, given)[0]["done"]:
+            return
+        if time.monotonic() > deadline:
+            message = f"The tables in {lake} show {missing} within {_CATCH_UP_S:.0f} s: see the logs."
+            raise EvenkeelError(message)
+
+
+def _empty_folder(folder: Path) -> Path:
+    """The folder, created if missing.
+
+    Raises:
+        SetupError: It is not empty, cannot be created, or there is no space.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        message = f"The folder {folder} is not empty: the demo starts with new tables, choose another with LAKE=."
+        raise SetupError(message)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"The folder {folder} cannot be created ({error.strerror}): choose another with LAKE=."
+        raise SetupError(message) from error
+    if shutil.disk_usage(folder).free < _LEAST_SPACE:
+        message = (
+            f"Less than 2 GiB are free on the disk of {folder}: free some space, or choose another folder with LAKE=."
+        )
+        raise SetupError(message)
+    return folder
+
+
+def _page_port() -> int:
+    """The server's own port if it is free, else any other."""
+    default = ServeSettings().address[1]
+    try:
+        check_port_is_free(default)
+    except SetupError:
+        return free_port()
+    return default
+
+
+def _look(programs: Programs, notices: deque[str]) -> str:
+    """Look after the programs; the newest notice about one of them."""
+    programs.poll()
+    return notices[-1] if notices else ""
+
+
+def _play(
+    console: Console,
+    stop: threading.Event,
+    programs: Programs,
+    notices: deque[str],
+    journal: Path,
+    seconds: int,
+) -> bool:
+    """Wait until the stage has gone quiet; False when stopped before."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    began = time.monotonic()
+    said = ""
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("the stories play", total=seconds)
+        while not stop.wait(0.5):
+            notice = _look(programs, notices)
+            if notice != said:
+                said = notice
+                console.print(lines(said))
+            progress.update(task, completed=min(seconds, time.monotonic() - began))
+            if journal.exists() and _says_quiet(journal):
+                return True
+    return False
+
+
+def _says_quiet(journal: Path) -> bool:
+    """Whether one of the journal's last lines says so; what came before is not read at every look."""
+    with journal.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _NEWEST_BYTES))
+        return any(map(_is_quiet, file.read().splitlines()))
+
+
+def _is_quiet(line: bytes) -> bool:
+    try:
+        return bool(json.loads(line)["what"] == "quiet")
+    except (ValueError, KeyError):
+        return False  # an incomplete line, still being written
+
+
+def _catch_up(stop: threading.Event, lake: str) -> None:
+    """Wait until the tables show two rounds that began after the stage had gone quiet."""
+    sql = "SELECT count(*) >= 2 AS done FROM rounds WHERE epoch(round_time) > ?"
+    wait(stop, lake, sql, [time.time()], "no new round")

@@ -1,27 +1,24 @@
-"""The stage that the demo's stories play on: the clock, the topics, the flow of records, and the members."""
+"""The stage that the demo's stories play on: the clock, the topics, the flow of records, the members, the scenes."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaException, Producer
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions, NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
+from streaming.demo.evidence import Expectation
 from streaming.demo.journal import CommitLedger, Journal
-from streaming.offsets_log import partition_for
 
 QUIET_LIBRDKAFKA = 2
 """`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is shown."""
-
-_LOG = "__consumer_offsets"
 
 _TICK_S = 0.25
 """Interval between bursts of records: short enough for 1 record/s, long enough to cost nothing."""
@@ -52,25 +49,91 @@ class ClientMember(Protocol):
         """Close the client as a well-behaved application does, and wait for it. May be called twice."""
 
 
+Player = Callable[["Stage"], ClientMember]
+"""Starts a member."""
+
+Act = Callable[["Cast"], None]
+"""Something that happens in a story."""
+
+Scene = tuple[float, *tuple[Act, ...]]
+"""A second of the demo's clock, and what happens then."""
+
+
 @dataclass(frozen=True, slots=True)
 class Story:
-    """One story of the demo.
+    """One story of the demo: who plays, when, and what the tables must say.
 
     Attributes:
-        number: Its number in the demo's list; the journal refers to it.
+        number: Its number in the demo's list.
         title: What it shows, in a few words.
         groups: Names of all groups that it ever has.
         topics: Partitions by topic, created before any story starts; stories may share topics.
+        players: How each of its members starts, by the name that scenes use.
+        scenes: What happens, in order.
+        checks: What the tables must say.
+        alerts: The states that are notified, in order, by rule, for the group that an alert names; None for those of
+            the cluster. Any other alert is an error.
         rates: Records per second by topic, from the start until the stage goes quiet.
-        play: Runs in its own thread, starts and stops members, and may return or raise StageOverError.
+        again: Scenes that repeat, with the seconds since the last one of `scenes` (a demo without an end stays alive).
+        again_s: Length of each repetition.
+        at_end: What must happen however the story ends.
     """
 
     number: int
     title: str
     groups: tuple[str, ...]
     topics: Mapping[str, int]
-    play: Callable[[Stage], None]
-    rates: Mapping[str, float] | None = None
+    players: Mapping[str, Player]
+    scenes: tuple[Scene, ...]
+    checks: tuple[Expectation, ...]
+    alerts: Mapping[tuple[str, str | None], tuple[str, ...]] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    again: tuple[Scene, ...] = ()
+    again_s: float = 0.0
+    at_end: tuple[Act, ...] = ()
+
+
+class Cast:
+    """A story while it plays: its members by name, those that have joined. For the story's own thread alone."""
+
+    def __init__(self, story: Story, stage: Stage) -> None:
+        self.story, self.stage = story, stage
+        self.members: dict[str, Any] = {}
+
+    def play(self) -> None:
+        """Play all scenes; raises StageOverError when the stage goes quiet meanwhile."""
+        try:
+            begin = self._scenes(self.story.scenes, 0.0)
+            while self.story.again:
+                self._scenes(self.story.again, begin)
+                begin += self.story.again_s
+        finally:
+            for act in self.story.at_end:
+                act(self)
+
+    def join(self, *names: str) -> None:
+        """Start members."""
+        for name in names:
+            self.members[name] = self.story.players[name](self.stage)
+            self.stage.enter(self.members[name])
+        self.step(f"joined: {', '.join(names)}")
+
+    def leave(self, *names: str) -> None:
+        """Let members leave at the same time."""
+        self.stage.exit(*(self.members[name] for name in names))
+        self.step(f"left: {', '.join(names)}")
+
+    def step(self, did: str, **where: object) -> None:
+        """Write a step to the journal."""
+        self.stage.journal.write("step", story=self.story.number, did=did, second=round(self.stage.elapsed, 1), **where)
+
+    def _scenes(self, scenes: tuple[Scene, ...], begin: float) -> float:
+        """Play scenes; returns the second of the last one."""
+        for second, *acts in scenes:
+            self.stage.until(begin + second)
+            for act in acts:
+                act(self)
+        return begin + scenes[-1][0]
 
 
 class Stage:
@@ -172,18 +235,6 @@ class Stage:
         with self._lock:
             return self._partitions[topic]
 
-    def log_partition_of(self, group: str) -> int:
-        """Return the partition of the offsets log that holds a group.
-
-        Raises:
-            LookupError: The log does not exist yet: no group has formed.
-        """
-        partitions = self.admin.describe_topics([_LOG])[0]["partitions"]
-        if not partitions:
-            message = f"the broker has no topic {_LOG} yet: no group has formed so far"
-            raise LookupError(message)
-        return partition_for(group, len(partitions))
-
     def let_flow(self, rates: Mapping[str, float]) -> None:
         """Add records per second by topic; the rates of several stories for one topic add up."""
         with self._lock:
@@ -192,21 +243,17 @@ class Stage:
 
     # the play
 
-    def step(self, story: int, did: str, **where: object) -> None:
-        """Write a step of a story to the journal."""
-        self.journal.write(story, "step", did=did, second=round(self.elapsed, 1), **where)
-
     def play(self, stories: tuple[Story, ...]) -> None:
         """Start every story, each in its own thread."""
         for story in stories:
             self.create_topics(story.topics)
-            self.let_flow(story.rates or {})
+            self.let_flow(story.rates)
             self.groups.extend(story.groups)
         self._began = time.monotonic()
         self._start(0, "the flow of records", self._flow)
         self._start(0, "the ledger of commits", self._keep_ledger)
         for story in stories:
-            self._start(story.number, story.title, partial(story.play, self))
+            self._start(story.number, story.title, Cast(story, self).play)
 
     def thread_died(self, died: threading.ExceptHookArgs) -> None:
         """For `threading.excepthook`: without it a member whose client fails would only be missing from its group."""
@@ -230,7 +277,7 @@ class Stage:
             settled_since = (settled_since or time.monotonic()) if calm else None
         self.ledger.flush()
         unsettled = sum(not member.settled for member in self._on_stage())
-        self.journal.write(0, "quiet", unsettled=unsettled, late_s=round(self._latest_s, 1))
+        self.journal.write("quiet", unsettled=unsettled, late_s=round(self._latest_s, 1))
 
     def close(self) -> None:
         """Let every member leave, and end. Without `go_quiet` before, records not yet consumed stay so."""
@@ -239,7 +286,7 @@ class Stage:
             thread.join(_PATIENCE_S)
         self.exit(*self._on_stage())
         self.ledger.flush()
-        self.journal.write(0, "end")
+        self.journal.write("end")
         self.admin.close()
         self.journal.close()
 
@@ -262,7 +309,7 @@ class Stage:
 
     def _failed(self, story: int, sentence: str, error: str) -> None:
         self.failures.append(sentence)
-        self.journal.write(story, "failed", error=error)
+        self.journal.write("failed", story=story, error=error)
 
     def _flow(self) -> None:
         settings = {"client.id": "demo-flow", "linger.ms": 50, "topic.metadata.refresh.interval.ms": 2_000}

@@ -17,10 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
-from tests.benchmarks import decode
-from tests.benchmarks.advice import advice
 from tests.benchmarks.ages import AgesSize, ages
-from tests.benchmarks.alerts import alerts
 from tests.benchmarks.assign import assignments
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
 from tests.benchmarks.catch_up import CatchUpSize, catch_up
@@ -31,17 +28,23 @@ from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.history import history
 from tests.benchmarks.lake import LakeSize, lake
 from tests.benchmarks.machine import load, machine
-from tests.benchmarks.page import page
 from tests.benchmarks.reading import reading
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import SteadySize, steady_state
 from tests.benchmarks.verdict_inputs import inputs
-from tests.benchmarks.writers import on_a_cluster, scaling, writers
+from tests.benchmarks.writers import on_a_cluster, writers
 
 __all__ = ["main"]
 
-_MEASURES: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
+Measure = Callable[[BenchCluster, Say], list[Figure]]
+"""Some need no broker, and pass over it."""
+
+
+_MEASURES: dict[str, Measure] = {
+    "core": lambda _, say: core(say),
+    "inputs": lambda _, say: inputs(say),
+    "assign": lambda _, say: assignments(say),
     "reading": reading,
     "catch-up": catch_up,
     "downtime": downtime,
@@ -49,25 +52,15 @@ _MEASURES: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
     "delay": delay,
     "lake": lake,
     "writers": writers,
+    "history": lambda _, say: history(say),
+    "ages": lambda _, say: ages(say),
+    "serve": lambda _, say: serve(say),
+    "rocketmq": lambda _, say: rocketmq(say),
 }
-"""Benchmarks that need a broker, in the order of the table."""
+"""By name, in the order of the table."""
 
-_ALONE: dict[str, Callable[[Say], list[Figure]]] = {
-    "decode": lambda say: [_decode(say)],
-    "core": core,
-    "inputs": inputs,
-    "assign": assignments,
-    "history": history,
-    "advice": advice,
-    "ages": ages,
-    "alerts": alerts,
-    "page": page,
-    "serve": serve,
-    "rocketmq": rocketmq,
-}
-"""Benchmarks that need none; the first four come first."""
-
-_FULL: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
+_FULL: dict[str, Measure] = {
+    "ages": lambda _, say: ages(say, AgesSize.full()),
     "catch-up": lambda cluster, say: catch_up(cluster, say, CatchUpSize.full()),
     "downtime": lambda cluster, say: downtime(cluster, say, DowntimeSize.full()),
     "steady-state": lambda cluster, say: [
@@ -75,29 +68,22 @@ _FULL: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
         for size in (SteadySize(), SteadySize.resting(), SteadySize.full(), SteadySize.large_group())
         for figure in steady_state(cluster, say, size)
     ],
-    "writers": lambda cluster, say: [
-        *writers(cluster, say),
-        *on_a_cluster(cluster, say),
-        *scaling(cluster, say),
-    ],
+    "writers": lambda cluster, say: [*writers(cluster, say), *on_a_cluster(cluster, say)],
     "lake": lambda cluster, say: lake(cluster, say, LakeSize.full()),
 }
-_FULL_ALONE: dict[str, Callable[[Say], list[Figure]]] = {"ages": lambda say: ages(say, AgesSize.full())}
-"""Benchmarks that `--full` runs at another size."""
+"""Measurements that `--full` runs at another size."""
 
 _FILE_WIDTH = 160
 """Width of the table without a terminal: one line per figure."""
 
-_NAMES = [*list(_ALONE)[:4], *_MEASURES, *list(_ALONE)[4:]]
+_NAMES = list(_MEASURES)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the named benchmarks, or all; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(_NAMES)}; none for all")
-    parser.add_argument(
-        "--full", action="store_true", help=f"{', '.join([*_FULL, *_FULL_ALONE])}: at full size (an hour)"
-    )
+    parser.add_argument("--full", action="store_true", help=f"{', '.join(_FULL)}: at full size (an hour)")
     given = parser.parse_args(arguments)
     names = given.names or _NAMES
     if unknown := [name for name in names if name not in _NAMES]:
@@ -119,25 +105,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(console: Console, names: list[str], *, full: bool) -> int:
-    measures, alone = (_MEASURES | _FULL, _ALONE | _FULL_ALONE) if full else (_MEASURES, _ALONE)
+    measures = _MEASURES | _FULL if full else _MEASURES
     size, busy = machine(), [load()]
     figures: list[Figure] = []
     failed = False
     with ExitStack() as stack, console.status("starting") as status:
-        cluster: BenchCluster | None = None
+        status.update("the broker starts")
+        cluster = stack.enter_context(bench_cluster())
         for name in names:
 
             def say(text: str, name: str = name) -> None:
                 status.update(f"{name}: {text}")
 
             try:
-                if name in alone:
-                    figures.extend(alone[name](say))
-                else:
-                    if cluster is None:
-                        say("the broker starts")
-                        cluster = stack.enter_context(bench_cluster())
-                    figures.extend(measures[name](cluster, say))
+                figures.extend(measures[name](cluster, say))
             except RuntimeError as error:
                 failed = True
                 figures.append(Figure(name, "not measured", "", str(error)))
@@ -149,13 +130,6 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
     if busy[0] > 1:
         console.print("others were at work: the machine alone is faster than this", highlight=False)
     return int(failed)
-
-
-def _decode(say: Say) -> Figure:
-    say("best of three")
-    best = max(decode.records_per_second() for _ in range(3))
-    note = "key and value bytes in memory to folded commits, one core, best of 3"
-    return Figure("decoding offset commits", f"{best:,.0f} records/s", "500,000/s", note)
 
 
 def _table(figures: list[Figure]) -> Table:

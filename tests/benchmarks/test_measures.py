@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
@@ -10,6 +11,7 @@ import pytest
 from tests.benchmarks import __main__ as bench
 from tests.benchmarks.bench_cluster import _PREFIX, BenchCluster, _remove_left_behind
 from tests.benchmarks.catch_up import CatchUpSize, catch_up
+from tests.benchmarks.figure import Figure
 from tests.benchmarks.measured_job import BatchReport, JobReport, Spent, _lines
 from tests.benchmarks.steady_state import SteadySize, _figures
 
@@ -67,27 +69,19 @@ def test_what_spark_costs_is_what_the_stages_leave() -> None:
     assert figures["Spark"].value == "2.30 s"
 
 
-def test_a_measurement_that_fails_is_a_line_of_the_table(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_measurement_that_fails_is_a_line_of_the_table_beside_figure_aim_and_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def broken(count: int = 0) -> float:
+    def broken(_: object, say: object) -> list[Figure]:
         message = "its records did not decode"
         raise RuntimeError(message)
 
-    monkeypatch.setattr("tests.benchmarks.decode.records_per_second", broken)
-    assert bench.main(["decode"]) == 1
-    assert "its records did not decode" in capsys.readouterr().out
-
-
-def test_the_table_has_figure_aim_and_the_machine(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("tests.benchmarks.decode.records_per_second", lambda: 654_321.0)
-    assert bench.main(["decode"]) == 0
-    told = capsys.readouterr().out
-    assert "654,321 records/s" in told
-    assert "500,000/s" in told
-    assert "cores" in told
+    monkeypatch.setattr(bench, "bench_cluster", lambda: nullcontext(BenchCluster(tmp_path, "")))
+    good = Figure("speed", "654,321 records/s", "500,000/s", "one core")
+    monkeypatch.setattr(bench, "_MEASURES", {"core": broken, "inputs": lambda *_: [good]})
+    assert bench.main(["core", "inputs"]) == 1
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("its records did not decode", "654,321 records/s", "500,000/s", "cores"))
 
 
 def test_a_name_that_nobody_knows_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dashboards.query import queries
 from streaming.tables import LakeReader
 from tests.benchmarks.day_of_rows import DaySize, write_day
-from tests.benchmarks.page import page
 from tests.benchmarks.serve import ServeSize, serve
 
 
@@ -27,18 +25,6 @@ def test_a_made_day_is_a_lake_with_a_file_a_round_and_reads_as_one(tmp_path: Pat
     assert reader.count("group_health_current") == SMALL.groups
     assert reader.count("drift_current") == SMALL.groups
     assert reader.count("what_if_current") == 4 * SMALL.groups
-
-
-@pytest.mark.nightly
-def test_every_panel_of_the_page_has_a_figure() -> None:
-    figures = page(_say, SMALL)
-    names = {figure.name.strip() for figure in figures}
-    assert {f"{name}.sql" for name in queries()} <= names
-    assert all(figure.value for figure in figures)
-    # What is typed into the search is in every name, so nearly every group is found.
-    notes = {figure.name.strip(): figure.note for figure in figures}
-    assert not notes["search.sql"].startswith("0 rows")
-    assert not notes["clients.sql"].startswith("0 rows")
 
 
 @pytest.mark.nightly

@@ -1,7 +1,7 @@
 """Both writers of a batch: what each costs by the number of rows, and a job with Spark's own on a standalone master.
 
 `writers` measures writing alone, with the operator's output in files. `on_a_cluster` measures a whole job whose batch
-has a million rows, and `scaling` the job's parts that Spark shares out, on one core and on two.
+has a million rows.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import get_args
@@ -31,7 +28,7 @@ from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
 from tests.benchmarks.measured_writer import Written
 from tests.e2e.standalone import StandaloneCluster
 
-__all__ = ["WriterSizes", "on_a_cluster", "scaling", "writers"]
+__all__ = ["WriterSizes", "on_a_cluster", "writers"]
 
 _PARTITIONS = 10
 _CHECKOUT = Path(__file__).parents[2]
@@ -169,52 +166,3 @@ def _made(cluster: BenchCluster, name: str, groups: int, rounds: int, say: Say) 
             made.commit()
             made.round()
     return settings
-
-
-def scaling(cluster: BenchCluster, say: Say, groups: int = 10_000, rounds: int = 6) -> list[Figure]:
-    """The same rounds on one core and on two, of this machine and of a standalone master's workers.
-
-    Raises:
-        RuntimeError: A job failed.
-    """
-    settings = _made(cluster, "scaling", groups, rounds, say)
-    settings = settings.model_copy(update={"job": settings.job.model_copy(update={"writer": "delta-rs"})})
-    seconds: dict[str, float] = {}
-    spent: dict[str, float] = {}
-    notes: dict[str, str] = {}
-
-    def measure(name: str, master: str, pids: Sequence[int]) -> None:
-        shutil.rmtree(settings.lake, ignore_errors=True)
-        job = measure_job(settings, cluster.folder, say, master, pids)
-        shutil.rmtree(settings.lake)
-        warm = list(pairwise(job.batches))[1:]
-        of_batch = [after.spent.since(before.spent) for before, after in warm]
-        seconds[name] = median(p["durationMs"]["addBatch"] / 1000 for p in job.progress[2:])
-        spent[name] = median(one.total for one in of_batch)
-        notes[name] = ", ".join(
-            f"{part} {median(getattr(one, part) for one in of_batch):.2f}" for part in ("driver", "jvm", "workers")
-        )
-
-    for cores in (1, 2):
-        say(f"local[{cores}]")
-        measure(f"local[{cores}]", f"local[{cores}]", ())
-    for workers in (1, 2):
-        name = f"{workers} worker{'s' * (workers > 1)} of one core"
-        with ExitStack() as stack:
-            folder = cluster.folder / f"standalone-{workers}"
-            spark = stack.enter_context(StandaloneCluster(folder, workers=workers, cores=1, memory="2g"))
-            measure(name, spark.master, spark.pids)
-    figures = []
-    for one, two in pairwise(list(seconds)):
-        if one == "local[2]":
-            continue
-        figures.append(
-            Figure(
-                f"{one} to {two}",
-                f"{seconds[one] / seconds[two]:.2f} times",
-                "2 times",
-                f"{groups:,} groups x {_PARTITIONS}: a batch takes {seconds[one]:.2f} and {seconds[two]:.2f} s by the "
-                f"clock, {spent[one]:.2f} ({notes[one]}) and {spent[two]:.2f} s ({notes[two]}) of processor time",
-            )
-        )
-    return figures

@@ -31,7 +31,7 @@ from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, st
 from tests.dashboards.made_load import add_load
 
 # (With other tests that need a Spark session in their own process.)
-pytestmark = [pytest.mark.xdist_group("session"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]
 
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
 SINCE = END - timedelta(hours=24)

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 import uuid
 from pathlib import Path
 
@@ -64,6 +63,7 @@ def test_a_topic_survives_a_restart_a_kill_and_a_new_start_on_the_same_port(tmp_
         assert _topics(again) >= {"kept"}
 
 
+@pytest.mark.nightly
 def test_stopping_leaves_no_process(tmp_path: Path) -> None:
     broker = EmbeddedBroker(tmp_path)
     broker.start()
@@ -77,7 +77,7 @@ def test_stopping_leaves_no_process(tmp_path: Path) -> None:
     assert not guard.is_running()
 
 
-@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("death", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death: signal.Signals) -> None:
     program = textwrap.dedent(
         """
@@ -107,6 +107,7 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
     assert _gone(guard.pid, 60)
 
 
+@pytest.mark.nightly
 def test_a_guard_that_is_killed_takes_the_broker_with_it_on_linux(tmp_path: Path) -> None:
     if sys.platform != "linux":
         return
@@ -151,12 +152,6 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
     file.write_text("no folder")
     with pytest.raises(SetupError, match="cannot hold a broker"):
         EmbeddedBroker(file / "cluster").start()
-
-
-def test_the_session_broker_answers(broker: EmbeddedBroker) -> None:
-    started = time.monotonic()
-    assert isinstance(_topics(broker), set)
-    assert time.monotonic() - started < 60
 
 
 def test_no_id_of_a_cluster_looks_like_an_option() -> None:

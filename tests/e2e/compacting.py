@@ -6,10 +6,18 @@ from collections.abc import Iterable, Mapping
 
 from kafka import TopicPartition
 
-from tests.e2e.topics import Record
+from streaming.job.source import SourceSettings
+from tests.e2e.packed import read_packed
+from tests.e2e.plain_job import PlainJob
+from tests.e2e.recording import CLUSTER
+from tests.e2e.topics import TOPICS, Record
 from tests.job.source.fake_reader import FakeReader
 
-__all__ = ["CompactedTopics"]
+__all__ = ["RECORDS", "ROUNDS", "SETTINGS", "CompactedTopics", "job_on"]
+
+SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
+RECORDS = [Record.of(line) for line in read_packed(TOPICS)]
+ROUNDS = sum(record.topic == "rounds" for record in RECORDS) // 2
 
 _NAMES = {"log": "__consumer_offsets", "events": "evenkeel.events", "rounds": "evenkeel.rounds"}
 
@@ -37,3 +45,7 @@ class CompactedTopics(FakeReader):
     def compact_log(self, upto: Mapping[int, int], *, tombstones: bool) -> None:
         """Clean the log up to these offsets, by partition (`FakeReader.compact`)."""
         self.compact(_NAMES["log"], upto, tombstones=tombstones)
+
+
+def job_on(topics: CompactedTopics, rounds_per_batch: int) -> PlainJob:
+    return PlainJob(SETTINGS, lambda *_: topics, rounds_per_batch)  # type: ignore[arg-type, return-value]

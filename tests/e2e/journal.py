@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,13 +52,6 @@ class Played:
         return counted
 
     @property
-    def uncertain(self) -> Counter[Place]:
-        """Unanswered commits: each may have been written or not."""
-        return Counter(
-            place for line in self.lines("uncertain") for place in _places(line["group"], line["partitions"])
-        )
-
-    @property
     def generations(self) -> list[Generation]:
         """Calls of the listeners of all members with a Python client."""
         return [
@@ -70,14 +63,6 @@ class Played:
             )
             for line in self.lines("generation")
         ]
-
-    @property
-    def clients_of(self) -> dict[str, set[str]]:
-        """Client ids by group, of the members that ever had an assignment."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for line in self.lines("generation"):
-            found[line["group"]].add(line["client"])
-        return dict(found)
 
 
 def _places(group: str, by_topic: dict[str, dict[str, int]]) -> dict[Place, int]:

@@ -24,7 +24,6 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.broker import EmbeddedBroker
-from streaming.demo.java_tools import GroupOffset, describe_all_groups
 from streaming.groups import Rows
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
@@ -32,6 +31,7 @@ from streaming.probe import Probe
 from tests.e2e.plain_job import PlainJob
 from tests.e2e.readings import Owner, Reading, read_now
 from tests.e2e.recording import settings_for
+from tests.java_tools import GroupOffset, describe_all_groups
 
 __all__ = ["LateStart", "play"]
 

@@ -3,7 +3,6 @@ release's results from them.
 
     topics.txt      the raw records of the offsets log, the events and the rounds
     streams.txt     the source's packed inputs per key and round, and the resulting rows
-    old_lake.txt    a lake and its checkpoint, half way through the topics
 
 Run it from the checkout. The files are what users of a release have: they are recorded once per release, beside the
 older ones, and never to make a failing test pass. `python -m tests.e2e.record_data rows` only records the rows of
@@ -21,19 +20,15 @@ from pathlib import Path
 
 from streaming.config import Settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
-from streaming.job.run import start_query
-from streaming.job.session import start_session
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
-from streaming.tables import DeltaLake
-from tests.e2e.old_lake import OLD_LAKE, files_of
 from tests.e2e.packed import write_packed
 from tests.e2e.recording import record, settings_for
 from tests.e2e.streams import STREAMS, RecordedStream, by_table, read_streams, rows_of, write_streams
-from tests.e2e.topics import TOPICS, create_topics, dump_topics, half_of, put_back, settings_of_copy
+from tests.e2e.topics import TOPICS, dump_topics
 
 _RELEASE = version("evenkeel")
 
@@ -47,9 +42,6 @@ _KEPT = frozenset({"orders-range", "tills-static", "clicks-pile-up", "orders-coo
 """Groups whose streams are stored."""
 
 _ORIGIN = "Recorded by tests/e2e/record_data.py from Kafka 4.3.1 and the demo's stories 1, 3, 4 and 9."
-
-_OLD_ROUNDS = 10
-"""Two batches in the old lake, so that its state has changed once; each batch costs 50 KB of small Parquet files."""
 
 
 def main() -> int:
@@ -67,17 +59,9 @@ def _record(folder: Path) -> dict[str, int]:
         record(broker.bootstrap, folder / "play", lambda: None, _STORIES, _SECONDS)
         live = settings_for(broker.bootstrap, folder / "lake", max_rounds=1)
         records = list(dump_topics(live))
-        copy = settings_of_copy(broker.bootstrap, folder / "lake", max_rounds=_OLD_ROUNDS)
-        create_topics(copy)
-        put_back(copy, half_of(records)[0])
-        lake = DeltaLake(copy.lake)
-        lake.create()
-        session = start_session(copy, "record data")
-        start_query(session, copy, lake, available_now=True).awaitTermination()
         return {
             TOPICS: write_packed(TOPICS, _RELEASE, _ORIGIN, (record.line() for record in records)),
             STREAMS: write_streams(_RELEASE, _ORIGIN, [_with_rows(stream) for stream in _streams(live)]),
-            OLD_LAKE: write_packed(OLD_LAKE, _RELEASE, _ORIGIN, files_of(folder / "lake")),
         }
 
 

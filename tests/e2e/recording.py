@@ -22,10 +22,10 @@ from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings, Writer
-from streaming.demo.java_tools import GroupOffset, describe_all_groups
 from streaming.process import GuardedProcess
 from tests.e2e.journal import Played
 from tests.e2e.readings import Bracket, Owner, Reading, RoundsWatch, group_ids, owners, read_now
+from tests.java_tools import GroupOffset, describe_all_groups
 
 __all__ = ["CLUSTER", "PLAY_S", "Recording", "record", "settings_for"]
 
@@ -53,6 +53,7 @@ class Recording:
     Attributes:
         bootstrap: The broker with the topics.
         played: The actions of the members.
+        journal: Their file.
         brackets: Rounds under traffic, each between two readings.
         quiet: Number of a round at which all was quiet, with all members in their groups.
         offsets: The admin client's reading when all was quiet.
@@ -63,6 +64,7 @@ class Recording:
 
     bootstrap: str
     played: Played
+    journal: Path
     brackets: tuple[Bracket, ...]
     quiet: int
     offsets: Reading
@@ -146,7 +148,8 @@ def record(
         admin.close()
         traffic.kill()
         probe.kill()
-    return Recording(bootstrap, Played(folder / "journal.jsonl"), tuple(brackets), quiet, *witnessed, groups)
+    journal = folder / "journal.jsonl"
+    return Recording(bootstrap, Played(journal), journal, tuple(brackets), quiet, *witnessed, groups)
 
 
 def _bracket(admin: KafkaAdminClient, watch: RoundsWatch) -> Bracket:

@@ -107,7 +107,5 @@ def _two_members(bootstrap: str, group: str, journal: Path, leaving: ExitStack) 
     admin.close()
     notes = Journal(journal)
     for name in ("a", "b"):
-        member = MemberSettings(
-            0, group, (topic,), name, assignors=(RangePartitionAssignor,), session_timeout_ms=30_000
-        )
+        member = MemberSettings(group, (topic,), name, assignors=(RangePartitionAssignor,), session_timeout_ms=30_000)
         leaving.callback(KafkaPythonMember(member, bootstrap, notes, CommitLedger(notes)).leave)

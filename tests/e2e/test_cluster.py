@@ -30,7 +30,7 @@ _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"
 @pytest.mark.parametrize(
     ("writer", "is_lost"),
     [
-        pytest.param("delta-rs", False, id="delta-rs"),
+        pytest.param("delta-rs", False, id="delta-rs", marks=pytest.mark.nightly),
         pytest.param("spark", False, id="spark", marks=pytest.mark.soak),
         pytest.param("delta-rs", True, id="rebuilt", marks=pytest.mark.soak),
     ],

@@ -13,22 +13,10 @@ from hypothesis import strategies as st
 
 from streaming.groups import Rows
 from streaming.groups.rows import LagRow
-from streaming.job.source import SourceSettings
-from tests.e2e.compacting import CompactedTopics
-from tests.e2e.packed import read_packed
-from tests.e2e.plain_job import PlainJob, present
-from tests.e2e.recording import CLUSTER
-from tests.e2e.topics import TOPICS, Record
-
-SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
-RECORDS = [Record.of(line) for line in read_packed(TOPICS)]
-ROUNDS = sum(record.topic == "rounds" for record in RECORDS) // 2
+from tests.e2e.compacting import RECORDS, ROUNDS, CompactedTopics, job_on
+from tests.e2e.plain_job import present
 
 ALARMING = {"rewound", "falling_behind", "stalled", "stopped"}
-
-
-def job_on(topics: CompactedTopics, rounds_per_batch: int) -> PlainJob:
-    return PlainJob(SETTINGS, lambda *_: topics, rounds_per_batch)  # type: ignore[arg-type, return-value]
 
 
 @cache

@@ -159,7 +159,7 @@ def _grow_with_a_round_for_each_member(settings: Settings, groups: Mapping[str, 
         for size, letter in enumerate(_WEIGHTS, 1):
             for group, name in groups.items():
                 assignor = _Written(name, _WEIGHTS[letter])
-                member = MemberSettings(0, group, (topic,), letter, assignors=(assignor,), session_timeout_ms=30_000)
+                member = MemberSettings(group, (topic,), letter, assignors=(assignor,), session_timeout_ms=30_000)
                 leaving.callback(KafkaPythonMember(member, bootstrap, notes, CommitLedger(notes)).leave)
             _await(log, groups, size)
             probe.round()

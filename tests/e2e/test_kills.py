@@ -39,8 +39,8 @@ _ELEVEN = (
 )
 
 
-# A killed run costs up to a minute, nearly all of it for a cold JVM: `make test` tries four moments in the first three
-# of five batches, `make soak` eleven in twenty.
+# A killed run costs up to a minute, nearly all of it for a cold JVM: a night tries four moments in the first three of
+# five batches, `make soak` eleven in twenty. `make test` kills every process of `evenkeel up` (tests/up/test_up.py).
 _FOUR = ("0:after-append-1:all", "1:after-append-2:driver", "1:in-maintenance:all", "2:in-append:driver")
 
 
@@ -51,7 +51,7 @@ _THREE = ("0:after-append-1:all", "0:after-append-2:driver", "1:after-append-1:a
 @pytest.mark.parametrize(
     ("kills_at", "rounds", "writers"),
     [
-        pytest.param(_FOUR, 12, ["delta-rs"], id="four"),
+        pytest.param(_FOUR, 12, ["delta-rs"], id="four", marks=pytest.mark.nightly),
         pytest.param(_ELEVEN, 3, ["delta-rs"], id="eleven", marks=pytest.mark.soak),
         pytest.param(_THREE, 24, ["spark", "delta-rs"], id="switching", marks=pytest.mark.soak),
     ],

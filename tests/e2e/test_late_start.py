@@ -6,18 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups import Rows
-from streaming.tables import LakeReader
-from tests.e2e.conftest import run_to_the_end
 from tests.e2e.late_start import OVERRIDES, LateStart, play
-from tests.e2e.plain_job import PAST, present
-from tests.e2e.recording import settings_for
+from tests.e2e.plain_job import present
 
 pytestmark = [
     pytest.mark.nightly,
@@ -117,26 +112,3 @@ def test_a_late_start_shows_the_members_that_the_admin_client_describes(started:
     assert ours == {
         (owner.group, owner.member_id): (owner.client_id, owner.host, owner.assigned) for owner in started.members
     }
-
-
-@pytest.mark.spark
-def test_the_whole_job_says_the_same_as_its_parts(started: LateStart, spark: SparkSession, tmp_path: Path) -> None:
-    run_to_the_end(spark, settings_for(started.bootstrap, tmp_path / "lake", max_rounds=60))
-    reader = LakeReader(tmp_path / "lake")
-    for table, of_table in present(started.late).items():
-        found = {
-            key: {name: row[name] for name in of_key if name in row and name not in PAST[table]}
-            for row in reader.rows(f"SELECT * FROM {table}_current")
-            for key, of_key in of_table.items()
-            if key == _key(table, row)
-        }
-        assert len(found) == len(of_table) == reader.count(f"{table}_current")
-        for key, row in found.items():
-            plain = {name for name, value in of_table[key].items() if isinstance(value, str | int | bool | None)}
-            names = plain & row.keys() - {"last_commit_time", "last_decision_time"}
-            assert {n: row[n] for n in names} == {n: of_table[key][n] for n in names}
-
-
-def _key(table: str, row: dict[str, object]) -> tuple[object, ...]:
-    names = {"lag": ("group_id", "topic", "partition"), "group_health": ("group_id",)}
-    return tuple(row[name] for name in names.get(table, ("group_id", "member_id")))

@@ -35,20 +35,15 @@ from streaming.job.unpack import rows_by_table
 from streaming.maintain import Maintainer, repair
 from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes
-from tests.e2e.compacting import CompactedTopics
+from tests.e2e.compacting import RECORDS, ROUNDS, SETTINGS, CompactedTopics
 from tests.e2e.lakes import Lake, contents, differences
-from tests.e2e.packed import read_packed
 from tests.e2e.plain_job import PAST, PlainJob
 from tests.e2e.recording import CLUSTER
-from tests.e2e.topics import TOPICS, Record
 from tests.empty_lake import empty_lake
 from tests.examples import examples
 
 pytestmark = pytest.mark.turn(6)
 
-SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
-RECORDS = [Record.of(line) for line in read_packed(TOPICS)]
-ROUNDS = sum(record.topic == "rounds" for record in RECORDS) // 2
 NOW = max(record.time for record in RECORDS)
 
 

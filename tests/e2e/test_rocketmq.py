@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, RocketMQSettings, Settings
 from streaming.groups import Rows, encode_rows
@@ -15,7 +14,6 @@ from streaming.job.source.connection import kept_reader
 from streaming.job.unpack import rows_by_table
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.tables import DeltaLake, LakeReader
-from tests.e2e.conftest import run_to_the_end
 from tests.e2e.plain_job import PlainJob
 from tests.rocketmq import recipes
 from tests.rocketmq.look import holders, look_until
@@ -142,21 +140,3 @@ def test_rows_are_those_of_the_group_however_its_rounds_are_cut_into_batches(
         ("broker-a", 3, []),
         ("broker-b", 3, []),
     ]
-
-
-@pytest.mark.soak
-@pytest.mark.spark
-def test_the_whole_job_continues_at_its_checkpoint(
-    settings: Settings, rocketmq: EmbeddedRocketMQ, spark: SparkSession, unique: str
-) -> None:
-    some_rounds(settings, rocketmq, unique, unique)
-    run_to_the_end(spark, settings)
-    some_rounds(settings, rocketmq, unique, unique)
-    run_to_the_end(spark, settings)
-    tables = LakeReader(settings.lake)
-    assert tables.rows("SELECT count(*) AS n, count(DISTINCT round) AS different FROM rounds") == [
-        {"n": 12, "different": 12}
-    ]
-    [health] = tables.rows("SELECT verdict, members, source FROM group_health_current")
-    assert health == {"verdict": "identical", "members": 3, "source": "rocketmq"}
-    assert tables.rows("SELECT * FROM quarantine") == []

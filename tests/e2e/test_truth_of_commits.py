@@ -20,7 +20,6 @@ from streaming.alerts import Alerter
 from streaming.alerts.rules.rules import load_rules
 from streaming.alerts.transitions import TransitionRow
 from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.demo.java_tools import run_java
 from streaming.groups import Rows
 from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.job.source import SourceSettings
@@ -31,6 +30,7 @@ from streaming.probe.kafka.holds import HELD_ROUNDS
 from streaming.records import RoundClosed
 from streaming.tables import TABLES, DeltaLake
 from tests.e2e.plain_job import PlainJob
+from tests.java_tools import run_java
 from tests.probe.witness import Cluster
 from tests.process.kept import until
 

@@ -1,22 +1,16 @@
-"""The topics that a job reads, dumped from one broker and restored on another with their offsets and times."""
+"""The records of the topics that a job reads, dumped from a broker."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from confluent_kafka import KafkaError, Message, Producer
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
+from kafka import KafkaConsumer, TopicPartition
 
 from streaming.config import Settings
-from streaming.events import decode_round
-from streaming.records import RoundClosed
-from tests.e2e.recording import settings_for
 
-__all__ = ["TOPICS", "Record", "create_topics", "dump_topics", "half_of", "put_back", "settings_of_copy"]
+__all__ = ["TOPICS", "Record", "dump_topics"]
 
 TOPICS = "topics.txt"
 
@@ -87,63 +81,3 @@ def dump_topics(settings: Settings) -> Iterator[Record]:
                     expected += 1
                     yield Record(kind, partition, record.offset, record.timestamp, record.key, record.value)
     consumer.close()
-
-
-def settings_of_copy(bootstrap: str, lake: Path, *, max_rounds: int, prefix: str = "recorded") -> Settings:
-    """Settings of a job on topics written by `put_back`: plain ones, with names that begin with the prefix."""
-    settings = settings_for(bootstrap, lake, max_rounds=max_rounds)
-    job, probe = settings.job, settings.probe
-    events, rounds = f"{prefix}.events", f"{prefix}.rounds"
-    return settings.model_copy(
-        update={
-            "job": job.model_copy(update={"offsets_topic": f"{prefix}.offsets"}),
-            "probe": probe.model_copy(update={"events_topic": events, "rounds_topic": rounds}),
-        }
-    )
-
-
-def create_topics(settings: Settings) -> None:
-    """Create the topics, plain and without records."""
-    admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)
-    admin.create_topics([NewTopic(topic, _PARTITIONS[kind], 1) for kind, topic in names(settings).items()])
-    admin.close()
-
-
-def put_back(settings: Settings, records: Iterable[Record]) -> None:
-    """Write the records of `dump_topics`; each must get its offset again."""
-    topics = names(settings)
-    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 20})
-    wrong: list[object] = []
-    for record in records:
-
-        def written(error: KafkaError | None, message: Message, record: Record = record) -> None:
-            if error is not None or message.offset() != record.offset:
-                wrong.append(error or (record, message.offset()))
-
-        producer.produce(
-            topics[record.topic],
-            partition=record.partition,
-            key=record.key,
-            value=record.value,
-            timestamp=record.time,
-            on_delivery=written,
-        )
-        producer.poll(0)
-    producer.flush(60)
-    assert wrong == []
-
-
-def half_of(records: list[Record]) -> tuple[list[Record], list[Record]]:
-    """Split records at about the middle round: those that belong to the rounds before it, and the rest."""
-    rounds_end = sum(record.topic == "rounds" for record in records) // 2
-    closed = [
-        content
-        for record in records
-        if record.topic == "rounds" and record.offset < rounds_end
-        if isinstance(content := decode_round(record.value), RoundClosed)
-    ]
-    ends = {("rounds", 0): rounds_end} | {("log", p): end for p, end in enumerate(closed[-1].log)}
-    for content in closed:
-        ends |= {("events", int(p)): end for p, (_, end) in content.events.items()}
-    first = [record for record in records if record.offset < ends.get((record.topic, record.partition), 0)]
-    return first, [record for record in records if record.offset >= ends.get((record.topic, record.partition), 0)]

@@ -15,7 +15,7 @@ from tests.probe.witness import Cluster, MakeSettings
 
 @pytest.fixture(scope="session")
 def secured_broker(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: ExitStack) -> Secured:
-    """One broker for the tests of logins, rights and TLS, which therefore share a group (`by_turns.py`)."""
+    """One broker for the tests of logins, rights and TLS, which therefore share a group."""
     return until_its_group_ends.enter_context(running(tmp_path_factory.mktemp("secured")))
 
 

@@ -16,12 +16,12 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
-from streaming.demo.java_tools import run_java
 from streaming.demo.ports import free_port
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, check
 from streaming.probe.kafka.holds import HELD_ROUNDS
+from tests.java_tools import run_java
 from tests.probe.secured import PASSWORD, RIGHTS, Secured
 from tests.probe.witness import Cluster
 

@@ -9,8 +9,8 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streaming.demo.java_tools import describe_groups
 from streaming.groups.rows import LagRow
+from tests.java_tools import describe_groups
 from tests.oracle.java_members import JavaMembers
 from tests.real_groups.followed import Followed, until
 

@@ -6,10 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from streaming.demo.java_tools import run_java
 from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.process import GuardedProcess
+from tests.java_tools import run_java
 from tests.short_lived import SHORT_LIVED
 
 __all__ = ["describe_streams_group", "streams_members"]

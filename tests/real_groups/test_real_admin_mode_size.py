@@ -16,12 +16,12 @@ from streaming.config import KafkaSettings
 from streaming.probe import RoundAbandonedError
 from streaming.probe.clients import open_admin
 from streaming.probe.kafka.requests import GROUPS_PER_REQUEST
+from tests.conftest import Tell
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import BothModes
 from tests.real_groups.followed import until
 from tests.real_groups.raw_members import RawMembers
-from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.soak, pytest.mark.timeout(1200), pytest.mark.turn(2)]
 

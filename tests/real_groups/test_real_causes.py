@@ -20,13 +20,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import ChurnRow
 from streaming.probe import RoundAbandonedError
+from tests.conftest import Tell
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed, until
 from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_log import offsets_log
 from tests.real_groups.real_members import LibrdkafkaMembers
-from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 

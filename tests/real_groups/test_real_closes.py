@@ -17,11 +17,11 @@ from kafka.admin import NewTopic
 
 from streaming.offsets_log import OffsetKey, decode_key
 from streaming.records import MembershipRecord
+from tests.conftest import Tell
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.real_clients import PROGRAMS
 from tests.real_groups.real_log import offsets_log, read_on
 from tests.real_groups.real_members import Joins, Member, program_starter
-from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.soak]
 

@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import ChurnRow
+from tests.conftest import Tell
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed
 from tests.real_groups.libraries import LIBRARIES
@@ -27,7 +28,6 @@ from tests.real_groups.party import make_topics
 from tests.real_groups.real_clients import PROGRAMS
 from tests.real_groups.real_log import offsets_log
 from tests.real_groups.real_members import Joins, program_starter
-from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 

@@ -31,6 +31,7 @@ from assignors import AssignorError, Group, assign, from_topics, possible_leader
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.classic.membership import leader_counts, subscription_of
 from streaming.records import MembershipRecord
+from tests.conftest import Tell
 from tests.oracle.java_members import JavaMembers
 from tests.oracle.members_process import MembersProcess
 from tests.probe.witness import Cluster
@@ -50,7 +51,6 @@ from tests.real_groups.real_members import (
 )
 from tests.real_groups.real_verdicts import Rounds, judged, settings_of
 from tests.real_groups.recorded import Recording
-from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 

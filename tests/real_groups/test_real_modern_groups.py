@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from streaming.demo.java_tools import describe_share_group, share_consumer
 from streaming.process import GuardedProcess
+from tests.java_tools import describe_share_group, share_consumer
 from tests.oracle.java_members import JavaMembers
 from tests.real_groups.followed import Followed
 from tests.real_groups.party import RELEASE, Party, assert_as_the_tool_says, make_topics

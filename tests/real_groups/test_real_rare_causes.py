@@ -18,6 +18,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import ChurnRow
+from tests.conftest import Tell
 from tests.oracle.members_process import MembersProcess
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster
@@ -25,7 +26,6 @@ from tests.real_groups.followed import Followed, until
 from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_log import offsets_log
-from tests.tell import Tell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(2)]
 

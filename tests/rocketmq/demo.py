@@ -21,8 +21,8 @@ from rich.console import Console
 
 from streaming.config import AlertSettings, KafkaSettings, RocketMQSettings, Settings, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
-from streaming.demo.frame import LOOK_MS, folders_of, run_course, settings_of_demo
 from streaming.demo.journal import Journal
+from streaming.demo.run import LOOK_MS, folders_of, run_course, settings_of_demo
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.process import Program
 from streaming.up import stop_signals
@@ -113,7 +113,7 @@ def play(name_servers: tuple[str, ...], journal: Journal, seconds: float | None)
                 broker = story.brokers[step % len(story.brokers)]
                 commands.send(story.topic, broker, step // len(story.brokers) % QUEUES, [b"demo"])
             if seconds is not None and step == round(seconds):
-                journal.write(0, "quiet")
+                journal.write("quiet")
 
 
 def _lose_way(member: RocketMQMember, stop: threading.Event) -> None:

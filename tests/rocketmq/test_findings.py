@@ -8,7 +8,7 @@ from streaming.probe.rocketmq.observe import GroupParts
 from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
-from tests.rocketmq.look import agree, are_dealt_evenly, holders
+from tests.rocketmq.look import agree, are_dealt_evenly, holders, look_until
 from tests.rocketmq.member import RocketMQMember
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
@@ -56,6 +56,33 @@ def unlocked(seen: GroupParts, topic: str) -> list[str]:
         for queue in member.queues or ()
         if queue.topic == topic and not queue.locked
     )
+
+
+@pytest.mark.nightly
+def test_java_members_and_ours_share_a_group_as_their_strategy_says(rocketmq: EmbeddedRocketMQ, topic: str) -> None:
+    first = rocketmq.addresses[:1]
+    java = [("AVG", "10.0.0.2", "2"), ("AVG", "10.0.0.3", "3")]
+    with JavaMembers(first, topic, [topic], java), recipes.steady(first, topic, topic, count=1):
+        with rocketmq.commands() as commands:
+            commands.send(topic, "broker-a", 1, [b"x"] * 3)
+
+        def is_dealt(seen: GroupParts) -> bool:
+            [of_topic] = [one for one in seen.topics if one.topic == topic]
+            committed = of_topic.queues[0].committed if of_topic.queues else None
+            return committed is not None and committed[1:2] == (3,) and holders(seen, topic) == _EVEN
+
+        seen = look_until(first, topic, is_dealt)
+    of_java = seen.members[1]
+    assert (of_java.version, of_java.language, of_java.orderly, of_java.client_rebalance) == (
+        "V5_5_0",
+        "JAVA",
+        False,
+        True,
+    )
+    assert of_java.strategy == "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
+    assert [one.topic for one in of_java.subscriptions or ()] == [f"%RETRY%{topic}", topic]
+    [of_topic] = [one for one in seen.topics if one.topic == topic]
+    assert (of_topic.queues[0].max, of_topic.queues[0].min) == ((0, 3, 0, 0), (0, 0, 0, 0))
 
 
 def test_of_a_sound_group_nothing_is_said(rocketmq: EmbeddedRocketMQ, topic: str) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from streaming.times import DAY_MS
 from tests.maintain.build import TODAY, Writer, maintain, new_lake, row
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("session"), pytest.mark.turn(6)]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]
 
 
 def test_spark_reads_a_maintained_table(tmp_path: Path, spark: SparkSession) -> None:

@@ -22,7 +22,7 @@ from tests.job.source.fake_probe import FakeProbe
 from tests.job.source.runs import Run, write_rounds
 from tests.patience import unless_too_busy
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.xdist_group("session"), pytest.mark.turn(2)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.xdist_group("recorded"), pytest.mark.turn(2)]
 
 
 class SparkRun(Run):

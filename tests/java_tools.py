@@ -1,30 +1,24 @@
-"""Kafka's own Java programs (jar set `tools`): members of demo groups, and a second opinion in tests.
+"""Kafka's own Java programs (jar set `tools`): a second opinion.
 
 Each call starts a JVM (1 to 2 s, 60 to 100 MB), so tests request everything in one call.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from streaming.demo.java_member import java_command
 from streaming.exceptions import EvenkeelError
-from streaming.jars import classpath
-from streaming.java import find_java
 from streaming.process import GuardedProcess
 
-_CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 _SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 _QUIET = ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
-
-JVM: list[str] = []
-"""Further options of every tool's JVM. The tests set it, because theirs live for a second or two."""
 
 _TOOL_S = 120
 """A tool answers in 1 to 2 s, and in several times that while Spark is busy on the same machine."""
@@ -62,29 +56,10 @@ class GroupOffset:
     client_id: str | None
 
 
-def console_consumer(
-    bootstrap: str, topic: str, group: str, *, log: Path, properties: Mapping[str, str] | None = None
-) -> GuardedProcess:
-    """Start Kafka's console consumer as a member of a group; it prints no records.
-
-    It commits by itself (`enable.auto.commit`), leaves its group on `terminate`, and expires after `kill`.
-
-    Args:
-        bootstrap: `HOST:PORT`.
-        topic: The subscribed topic.
-        group: The group it joins.
-        log: File for its messages.
-        properties: Consumer settings by Kafka's names, as `partition.assignment.strategy`.
-    """
-    settings = [part for key, value in (properties or {}).items() for part in ("--command-property", f"{key}={value}")]
-    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group, *settings]
-    return GuardedProcess([*_java(), _CONSOLE_CONSUMER, *arguments, *_QUIET], log=log)
-
-
 def share_consumer(bootstrap: str, topic: str, group: str, *, log: Path) -> GuardedProcess:
     """Start Kafka's console share consumer (KIP-932) as a member of a share group; it prints no records."""
     arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
-    return GuardedProcess([*_java(), _CONSOLE_SHARE_CONSUMER, *arguments, *_QUIET], log=log)
+    return GuardedProcess([*java_command(), _CONSOLE_SHARE_CONSUMER, *arguments, *_QUIET], log=log)
 
 
 def describe_all_groups(bootstrap: str) -> list[GroupOffset]:
@@ -152,7 +127,7 @@ def run_java(arguments: Sequence[str | Path]) -> str:
     Raises:
         JavaToolError: It exited with an error, printed one, or took longer than two minutes.
     """
-    command = [*_java(), *map(str, arguments)]
+    command = [*java_command(), *map(str, arguments)]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
     except subprocess.TimeoutExpired as error:
@@ -164,12 +139,6 @@ def run_java(arguments: Sequence[str | Path]) -> str:
         )
         raise JavaToolError(message)
     return ended.stdout
-
-
-def _java() -> list[str | Path]:
-    # The tools' work is small: a small heap, one collector thread, and no time spent on optimising code.
-    flags = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
-    return [find_java(), *flags, *JVM, "-cp", os.pathsep.join(map(str, classpath("tools")))]
 
 
 def _row(match: re.Match[str]) -> GroupOffset:

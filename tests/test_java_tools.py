@@ -9,7 +9,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
-from streaming.demo.java_tools import (
+from tests.java_tools import (
     GroupOffset,
     JavaToolError,
     describe_all_groups,

@@ -10,7 +10,7 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
-from streaming.demo.expiring_commit import CommitRefusedError, commit_with_retention
+from streaming.demo.log_writer import CommitRefusedError, commit_with_retention
 
 pytestmark = pytest.mark.kafka
 
@@ -24,7 +24,7 @@ def test_only_the_commit_with_a_retention_expires(tmp_path: Path) -> None:
         keeper.assign([TopicPartition("t", 0)])
         keeper.commit({TopicPartition("t", 0): OffsetAndMetadata(1, "", -1)})
         keeper.close()
-        commit_with_retention(broker.bootstrap, "expires", {("t", 0): 7, ("t", 1): 8}, retention_ms=3_000)
+        commit_with_retention(admin, "expires", "t", [7, 8], 3_000)
         committed = admin.list_group_offsets({"expires": None})["expires"]
         assert {tp.partition: at.offset for tp, at in committed.items()} == {0: 7, 1: 8}
         log = KafkaConsumer(bootstrap_servers=broker.bootstrap, enable_auto_commit=False, auto_offset_reset="earliest")
@@ -42,5 +42,7 @@ def test_only_the_commit_with_a_retention_expires(tmp_path: Path) -> None:
 
 
 def test_a_refused_commit_names_partition_and_error_code(bootstrap: str, unique: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     with pytest.raises(CommitRefusedError, match=r"was refused, by topic and partition: .*, 0\): 3"):
-        commit_with_retention(bootstrap, unique, {(f"{unique}-no-such-topic", 0): 1}, retention_ms=1_000)
+        commit_with_retention(admin, unique, f"{unique}-no-such-topic", [1], 1_000)
+    admin.close()

@@ -1,0 +1,226 @@
+"""What the demo writes to a broker as no ordinary client does: records of the offsets log, and commits that expire.
+
+A foreign record puts Kafka's coordinator out of step with its own log: it unloads the partition's groups and loads them
+again, and refuses the whole partition if a record of a known type is broken (seen with Kafka 4.3.1, which skips unknown
+types). So junk goes into partitions without any group of the demo, which would otherwise break the groups it watches.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, Message, Producer
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.protocol.consumer import OffsetCommitRequest
+from kafka.structs import OffsetAndMetadata
+
+from streaming.demo.journal import PartitionId
+from streaming.demo.stage import QUIET_LIBRDKAFKA, Cast, Stage
+from streaming.exceptions import EvenkeelError
+from streaming.offsets_log import partition_for
+
+HOSTILE_GROUPS: tuple[str, ...] = (
+    'quote\'d "group"; DROP TABLE lag; --',
+    "two\nlines\r\nand\ttabs",
+    "<script>alert('group')</script><b>&amp;</b>",
+    "../../../etc/passwd",
+    "C:\\temp\\%USERPROFILE%\\${jndi:ldap://127.0.0.1/a}",
+    "emoji 😀 and \u202eright to left\u202c",
+    "__consumer_offsets",
+    "null",
+    " leading and trailing ",
+    "long-" + "x" * 4_000,
+)
+"""Group ids that a broker accepts. Kafka 4.3.1 accepts even the empty one, but then its `kafka-consumer-groups
+--describe --all-groups` fails for all groups, so it is not among them."""
+
+LOG = "__consumer_offsets"
+
+_COPIES = 24
+"""Copies of each kind: a few hundred records in total."""
+
+_SEED = 10
+"""Fixed, so that every demo writes the same junk."""
+
+_REAL_COMMIT_VALUE = (
+    struct.pack(">hqi", 3, 1234, 5) + struct.pack(">h", 4) + b"meta" + struct.pack(">q", 1_760_000_000_000)
+)
+"""OffsetCommit value version 3: offset, leader epoch, metadata, commit timestamp."""
+
+_GROUP_HEAD = struct.pack(">h", 3) + struct.pack(">h", 8) + b"consumer" + struct.pack(">i", 7)
+"""GroupMetadata value version 3 up to and including the generation."""
+
+_AGE_MS = 2 * 3_600_000
+_NOT_YET = {14, 15, 16}
+"""Coordinator loading, not available, not coordinator: a broker's answers until its offsets log is loaded."""
+
+_PATIENCE_S, _RETRY_S = 30.0, 0.3
+
+
+class CommitRefusedError(EvenkeelError):
+    """The broker answered a commit with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class JunkRecord:
+    """One record: what is wrong with it, how a reader must classify it, and its bytes.
+
+    Attributes:
+        kind: The defect, in a few words.
+        expected: `undecodable`, `unknown_type` or `newer_version`.
+        key: Key bytes; brokers refuse a null key in a compacted topic.
+        value: Value bytes.
+    """
+
+    kind: str
+    expected: str
+    key: bytes
+    value: bytes
+
+
+def junk() -> Iterator[JunkRecord]:
+    """Yield the records of the story, the same in every demo, kinds mixed."""
+    chance = random.Random(_SEED)  # noqa: S311  (no secret)
+    for copy in range(_COPIES):
+        group = f"junk-{copy}"
+        key = struct.pack(">h", 1) + _string(group) + _string("orders") + struct.pack(">i", 0)
+        group_key = struct.pack(">h", 2) + _string(group)
+        cut = chance.randrange(len(_REAL_COMMIT_VALUE))
+        yield JunkRecord("truncated commit value", "undecodable", key, _REAL_COMMIT_VALUE[:cut])
+        cut = chance.randrange(2, len(key))
+        yield JunkRecord("truncated commit key", "undecodable", key[:cut], _REAL_COMMIT_VALUE)
+        yield JunkRecord("empty key", "undecodable", b"\0"[: copy % 2], _REAL_COMMIT_VALUE)
+        yield JunkRecord("negative version", "undecodable", key, struct.pack(">h", -1 - copy) + _REAL_COMMIT_VALUE[2:])
+        bad = struct.pack(">hh", 1, -2 - copy) + key[4:]
+        yield JunkRecord("negative length", "undecodable", bad, _REAL_COMMIT_VALUE)
+        bad = struct.pack(">hh", 1, 4) + b"\xff\xfe\xc3\x28" + _string("orders") + struct.pack(">i", copy)
+        yield JunkRecord("invalid UTF-8", "undecodable", bad, _REAL_COMMIT_VALUE)
+        for kind, count in (("negative member count", -5 - copy), ("two billion members", 2**31 - 1 - copy)):
+            counts = struct.pack(">hhqi", -1, -1, 1_760_000_000_000, count)
+            yield JunkRecord(kind, "undecodable", group_key, _GROUP_HEAD + counts)
+        noise = chance.randbytes(chance.randrange(3, 60))
+        yield JunkRecord("random commit key", "undecodable", struct.pack(">hh", 1, 32_000) + noise, _REAL_COMMIT_VALUE)
+        yield JunkRecord("random group value", "undecodable", group_key, struct.pack(">hh", 2, 32_000) + noise)
+        unknown = struct.pack(">h", (77, 300, -3)[copy % 3])
+        yield JunkRecord("unknown key type", "unknown_type", unknown + noise, b"\0\0" + noise)
+        yield JunkRecord("newer commit value", "newer_version", key, struct.pack(">h", 9) + noise)
+        yield JunkRecord("newer group value", "newer_version", group_key, struct.pack(">h", 77) + noise)
+
+
+def write_junk(cast: Cast, records: Sequence[JunkRecord]) -> None:
+    """Write records into partitions of the log without any group of the demo, with a line of the journal each."""
+    stage = cast.stage
+    count = len(stage.admin.describe_topics([LOG])[0]["partitions"])
+    lived_in = {partition_for(group, count) for group in stage.groups}
+    partitions = [partition for partition in range(count) if partition not in lived_in]
+    producer = _log_producer(stage)
+    for number, record in enumerate(records):
+
+        def written(error: KafkaError | None, message: Message, record: JunkRecord = record) -> None:
+            stage.journal.write(
+                "junk" if error is None else "junk refused",
+                kind=record.kind,
+                expected=record.expected,
+                partition=message.partition(),
+                offset=message.offset(),
+                key=record.key.hex(),
+                value=record.value.hex(),
+                error=None if error is None else str(error),
+            )
+
+        partition = partitions[number % len(partitions)]
+        producer.produce(LOG, record.value, record.key, partition=partition, on_delivery=written)
+    producer.flush(20)
+    cast.step("junk was written into the offsets log")
+
+
+def commit_for_hostile_groups(cast: Cast, offset: int) -> None:
+    """Let each of them assign partition 0 of `orders` to itself and commit."""
+    for group in HOSTILE_GROUPS:
+        consumer = KafkaConsumer(
+            bootstrap_servers=cast.stage.bootstrap, client_id="hostile", group_id=group, enable_auto_commit=False
+        )
+        partition = TopicPartition("orders", 0)
+        consumer.assign([partition])
+        consumer.commit({partition: OffsetAndMetadata(offset, "<i>meta</i>\n'\"", -1)}, timeout_ms=10_000)
+        consumer.close()
+        cast.stage.ledger.committed(group, {("orders", 0): offset})
+    cast.step("groups with hostile names have committed")
+
+
+def write_past(cast: Cast, group: str) -> None:
+    """Write the creation of a group two hours ago: a GroupMetadata record, version 3, of generation 0 without members.
+
+    It must come before the group's first member: a coordinator whose log has a record that it did not write loads the
+    partition again, with all its groups. The log exists as soon as any member has joined.
+    """
+    stage = cast.stage
+    while (count := len(stage.admin.describe_topics([LOG])[0]["partitions"])) == 0:
+        stage.sleep(1)
+    created = round(time.time() * 1000) - _AGE_MS
+    key = struct.pack(">h", 2) + _string(group)
+    value = struct.pack(">h", 3) + _string("consumer") + struct.pack(">ihhqi", 0, -1, -1, created, 0)
+    producer = _log_producer(stage)
+    producer.produce(LOG, value, key, partition=partition_for(group, count), timestamp=created)
+    producer.flush(20)
+
+
+def commit_with_retention(admin: KafkaAdminClient, group: str, topic: str, offsets: Sequence[int], ms: int) -> None:
+    """Commit for a group without members, an offset per partition; they expire so long after the broker has them.
+
+    Since Kafka 2.1 (KIP-211, request version 5) retention is the broker's setting, and no client asks for another.
+    Brokers still accept versions 2 to 4 (seen with 4.3.1), and then write an OffsetCommit value of version 1 with
+    `expireTimestamp`: the only way to let one offset expire and keep the others.
+
+    Raises:
+        CommitRefusedError: The answer has an error code for a partition.
+    """
+    of_topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    request = OffsetCommitRequest(
+        version=2,
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        retention_time_ms=ms,
+        topics=[
+            of_topic(
+                name=topic,
+                partitions=[
+                    of_topic.OffsetCommitRequestPartition(
+                        partition_index=partition, committed_offset=offset, committed_metadata=""
+                    )
+                    for partition, offset in enumerate(offsets)
+                ],
+            )
+        ],
+    )
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (no public way)
+        errors: dict[PartitionId, int] = {
+            (of.name, partition.partition_index): partition.error_code
+            for of in answer.topics
+            for partition in of.partitions
+        }
+        if not any(errors.values()):
+            return
+        if not set(errors.values()) <= _NOT_YET or time.monotonic() > deadline:
+            message = f"The commit of group {group!r} was refused, by topic and partition: {errors}."
+            raise CommitRefusedError(message)
+        time.sleep(_RETRY_S)
+
+
+def _log_producer(stage: Stage) -> Producer:
+    """With a client id by which brokers let it write to internal topics."""
+    return Producer(
+        {"bootstrap.servers": stage.bootstrap, "client.id": "__admin_client", "log_level": QUIET_LIBRDKAFKA}
+    )
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode()
+    return struct.pack(">h", len(raw)) + raw
