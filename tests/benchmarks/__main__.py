@@ -24,10 +24,9 @@ from tests.benchmarks.catch_up import CatchUpSize, catch_up
 from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
 from tests.benchmarks.downtime import DowntimeSize, downtime
-from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.figure import Figure, Say, load, machine
 from tests.benchmarks.history import history
 from tests.benchmarks.lake import LakeSize, lake
-from tests.benchmarks.machine import load, machine
 from tests.benchmarks.reading import reading
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve

@@ -1,11 +1,18 @@
-"""The results of a measurement, and the line of progress that it shows meanwhile."""
+"""The results of a measurement, the line of progress that it shows meanwhile, and the machine in one line."""
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Figure", "Say"]
+import psutil  # type: ignore[import-untyped]  # it ships no types
+
+from streaming.java import find_java, java_release
+
+__all__ = ["Figure", "Say", "load", "machine"]
 
 Say = Callable[[str], None]
 """Shows the current step of a measurement in a few words."""
@@ -26,3 +33,22 @@ class Figure:
     value: str
     aim: str = ""
     note: str = ""
+
+
+def machine() -> str:
+    """Cores, memory, system, Python and Java.
+
+    Raises:
+        SetupError: There is no usable Java.
+    """
+    gigabytes = psutil.virtual_memory().total / 2**30
+    python = ".".join(map(str, sys.version_info[:3]))
+    return (
+        f"{psutil.cpu_count()} cores, {gigabytes:.0f} GB, {platform.system()} {platform.machine()}, "
+        f"Python {python}, Java {java_release(find_java())}"
+    )
+
+
+def load() -> float:
+    """Average number of processes that wanted a core in the last minute; if above the cores, others interfered."""
+    return os.getloadavg()[0]

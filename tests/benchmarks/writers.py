@@ -6,26 +6,30 @@ has a million rows.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import get_args
+from typing import cast, get_args
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streaming.config import Settings, Writer
+from streaming.config import JobSettings, Settings, Writer
 from streaming.groups import Rows, encode_rows
 from streaming.groups.rows import GroupHealthRow, LagRow
+from streaming.job.batch import batch_writer
+from streaming.job.session import start_session
+from streaming.tables import DeltaLake
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
-from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
-from tests.benchmarks.measured_writer import Written
+from tests.benchmarks.measured_job import JobReport, Spent, Tree, measure_job, memory_of
 from tests.e2e.standalone import StandaloneCluster
 
 __all__ = ["WriterSizes", "on_a_cluster", "writers"]
@@ -46,6 +50,22 @@ class WriterSizes:
 
     rows: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     batches: int = 4
+
+
+class Written(msgspec.Struct, frozen=True):
+    """One batch; the first entry is the start of the session, without rows.
+
+    Attributes:
+        rows: Rows written.
+        seconds: Its time by the clock.
+        spent: Its processor time.
+        memory: Largest memory so far, bytes, by part as in `Spent`.
+    """
+
+    rows: int
+    seconds: float
+    spent: Spent
+    memory: dict[str, int]
 
 
 def writers(cluster: BenchCluster, say: Say, sizes: WriterSizes | None = None) -> list[Figure]:
@@ -98,7 +118,7 @@ def _rows_of(number: int) -> Rows:
 
 
 def _measured(writer: str, report: Path, folder: Path, batches: int) -> list[Written]:
-    command = [sys.executable, "-m", "tests.benchmarks.measured_writer", writer, str(report), *[str(folder)] * batches]
+    command = [sys.executable, "-m", "tests.benchmarks.writers", writer, str(report), *[str(folder)] * batches]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     if done.returncode:
         message = f"the writer {writer} failed: {done.stderr.strip()[-500:]}"
@@ -166,3 +186,32 @@ def _made(cluster: BenchCluster, name: str, groups: int, rounds: int, say: Say) 
             made.commit()
             made.round()
     return settings
+
+
+# One writer, in a process of its own.
+
+
+def _write(writer: Writer, report: Path, folders: list[Path]) -> None:
+    """Write all batches, one after the other, to a new lake beside the report."""
+    logging.basicConfig(level=logging.WARNING)
+    tree, began = Tree(), time.monotonic()
+    none = Spent(0, 0, 0)
+    spark = start_session(Settings(job=JobSettings(writer=writer)), "evenkeel bench writers")
+    found = [Written(0, time.monotonic() - began, tree.spent().since(none), dict(tree.largest))]
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "bench")
+    lake = DeltaLake(str(report.with_suffix(".lake")))
+    lake.create()
+    rows: dict[str, int] = {}
+    write = batch_writer(lake, lambda _, written: rows.update(written), writer=writer)
+    for number, folder in enumerate(folders):
+        rows.clear()
+        before, began = tree.spent(), time.monotonic()
+        write(spark.read.parquet(str(folder)), number)
+        seconds = time.monotonic() - began
+        found.append(Written(sum(rows.values()), seconds, tree.spent().since(before), dict(tree.largest)))
+    report.write_bytes(msgspec.json.encode(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    _write(cast("Writer", sys.argv[1]), Path(sys.argv[2]), [Path(folder) for folder in sys.argv[3:]])
