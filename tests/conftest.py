@@ -165,6 +165,25 @@ def bootstrap(broker: EmbeddedBroker) -> str:
 
 
 @pytest.fixture(scope="session")
+def _second_broker(tmp_path_factory: pytest.TempPathFactory, until_its_group_ends: ExitStack) -> EmbeddedBroker:
+    from streaming.demo.broker import EmbeddedBroker  # noqa: PLC0415
+
+    overrides = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
+    folder = tmp_path_factory.mktemp("second")
+    return until_its_group_ends.enter_context(EmbeddedBroker(folder, heap="384m", overrides=overrides))
+
+
+@pytest.fixture
+def second_broker(_second_broker: EmbeddedBroker) -> EmbeddedBroker:
+    """Another Kafka cluster, which runs, compacts at once, and which a test may kill.
+
+    Tests use names of their own (`unique`). All its tests share the group "second".
+    """
+    _second_broker.start()
+    return _second_broker
+
+
+@pytest.fixture(scope="session")
 def until_its_group_ends() -> Iterator[ExitStack]:
     """What is entered here is left when the group of the test ends, or with the run of this process."""
     yield _group_stack

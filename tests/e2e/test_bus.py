@@ -21,14 +21,12 @@ from tests.e2e.conftest import run_to_the_end
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.xdist_group("second"), pytest.mark.turn(3)]
 
 
-@pytest.fixture(scope="module")
-def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """A second Kafka cluster."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("bus"), heap="384m") as running:
-        yield running
+@pytest.fixture
+def bus(second_broker: EmbeddedBroker) -> EmbeddedBroker:
+    return second_broker
 
 
 @pytest.fixture
@@ -178,7 +176,6 @@ def test_a_bus_may_be_given_to_a_cluster_that_was_watched_without(
 
 @pytest.mark.nightly
 def test_an_outage_of_the_bus_is_named_and_waited_out(watched: Cluster, bus: EmbeddedBroker, tmp_path: Path) -> None:
-    # (This is the last test of the module, because it stops the bus for a while.)
     settings = _settings(watched, bus, tmp_path)
     watched.commit("g", watched.topic("orders", 1), [0])
     first = _rounds(settings)

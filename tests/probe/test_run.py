@@ -28,13 +28,6 @@ from tests.probe.witness import Cluster, MakeSettings, read
 pytestmark = pytest.mark.turn(2)
 
 
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """A broker that may be killed."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("own") / "broker") as broker:
-        yield broker
-
-
 @pytest.fixture
 def new_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     """A broker that never had a group."""
@@ -80,12 +73,13 @@ def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(new_broker: Em
 
 
 @pytest.mark.kafka
+@pytest.mark.xdist_group("second")
 def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
-    own_broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch
+    second_broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = own_settings(own_broker, unique)
-    admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
-    cluster = Cluster(own_broker.bootstrap, unique, admin)
+    settings = own_settings(second_broker, unique)
+    admin = KafkaAdminClient(bootstrap_servers=second_broker.bootstrap)
+    cluster = Cluster(second_broker.bootstrap, unique, admin)
     topic = cluster.topic()
     for name in ("a", "b"):
         cluster.commit(name, topic, [1])
@@ -93,7 +87,7 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
 
     def look_and_die(self: KafkaCluster, *arguments: object) -> object:
         found = look(self, *arguments)  # type: ignore[arg-type]
-        own_broker.kill()
+        second_broker.kill()
         return found
 
     with Probe(settings) as probe:
@@ -102,7 +96,7 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
             patch.setattr(KafkaCluster, "look", look_and_die)
             with pytest.raises(RoundAbandonedError):
                 probe.round()
-        own_broker.start()
+        second_broker.start()
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -119,12 +113,13 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
 
 @pytest.mark.nightly
 @pytest.mark.kafka
+@pytest.mark.xdist_group("second")
 def test_an_outage_is_told_in_two_lines(
-    own_broker: EmbeddedBroker, unique: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    second_broker: EmbeddedBroker, unique: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = own_settings(own_broker, unique)
-    admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
-    cluster = Cluster(own_broker.bootstrap, unique, admin)
+    settings = own_settings(second_broker, unique)
+    admin = KafkaAdminClient(bootstrap_servers=second_broker.bootstrap)
+    cluster = Cluster(second_broker.bootstrap, unique, admin)
     cluster.commit("a", cluster.topic(), [1])
     admin.close()
     stop, closed, failed = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
@@ -145,10 +140,10 @@ def test_an_outage_is_told_in_two_lines(
     worker.start()
     try:
         assert closed.acquire(timeout=60)
-        own_broker.kill()
+        second_broker.kill()
         for _ in range(3):
             assert failed.acquire(timeout=60)
-        own_broker.start()
+        second_broker.start()
         while closed.acquire(blocking=False):  # rounds from before the outage
             pass
         assert closed.acquire(timeout=60)

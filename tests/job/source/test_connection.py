@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaConnectionError
@@ -20,17 +18,12 @@ from streaming.records import ROUNDS_KEY, CommitWindow, GroupObservation, decode
 from tests.probe.witness import Cluster
 
 
-@pytest.fixture(scope="module")
-def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a second Kafka cluster."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("bus"), heap="384m") as running:
-        yield running.bootstrap
-
-
 @pytest.mark.kafka
+@pytest.mark.xdist_group("second")
 def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watched_cluster(
-    bootstrap: str, bus: str, unique: str
+    bootstrap: str, second_broker: EmbeddedBroker, unique: str
 ) -> None:
+    bus = second_broker.bootstrap
     watched, other = KafkaAdminClient(bootstrap_servers=bootstrap), KafkaAdminClient(bootstrap_servers=bus)
     cluster = Cluster(bootstrap, unique, watched)
     settings = Settings(

@@ -212,70 +212,58 @@ def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(boot
     assert reader(bootstrap).partitions(unique, fresh=True) == set()
 
 
-@pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """A broker that compacts at once."""
-    overrides = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
-    with EmbeddedBroker(tmp_path_factory.mktemp("own"), overrides=overrides) as running:
-        yield running
-
-
-@pytest.fixture
-def own(own_broker: EmbeddedBroker) -> EmbeddedBroker:
-    """A broker that runs, and that a test may kill."""
-    own_broker.start()
-    return own_broker
-
-
 @pytest.mark.nightly
-def test_a_compacted_log_is_read_without_the_records_that_are_gone(own: EmbeddedBroker) -> None:
+@pytest.mark.xdist_group("second")
+def test_a_compacted_log_is_read_without_the_records_that_are_gone(second_broker: EmbeddedBroker) -> None:
     configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
-    admin = KafkaAdminClient(bootstrap_servers=own.bootstrap)
+    admin = KafkaAdminClient(bootstrap_servers=second_broker.bootstrap)
     admin.create_topics([NewTopic("compacted", 1, 1, topic_configs=configs)])
     admin.close()
-    producer = KafkaProducer(bootstrap_servers=own.bootstrap, linger_ms=5)
+    producer = KafkaProducer(bootstrap_servers=second_broker.bootstrap, linger_ms=5)
     for number in range(1_000):
         producer.send("compacted", key=b"k%d" % (number % 50), value=b"%d" % number + b"x" * 3_000)
     producer.flush()
     producer.close()
     deadline = time.monotonic() + 90
     pause = threading.Event()
-    while (expected := plainly(own.bootstrap, "compacted", 1_000))[0][0] == 0:
+    while (expected := plainly(second_broker.bootstrap, "compacted", 1_000))[0][0] == 0:
         assert time.monotonic() < deadline, "the broker does not compact"
         pause.wait(0.1)
     assert len(expected) < 850
-    whole = reader(own.bootstrap)
+    whole = reader(second_broker.bootstrap)
     for start, end in [(0, 1_000), (1, 250), (333, 334), (0, 50), (150, 999)]:
         found = records(whole, OffsetRange("compacted", 0, start, end))[0]
         # The broker may have compacted further: the records read are a subset of the earlier ones.
         assert {record for record in expected if start <= record[0] < end} >= set(found)
-        still = {record[0] for record in plainly(own.bootstrap, "compacted", 1_000)}
+        still = {record[0] for record in plainly(second_broker.bootstrap, "compacted", 1_000)}
         assert [record[0] for record in found if record[0] in still] == sorted(o for o in still if start <= o < end)
 
 
 @pytest.mark.nightly
-def test_a_broker_that_restarts_in_the_middle_is_waited_for(own: EmbeddedBroker) -> None:
-    create(own.bootstrap, "t")
-    fill(own.bootstrap, "t", 3_000)
-    slow = reader(own.bootstrap, max_partition_fetch_bytes=500, max_poll_records=1)
+@pytest.mark.xdist_group("second")
+def test_a_broker_that_restarts_in_the_middle_is_waited_for(second_broker: EmbeddedBroker) -> None:
+    create(second_broker.bootstrap, "t")
+    fill(second_broker.bootstrap, "t", 3_000)
+    slow = reader(second_broker.bootstrap, max_partition_fetch_bytes=500, max_poll_records=1)
     offsets: list[int] = []
-    back = threading.Thread(target=own.start)
+    back = threading.Thread(target=second_broker.start)
     for where, item in slow.read([OffsetRange("t", 0, 0, 3_000)]):
         assert isinstance(item, FetchedBatch)
         if not offsets:
-            own.kill()
+            second_broker.kill()
             back.start()
         offsets.extend(record[0] for record in walk(item, where.start, where.end))
     back.join()
     assert offsets == list(range(3_000))
 
 
-def test_a_broker_that_stays_away_fails_in_one_sentence(own: EmbeddedBroker) -> None:
-    create(own.bootstrap, "away")
-    fill(own.bootstrap, "away", 10)
-    kept = reader(own.bootstrap, patience_s=1.0)
+@pytest.mark.xdist_group("second")
+def test_a_broker_that_stays_away_fails_in_one_sentence(second_broker: EmbeddedBroker) -> None:
+    create(second_broker.bootstrap, "away")
+    fill(second_broker.bootstrap, "away", 10)
+    kept = reader(second_broker.bootstrap, patience_s=1.0)
     assert len(records(kept, OffsetRange("away", 0, 0, 10))[0]) == 10
-    own.kill()
+    second_broker.kill()
     with pytest.raises(UnreadableTopicError, match="Nothing could be read of away-0 for 1 s"):
         list(kept.read([OffsetRange("away", 0, 0, 10)]))
 
