@@ -30,7 +30,6 @@ from streaming.job.rebuild import (
     plan_rebuild,
     write_gap,
 )
-from streaming.job.source import SourceSettings
 from streaming.job.unpack import rows_by_table
 from streaming.maintain import Maintainer, repair
 from streaming.tables import TABLES, DeltaLake, LakeReader
