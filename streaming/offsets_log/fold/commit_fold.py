@@ -7,8 +7,8 @@ windows larger ones, by the same rule, in whatever pieces they come.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,46 +18,28 @@ from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
 from streaming.offsets_log.codec.wire import printed
 from streaming.records import CommitWindow
 
+WindowColumns = dict[str, npt.NDArray[Any]]
+"""Windows, one row each: columns by the names of `CommitWindow`'s fields; rows of one slot in log order.
 
-@dataclass(frozen=True, slots=True)
-class WindowRows:
-    """One row per window, in log order of the rows of each slot; fields as in `CommitWindow`, except for these.
+Instead of `topic` and `partition` they have `slot`, the number of group, topic and partition, a new one after each
+membership record of the group; and `era`, the boundaries that a window is between: windows of the same slot and era are
+parts of one. `step_back` is unsigned, because two int64 offsets can be further apart than an int64 holds; `topic_id`
+has 16 bytes a row, zero when not recorded.
+"""
 
-    Attributes:
-        slot: Number of group, topic and partition, a new one after each membership record of the group.
-        era: The boundaries that it is between; windows of the same slot and era are parts of one.
-        step_back: Unsigned: two int64 offsets can be further apart than an int64 holds.
-        topic_id: 16 bytes a row; zero when not recorded.
-    """
-
-    slot: Ints
-    era: Ints
-    commits: Ints
-    tombstones: Ints
-    first_offset: Ints
-    first_commit_time: Ints
-    first_record: Ints
-    offset: Ints
-    leader_epoch: Ints
-    last_commit_time: Ints
-    last_record: Ints
-    deleted: npt.NDArray[np.bool_]
-    step_back: npt.NDArray[np.uint64]
-    topic_id: npt.NDArray[np.uint8]
-    unreadable: npt.NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return int(self.slot.size)
+# What a merged window takes of its parts: a sum, of the first or the last part with a commit, of the last part.
+_SUMMED = ("commits", "tombstones")
+_OF_FIRST_COMMIT = ("first_offset", "first_commit_time")
+_OF_LAST_COMMIT = ("offset", "leader_epoch", "last_commit_time", "topic_id")
+_OF_LAST = ("last_record", "deleted", "unreadable")
 
 
-def concatenated(parts: Sequence[WindowRows]) -> WindowRows:
+def concatenated(parts: Sequence[WindowColumns]) -> WindowColumns:
     """The rows of several parts, one part after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    return WindowRows(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(WindowRows)))
+    return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def merged(rows: WindowRows) -> WindowRows:
+def merged(rows: WindowColumns) -> WindowColumns:
     """Merge the rows of each slot and era into one, ordered by slot and era.
 
     The rules are those of `streaming.records.inputs.merge_windows`.
@@ -65,76 +47,42 @@ def merged(rows: WindowRows) -> WindowRows:
     Args:
         rows: At least one; those of one slot in log order.
     """
-    order = _by_slot(rows.slot)
-    slot, era = rows.slot[order], rows.era[order]
+    order = _by_slot(rows["slot"])
+    slot, era = rows["slot"][order], rows["era"][order]
     begins = np.concatenate(([True], (slot[1:] != slot[:-1]) | (era[1:] != era[:-1])))
     starts = np.flatnonzero(begins)
     ends = np.concatenate((starts[1:], [slot.size])) - 1
-    if not rows.tombstones.any() and not rows.unreadable.any():
-        return _merged_commits(rows, order, begins, starts, ends)
-    commits = rows.commits[order]
-    # First and last row with a commit; where there is none, any row will do: all are -1.
-    places = np.arange(slot.size)
-    first = np.minimum(np.minimum.reduceat(np.where(commits > 0, places, slot.size), starts), ends)
-    last = np.maximum(np.maximum.reduceat(np.where(commits > 0, places, -1), starts), starts)
-    first, last = order[first], order[last]
-    return WindowRows(
-        slot=slot[starts],
-        era=era[starts],
-        commits=np.add.reduceat(commits, starts),
-        tombstones=np.add.reduceat(rows.tombstones[order], starts),
-        first_offset=rows.first_offset[first],
-        first_commit_time=rows.first_commit_time[first],
-        first_record=rows.first_record[order[starts]],
-        offset=rows.offset[last],
-        leader_epoch=rows.leader_epoch[last],
-        last_commit_time=rows.last_commit_time[last],
-        last_record=rows.last_record[order[ends]],
-        deleted=rows.deleted[order[ends]],
-        step_back=np.maximum.reduceat(_steps(rows, order, commits, starts), starts),
-        topic_id=rows.topic_id[last],
-        unreadable=rows.unreadable[order[ends]],
-    )
+    first, last, steps = starts, ends, rows["step_back"][order]
+    if not rows["tombstones"].any() and not rows["unreadable"].any():
+        # Every row has a commit, as nearly always: half the time.
+        before, after = rows["offset"][order[:-1]], rows["first_offset"][order[1:]]
+        there = np.flatnonzero((before > after) & ~begins[1:])
+        steps[there + 1] = np.maximum(steps[there + 1], before[there].view(np.uint64) - after[there].view(np.uint64))
+    else:
+        commits = rows["commits"][order]
+        # First and last row with a commit; where there is none, any row will do: all are -1.
+        places = np.arange(slot.size)
+        first = np.minimum(np.minimum.reduceat(np.where(commits > 0, places, slot.size), starts), ends)
+        last = np.maximum(np.maximum.reduceat(np.where(commits > 0, places, -1), starts), starts)
+        steps = _steps(rows, order, commits, starts)
+    found = {"slot": slot[starts], "era": era[starts], "first_record": rows["first_record"][order[starts]]}
+    found["step_back"] = np.maximum.reduceat(steps, starts)
+    found |= {name: np.add.reduceat(rows[name][order], starts) for name in _SUMMED}
+    for names, at in ((_OF_FIRST_COMMIT, first), (_OF_LAST_COMMIT, last), (_OF_LAST, ends)):
+        found |= {name: rows[name][order[at]] for name in names}
+    return found
 
 
-def _merged_commits(
-    rows: WindowRows, order: Ints, begins: npt.NDArray[np.bool_], starts: Ints, ends: Ints
-) -> WindowRows:
-    """The same where every row has a commit and none a tombstone, as nearly always: half the time."""
-    first, last = order[starts], order[ends]
-    steps = rows.step_back[order]
-    before, after = rows.offset[order[:-1]], rows.first_offset[order[1:]]
-    there = np.flatnonzero((before > after) & ~begins[1:])
-    steps[there + 1] = np.maximum(steps[there + 1], before[there].view(np.uint64) - after[there].view(np.uint64))
-    return WindowRows(
-        slot=rows.slot[first],
-        era=rows.era[first],
-        commits=np.add.reduceat(rows.commits[order], starts),
-        tombstones=rows.tombstones[first],
-        first_offset=rows.first_offset[first],
-        first_commit_time=rows.first_commit_time[first],
-        first_record=rows.first_record[first],
-        offset=rows.offset[last],
-        leader_epoch=rows.leader_epoch[last],
-        last_commit_time=rows.last_commit_time[last],
-        last_record=rows.last_record[last],
-        deleted=rows.deleted[last],
-        step_back=np.maximum.reduceat(steps, starts),
-        topic_id=rows.topic_id[last],
-        unreadable=rows.unreadable[last],
-    )
-
-
-def _steps(rows: WindowRows, order: Ints, commits: Ints, starts: Ints) -> npt.NDArray[np.uint64]:
+def _steps(rows: WindowColumns, order: Ints, commits: Ints, starts: Ints) -> npt.NDArray[np.uint64]:
     """Per row the larger of its own step back and the step to it from the previous row with a commit."""
-    steps = rows.step_back[order]
+    steps = rows["step_back"][order]
     with_commit = np.flatnonzero(commits > 0)
     if with_commit.size > 1:
         run = np.zeros(commits.size, np.int64)
         run[starts[1:]] = 1
         run = np.cumsum(run)[with_commit]
-        before = rows.offset[order[with_commit[:-1]]]
-        after = rows.first_offset[order[with_commit[1:]]]
+        before = rows["offset"][order[with_commit[:-1]]]
+        after = rows["first_offset"][order[with_commit[1:]]]
         back = (before > after) & (run[1:] == run[:-1])
         there = with_commit[1:][back]
         # As unsigned numbers the difference of a larger and a smaller int64 is right, however far apart they are.
@@ -158,12 +106,12 @@ _GROWTH = 4
 # Also merged when they are in this many parts: the arrays of a part have 2 KB, however few rows they hold.
 _MOST_PARTS = 1_024
 
-# Windows built together: their columns then stay in the processor's cache. Ten times more is slower.
+# WindowColumns built together: their columns then stay in the processor's cache. Ten times more is slower.
 _BUILT_AT_ONCE = 4_096
 
 
 class CommitFold:
-    """Windows in the making.
+    """WindowColumns in the making.
 
     Append one element per record, in log order, to each of `slots`, `records`, `times` and `values` (and the record's
     index to `tombstones`, with the value b"", where it has no value); call `fold` every now and then, and `windows` at
@@ -194,12 +142,12 @@ class CommitFold:
         self.tombstones: list[int] = []
         self._boundaries = np.array(boundaries, np.int64)
         self._decode_plain = decode_plain
-        self._parts: list[WindowRows] = []
+        self._parts: list[WindowColumns] = []
         self._rows = 0
         self._merge_at = _LEAST_MERGED
 
     def __len__(self) -> int:
-        """Windows held; those of one slot and era that are not merged yet count separately."""
+        """WindowColumns held; those of one slot and era that are not merged yet count separately."""
         return self._rows
 
     def fold(self) -> None:
@@ -225,12 +173,12 @@ class CommitFold:
 
     def _add(self, slots: Ints, records: RecordColumns) -> None:
         rows = self._decoded(slots, records)
-        if len(rows):
+        if slots.size:
             self._parts.append(merged(rows))
-            self._rows += len(self._parts[-1])
+            self._rows += self._parts[-1]["slot"].size
         if self._rows >= self._merge_at or len(self._parts) >= _MOST_PARTS:
             self._parts = [merged(concatenated(self._parts))]
-            self._rows = len(self._parts[0])
+            self._rows = self._parts[0]["slot"].size
             self._merge_at = max(_LEAST_MERGED, _GROWTH * self._rows)
 
     def windows(
@@ -246,8 +194,8 @@ class CommitFold:
         if not self._parts:
             return
         rows = merged(concatenated(self._parts))
-        owner = np.array(owners, np.int64)[rows.slot]
-        order = np.lexsort((rows.last_record, owner))
+        owner = np.array(owners, np.int64)[rows["slot"]]
+        order = np.lexsort((rows["last_record"], owner))
         owner = owner[order]
         edges = [*np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1]))).tolist(), owner.size]
         built: list[CommitWindow] = []
@@ -258,7 +206,7 @@ class CommitFold:
                 built = _built(rows, order[first : max(end, first + _BUILT_AT_ONCE)], names)
             yield int(owner[start]), built[start - first : end - first]
 
-    def _decoded(self, slots: Ints, records: RecordColumns) -> WindowRows:
+    def _decoded(self, slots: Ints, records: RecordColumns) -> WindowColumns:
         """One row per record."""
         deleted = records.value_size < 0
         columns = decode_offset_commits(records.data, records.value_start, records.value_size)
@@ -278,35 +226,35 @@ class CommitFold:
             for column in (offset, epoch, times):
                 column[~is_commit] = -1
             topic_id[~is_commit] = 0
-        return WindowRows(
-            slot=slots,
-            era=np.searchsorted(self._boundaries, records.offset, side="right"),
-            commits=is_commit.astype(np.int64),
-            tombstones=deleted.astype(np.int64),
-            first_offset=offset,
-            first_commit_time=times,
-            first_record=records.offset,
-            offset=offset,
-            leader_epoch=epoch,
-            last_commit_time=times,
-            last_record=records.offset,
-            deleted=deleted,
-            step_back=np.zeros(slots.size, np.uint64),
-            topic_id=topic_id,
-            unreadable=~readable,
-        )
+        return {
+            "slot": slots,
+            "era": np.searchsorted(self._boundaries, records.offset, side="right"),
+            "commits": is_commit.astype(np.int64),
+            "tombstones": deleted.astype(np.int64),
+            "first_offset": offset,
+            "first_commit_time": times,
+            "first_record": records.offset,
+            "offset": offset,
+            "leader_epoch": epoch,
+            "last_commit_time": times,
+            "last_record": records.offset,
+            "deleted": deleted,
+            "step_back": np.zeros(slots.size, np.uint64),
+            "topic_id": topic_id,
+            "unreadable": ~readable,
+        }
 
 
-def _built(rows: WindowRows, order: Ints, names: Sequence[tuple[str, int]]) -> list[CommitWindow]:
+def _built(rows: WindowColumns, order: Ints, names: Sequence[tuple[str, int]]) -> list[CommitWindow]:
     """Rows as the core's windows, in the given order."""
-    topic_ids = rows.topic_id[order].view("V16")[:, 0].tolist()
+    topic_ids = rows["topic_id"][order].view("V16")[:, 0].tolist()
     texts = {raw: printed(raw) for raw in set(topic_ids)}
-    topic_partitions = [names[slot] for slot in rows.slot[order].tolist()]
+    topic_partitions = [names[slot] for slot in rows["slot"][order].tolist()]
     given = {
         "topic": [topic for topic, _ in topic_partitions],
         "partition": [partition for _, partition in topic_partitions],
         "topic_id": [texts[raw] for raw in topic_ids],
     }
     fields = CommitWindow.__struct_fields__
-    columns = (given[name] if name in given else getattr(rows, name)[order].tolist() for name in fields)
+    columns = (given[name] if name in given else rows[name][order].tolist() for name in fields)
     return list(map(CommitWindow, *columns))
