@@ -9,7 +9,6 @@ from streaming.probe import Probe
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.probe.standby import patience_s, record_of
 from streaming.probe.standby.others import RecordKind
-from streaming.probe.writer import RoundInterval
 from streaming.records import RoundClosed, RoundOpened
 
 
