@@ -35,12 +35,11 @@ def check_lake(settings: Settings) -> Iterator[Line]:
     yield _checkpoint(settings)
     kind = "store" if on_object_store(settings.lake) else "folder"
     if kind == "store":
-        answers, fault = try_store(settings.lake)
-        yield Line(
-            "lake", "store", "wrong" if fault else "ok", fault or "may be written, and honours conditional writes"
-        )
-        if not answers:
+        fault = try_store(settings.lake)
+        if fault is not None:
+            yield Line("lake", "store", "wrong", fault)
             return  # (Each table would wait for it in vain.)
+        yield Line("lake", "store", "ok", "may be written, and honours conditional writes")
     found = contents(settings.lake)
     bad = [one for one in faults(found) if one.state == "unreadable"]
     yield from _unreadable({one.table: str(one.reason) for one in bad})
