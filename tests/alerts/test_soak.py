@@ -104,8 +104,6 @@ class World:
             job=JobSettings(heartbeat_ms=HEARTBEAT_ROUNDS * INTERVAL),
         )
         self.decided_at: dict[str, float] = {}
-        keep = {table.name: KEEP_DAYS for table in ALL_TABLES}
-        self._maintainer = Maintainer(self.writer.root, keep, now=lambda: NOW)
         self.start()
 
     def start(self) -> None:
@@ -133,7 +131,8 @@ class World:
 
         (What was joined is deleted after hours of real time, which no life here lasts.)
         """
-        return len(list(self._maintainer.work()))
+        keep = {table.name: KEEP_DAYS for table in ALL_TABLES}
+        return len(list(Maintainer(self.writer.root, keep, now=lambda: NOW).work()))
 
     def _steady(self) -> float:
         return self.steady_s

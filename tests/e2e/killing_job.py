@@ -167,7 +167,6 @@ def main(moment: str, told: str, arguments: list[str]) -> int:
     def killing_writer(lake: Any, *others: Any) -> Callable[[DataFrame, int], None]:
         _Watch(lake, killer)
         write = batch_writer(lake, *others)
-        maintainer = Maintainer(lake.root)
 
         def write_or_die(frame: DataFrame, number: int) -> None:
             killer.begin(number)
@@ -176,7 +175,8 @@ def main(moment: str, told: str, arguments: list[str]) -> int:
             killer.reach("after-appends")
             if killer.is_due("in-maintenance"):
                 threading.Thread(target=_kill_soon, args=(killer,), daemon=True).start()
-            for _ in maintainer.work():
+            # A new one each time: it joins what it has joined an hour ago.
+            for _ in Maintainer(lake.root).work():
                 pass
             if killer.is_due("in-maintenance"):
                 threading.Event().wait()  # for the kill

@@ -131,6 +131,7 @@ def test_advice_holds_from_the_day_that_has_its_events(
     assert row["evidence"].startswith("3 eager rebalances stopped 9 partitions")
 
 
+@pytest.mark.nightly
 def test_advice_ends_when_its_events_have_left_the_period(advised: DeltaLake) -> None:
     lake = advised
     writer = Writer(lake)
@@ -142,6 +143,7 @@ def test_advice_ends_when_its_events_have_left_the_period(advised: DeltaLake) ->
     assert LakeReader(lake.root).count("advice_current") == 0
 
 
+@pytest.mark.nightly
 def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +168,7 @@ def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
     assert {name: rows_of(lake, name) for name in ALL} == found, "rebuilt"
 
 
+@pytest.mark.nightly
 def test_advice_that_is_deleted_beside_a_maintainer_at_work_is_written_again(lake: DeltaLake) -> None:
     failures: list[tuple[str, str]] = []
     now = start_of(0) + 2 * HOUR_MS
@@ -178,6 +181,7 @@ def test_advice_that_is_deleted_beside_a_maintainer_at_work_is_written_again(lak
     assert failures == []
 
 
+@pytest.mark.nightly
 def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them(advised: DeltaLake) -> None:
     lake = advised
     writer = Writer(lake)
@@ -193,12 +197,14 @@ def test_a_late_row_has_its_days_looked_at_again_and_those_that_follow_from_them
     assert told(lake) == late
 
 
+@pytest.mark.nightly
 def test_raw_rows_that_are_kept_for_less_than_a_period_give_no_advice(lake: DeltaLake) -> None:
     keep = {"members": 7}
     done = list(Maintainer(lake.root, keep, now=lambda: start_of(0) + 2 * HOUR_MS).work())
     assert [one for one in done if one.what == "advice"] == []
 
 
+@pytest.mark.nightly
 def test_a_day_that_is_looked_at_in_parts_is_written_once_with_all_of_them(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def hours_of(lake: DeltaLake) -> dict[tuple[str, int], int]:
 FIVE_DAYS = dict.fromkeys(("group_health", "lag", "rebalance_churn", "drift"), 5)
 
 
+@pytest.mark.nightly
 def test_a_longer_retention_than_before_leaves_the_history_of_days_that_were_deleted(lake: DeltaLake) -> None:
     now = late_today()
     twice_a_day(lake, "c", range(-9, 1))
@@ -82,6 +83,7 @@ def test_a_longer_retention_than_before_leaves_the_history_of_days_that_were_del
     assert hours_of(lake) == written
 
 
+@pytest.mark.nightly
 def test_retention_waits_for_the_history_of_each_cluster(lake: DeltaLake) -> None:
     keep = {"group_health": 2, "lag": 2}
     for day in (-3, -2, -1):
@@ -97,6 +99,7 @@ def test_retention_waits_for_the_history_of_each_cluster(lake: DeltaLake) -> Non
     assert of_day(first["day"]) == -2, "and then goes on"
 
 
+@pytest.mark.nightly
 def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLake) -> None:
     now = late_today()
     twice_a_day(lake, "c", range(-9, 1))
@@ -109,6 +112,7 @@ def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLak
     assert deleted == [-5], "all days before this one"
 
 
+@pytest.mark.nightly
 def test_history_that_is_deleted_beside_a_maintainer_at_work_is_filled_again(lake: DeltaLake) -> None:
     now = four_hours(lake) + 2 * DAY_MS
     told: list[tuple[str, str]] = []
@@ -138,6 +142,7 @@ def test_history_that_another_maintainer_has_created_again_is_gone_on_with(lake:
     assert reader.rows("SELECT hour FROM group_hourly GROUP BY hour, cluster, group_id HAVING count(*) > 1") == []
 
 
+@pytest.mark.nightly
 def test_what_an_hour_begins_with_does_not_depend_on_other_clusters(tmp_path: Any) -> None:
     found = []
     for clusters in ("b", "ab"):

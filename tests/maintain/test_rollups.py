@@ -72,6 +72,7 @@ def some_hours(lake: DeltaLake, hours: int = 4) -> int:
     return YESTERDAY + hours * HOUR_MS - 1
 
 
+@pytest.mark.nightly
 def test_history_waits_until_the_files_that_it_reads_are_joined(lake: DeltaLake) -> None:
     writer = Writer(lake)
     for batch in life(random.Random(2), YESTERDAY, 2):
@@ -97,6 +98,7 @@ def test_an_hour_that_gets_a_late_row_is_computed_again_and_the_one_after_it(lak
     assert reader.rows(sql) == [{"most": 999}]
 
 
+@pytest.mark.nightly
 def test_a_failure_between_the_two_tables_leaves_the_hour_due(lake: DeltaLake, monkeypatch: pytest.MonkeyPatch) -> None:
     now = some_hours(lake)
     put = module.RollUps._put
@@ -144,6 +146,7 @@ def test_two_clusters_close_their_hours_apart(lake: DeltaLake) -> None:
     assert (found["s"], found["m"]) == (1_500, 1)
 
 
+@pytest.mark.nightly
 def test_what_lag_no_longer_has_stays_in_the_history(lake: DeltaLake) -> None:
     some_hours(lake)
     writer = Writer(lake)
@@ -211,6 +214,7 @@ def raising(error: Exception) -> Callable[..., None]:
     return fail
 
 
+@pytest.mark.nightly
 def test_after_an_upgrade_of_the_definitions_everything_that_is_kept_is_computed_again(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
