@@ -71,7 +71,7 @@ class Holder:
         host: Name of its machine, for people.
         machine: Its machine since that was started, and the space of its process ids.
         pid: Its process there.
-        started: When that process began, s by the machine's own reckoning.
+        started: When that process began, as `_start_of` says it: only compared for equality.
         token: Unique for each process and lease.
         released: It has ended.
     """
@@ -79,7 +79,7 @@ class Holder:
     host: str
     machine: str
     pid: int
-    started: float
+    started: str
     token: str
     released: bool = False
 
@@ -91,17 +91,28 @@ class Holder:
         if self.machine != machine:
             return False
         try:
-            process = psutil.Process(self.pid)
-            is_other = abs(process.create_time() - self.started) > _SAME_START_S
-            return is_other or bool(process.status() == psutil.STATUS_ZOMBIE)
-        except psutil.NoSuchProcess:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
             return True
+        except PermissionError:
+            return False  # another user's: nobody here knows when it began
+        return _start_of(self.pid) != self.started
 
 
-_SAME_START_S = 5.0
-"""A machine's reckoning of starts moves with its clock by less, and no process id comes again as soon."""
+def _start_of(pid: int) -> str:
+    """When a process of this machine began, "" for a dead one: on Linux in ticks that no change of the clock moves."""
+    if sys.platform != "linux":
+        return str(psutil.Process(pid).create_time()) if psutil.pid_exists(pid) else ""
+    try:
+        state, *fields = (
+            Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
+        )
+    except OSError:
+        return ""
+    return "" if state in {"Z", "X"} else fields[18]
 
-_UNKNOWN: Final = Holder("an unknown host", "", 0, 0.0, "")
+
+_UNKNOWN: Final = Holder("an unknown host", "", 0, "", "")
 """Stands for the holder of an object that cannot be read, or was deleted meanwhile."""
 
 
@@ -198,8 +209,8 @@ class Lease:
             machine: This machine since its start; None finds out.
         """
         self.what, self._objects, self._clock, self.ttl_s = what, objects, clock, ttl_s
-        started = psutil.Process().create_time()
-        self._self = Holder(socket.gethostname(), machine or _machine(), os.getpid(), started, uuid.uuid4().hex)
+        pid = os.getpid()
+        self._self = Holder(socket.gethostname(), machine or _machine(), pid, _start_of(pid), uuid.uuid4().hex)
         self._number: int | None = None
         self._renewed = 0.0
         self._watched, self._watched_since = -1, 0.0
