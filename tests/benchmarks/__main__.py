@@ -31,7 +31,6 @@ from tests.benchmarks.reading import reading
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
 from tests.benchmarks.steady_state import SteadySize, steady_state
-from tests.benchmarks.verdict_inputs import inputs
 from tests.benchmarks.writers import on_a_cluster, writers
 
 __all__ = ["main"]
@@ -42,7 +41,6 @@ Measure = Callable[[BenchCluster, Say], list[Figure]]
 
 _MEASURES: dict[str, Measure] = {
     "core": lambda _, say: core(say),
-    "inputs": lambda _, say: inputs(say),
     "assign": lambda _, say: assignments(say),
     "reading": reading,
     "catch-up": catch_up,

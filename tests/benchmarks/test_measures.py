@@ -78,8 +78,8 @@ def test_a_measurement_that_fails_is_a_line_of_the_table_beside_figure_aim_and_m
 
     monkeypatch.setattr(bench, "bench_cluster", lambda: nullcontext(BenchCluster(tmp_path, "")))
     good = Figure("speed", "654,321 records/s", "500,000/s", "one core")
-    monkeypatch.setattr(bench, "_MEASURES", {"core": broken, "inputs": lambda *_: [good]})
-    assert bench.main(["core", "inputs"]) == 1
+    monkeypatch.setattr(bench, "_MEASURES", {"core": broken, "assign": lambda *_: [good]})
+    assert bench.main(["core", "assign"]) == 1
     shown = capsys.readouterr().out
     assert all(text in shown for text in ("its records did not decode", "654,321 records/s", "500,000/s", "cores"))
 
