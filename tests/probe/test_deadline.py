@@ -6,6 +6,53 @@ import pytest
 
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
+from streaming.probe.writer import RoundInterval
+
+
+def pace_after(*took_ms: int, configured_ms: int = 10_000) -> RoundInterval:
+    pace = RoundInterval(configured_ms)
+    for each in took_ms:
+        pace.took(each)
+    return pace
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "interval_ms"),
+    [(0, 10_000), (9_900, 10_000), (20_000, 10_000), (20_001, 30_000), (130_000, 130_000), (130_001, 140_000)],
+)
+def test_a_round_of_more_than_two_intervals_stretches_them_to_what_it_took(took_ms: int, interval_ms: int) -> None:
+    assert pace_after(took_ms).interval_ms == interval_ms
+
+
+def test_the_slowest_of_the_last_three_rounds_counts() -> None:
+    assert pace_after(95_000, 40_000, 30_000).interval_ms == 100_000
+    assert pace_after(95_000, 40_000, 30_000, 30_000).interval_ms == 40_000
+    assert pace_after(95_000, 1_000, 1_000, 1_000).interval_ms == 10_000
+
+
+def test_a_slow_pace_is_said_once_and_its_end_once() -> None:
+    pace, said = RoundInterval(10_000), []
+    for took in (100, 100, 95_000, 97_000, 120_000, *[500] * 9):
+        pace.took(took)
+        said.append(pace.news())
+    assert [index for index, sentence in enumerate(said) if sentence is not None] == [2, 7]
+    assert said[2] is not None
+    assert said[2].startswith("A round took 95.0 s: they come every 100 s, not every 10 s")
+    assert said[7] == "Rounds come every 10 s again."
+
+
+def test_another_probes_pace_counts_until_the_first_round_of_our_own() -> None:
+    pace = RoundInterval(10_000)
+    pace.told(130_000)
+    assert (pace.interval_ms, pace.news()) == (130_000, None)
+    pace.took(4_000)
+    assert (pace.interval_ms, pace.news()) == (10_000, None)
+
+
+def test_another_probes_absurd_pace_counts_as_ten_minutes() -> None:
+    pace = RoundInterval(10_000)
+    pace.told(2**60)
+    assert pace.interval_ms == 600_000
 
 
 class Clock:

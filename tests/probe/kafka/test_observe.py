@@ -10,10 +10,97 @@ import pytest
 from streaming.config import Filters
 from streaming.events import GroupEvent
 from streaming.probe.idle import IDLE_ROUNDS
+from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopic
+from streaming.probe.kafka.holds import HELD_ROUNDS, BlockedPartition
 from streaming.probe.kafka.look import Description, GroupsSeen
-from streaming.probe.kafka.memory import Memory, memory_after
-from streaming.records import GroupObservation, UnreadTimestamp
-from tests.probe.kafka.build import MakeHead, classic, events_of, look_at, topic
+from streaming.probe.kafka.memory import Memory, memory_after, recall, topics_of_groups
+from streaming.probe.kafka.observe import cluster_topic_events
+from streaming.records import (
+    MOST_READERS,
+    ClusterTopicObservation,
+    GroupObservation,
+    HeldPartition,
+    RoundClosed,
+    UnreadTimestamp,
+)
+from tests.probe.kafka.build import ALL, LOG, MakeHead, classic, events_of, look_at, topic
+
+
+def test_a_group_has_the_topics_it_subscribes_to_and_those_it_committed_for() -> None:
+    described = {"g": Description("Stable", "consumer", frozenset({"orders"}), complete=True)}
+    found = topics_of_groups(["g"], described, {"g": frozenset({"old"})}, Memory({"g": frozenset({"older"})}), ALL)
+    assert found == {"g": ("old", "orders")}
+
+
+def test_a_rebalance_does_not_make_topics_vanish() -> None:
+    described = {"g": Description("PreparingRebalance", "consumer", frozenset(), complete=False)}
+    found = topics_of_groups(["g"], described, {}, Memory({"g": frozenset({"orders"})}), ALL)
+    assert found == {"g": ("orders",)}
+
+
+def test_ignored_topics_are_not_reported() -> None:
+    found = topics_of_groups(
+        ["g"], {}, {"g": frozenset({"a", "b", "audit-1"})}, Memory(), Filters(ignore_topics=("/^audit/", "b"))
+    )
+    assert found == {"g": ("a",)}
+
+
+def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) -> None:
+    head = make_head(holds=(None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None))
+    look = look_at({"a": topic("a", [5], [4])}, g=("a",), h=())
+    events = events_of(head, look, Memory())
+    closed = RoundClosed(
+        1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3, holds=(HeldPartition(1, 300, 20, 25, 1),)
+    )
+    recalled = recall(closed, events)
+    assert recalled.topics == memory_after(head, look, Memory()).topics == {"g": {"a"}, "h": set()}
+    assert recalled.time == head.time == memory_after(head, look, Memory()).time
+    assert recalled.holds == (None, BlockedPartition(20, 300, HELD_ROUNDS + 1), None)
+
+
+def told_of(
+    make_head: MakeHead, look: GroupsSeen, memory: Memory | None = None, hidden: str | None = None
+) -> ClusterTopicObservation:
+    asked = AskedTopics({"a": ClusterTopic(end=(1,), start=(0,), leaders=(1,))}, hidden=hidden)
+    (event,) = cluster_topic_events(make_head(0, 0), asked, {}, look, memory or Memory())
+    assert event.key == "a"
+    return event.saw
+
+
+def test_a_topic_of_the_cluster_names_the_first_of_its_readers(make_head: MakeHead) -> None:
+    look = look_at({}, **{f"g{number:02}": ("a",) for number in range(MOST_READERS + 5)}, other=("b",))
+    event = told_of(make_head, look)
+    assert (event.groups, event.readers) == (MOST_READERS + 5, tuple(f"g{number:02}" for number in range(MOST_READERS)))
+
+
+def test_readers_may_be_hidden_where_the_topics_of_a_group_are_not_known(make_head: MakeHead) -> None:
+    look = replace(look_at({}, g=("b",)), groups={"g": classic("g", "Empty")})
+    known = replace(look, committed={"g": 1})
+    assert told_of(make_head, known).hidden is None
+    assert told_of(make_head, known, hidden="filtered").hidden == "filtered"
+    assert told_of(make_head, look).hidden == "undescribed"
+    share = replace(classic("g"), group_type="share")
+    assert told_of(make_head, replace(known, groups={"g": share})).hidden == "share_groups"
+
+
+@pytest.mark.parametrize(
+    ("state", "complete", "remembered", "hidden"),
+    [
+        ("Stable", True, False, None),
+        ("Stable", False, True, "undescribed"),
+        ("PreparingRebalance", False, True, None),
+        ("PreparingRebalance", False, False, "undescribed"),
+    ],
+)
+def test_a_rebalance_hides_readers_only_of_a_group_that_was_not_there_before(
+    make_head: MakeHead, state: str, complete: bool, remembered: bool, hidden: str | None
+) -> None:
+    description = Description(state, "consumer", frozenset({"b"}), complete)
+    look = replace(
+        look_at({}, g=("b",)), groups={"g": classic("g", state)}, descriptions={"g": description}, committed={"g": 1}
+    )
+    memory = Memory({"g": frozenset({"b"})} if remembered else {})
+    assert told_of(make_head, look, memory).hidden == hidden
 
 
 def test_a_group_is_told_with_its_place_in_the_log_and_its_topics(make_head: MakeHead) -> None:
