@@ -38,7 +38,7 @@ def test_a_round_over_a_thousand_groups_takes_a_bounded_number_of_requests(
     assert sum(sent.values()) == 20
     round_ = read_round(settings, closed)
     assert len(round_.groups) == GROUPS
-    assert closed.written == 2 * GROUPS
+    assert closed.written == GROUPS
     topic = round_.topics(f"{cluster.unique}-7")[orders]
     assert (topic.partitions, list(topic.ends)) == (10, [1] * 10)
 
