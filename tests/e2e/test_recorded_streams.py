@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from tests.e2e.streams import RecordedStream, by_table, counted, read_streams, rows_of
-from tests.groups.recomputed import recompute_all
+from tests.groups.verdicts import recompute_all
 
 STREAMS = {stream.key: stream for stream in read_streams()}
 

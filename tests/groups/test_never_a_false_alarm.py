@@ -18,7 +18,7 @@ from streaming.groups.classic.membership import subscription_of
 from streaming.records import Member
 from tests.examples import examples
 from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
-from tests.groups.recomputed import recompute_all
+from tests.groups.verdicts import recompute_all
 
 # Library, and the subscription bytes of its members for range and roundrobin: version, user data.
 LEADERS: tuple[tuple[Library, int, bytes | None], ...] = (

@@ -17,10 +17,9 @@ from streaming.groups.verdict_inputs import LINE_MAX, PACKED_MAX, ClientInputs, 
 from tests.examples import examples
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_JOINS, TOPIC_ID, asking, observation, read, stands, target
-from tests.groups.recomputed import recompute_all, recomputed
 from tests.groups.state_lives import STATES
 from tests.groups.streams import Step, batches, streams
-from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of
+from tests.groups.verdicts import LIBRDKAFKA, judged, recompute_all, recomputed, seen_for_long, verdict_of
 
 JAVA = Library("java", (4, 2))
 

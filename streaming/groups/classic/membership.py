@@ -10,7 +10,7 @@ from typing import Final
 
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.context import Context
-from streaming.groups.rows import MemberRow, TopicAssignment, partition_column
+from streaming.groups.rows import MemberRow, TopicAssignment, partition_column, split
 from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
@@ -259,10 +259,17 @@ def _member_row(
         client_host=member.client_host,
         rack=member.rack or None,
         leader=None if record.seen else member.member_id == record.leader,
-        subscription=member.topics,
+        subscription=None
+        if member.topics is None
+        else tuple(dict.fromkeys(split(topic)[0] for topic in member.topics)),
         partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
-        partitions=None if assigned is None else tuple(TopicAssignment(t, p) for t, p in assigned),
+        partitions=None if assigned is None else tuple(_assigned(unit, numbers) for unit, numbers in assigned),
         undecodable=member.undecodable,
         session_timeout_ms=member.session_timeout if member.session_timeout >= 0 else None,
         rebalance_timeout_ms=member.rebalance_timeout if member.rebalance_timeout >= 0 else None,
     )
+
+
+def _assigned(unit: str, numbers: tuple[int, ...]) -> TopicAssignment:
+    topic, broker = split(unit)
+    return TopicAssignment(topic, numbers, broker)

@@ -40,6 +40,7 @@ from streaming.groups.causes import (
     of_topics,
     subscription_changes,
 )
+from streaming.groups.classic.membership import write_members
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
@@ -47,7 +48,6 @@ from streaming.groups.rocketmq.membership import (
     Numbered,
     balance_of,
     held_queues,
-    member_rows,
     members_of,
     record_of,
     topics_of,
@@ -289,7 +289,7 @@ def _decide(state: GroupState, mine: RocketMQState, settled: Settling, views: Vi
             decided_time_max=settled.until,
         )
     )
-    context.rows.members.extend(member_rows(before, record, mine.incarnation, context))
+    write_members(state, record, mine.incarnation, context)
     state.classic.current = ClassicDecision(record, kind, mine.incarnation)
     state.classic.balance = balance_of(members, facts.routes)
     if not members:

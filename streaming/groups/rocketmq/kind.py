@@ -10,6 +10,7 @@ from zlib import crc32
 import msgspec
 
 from streaming.groups.classic.kind import CLASSIC
+from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context
 from streaming.groups.health.columns import FindingAtRound, Membership
 from streaming.groups.rocketmq.decisions import PROTOCOL_TYPE, follow
@@ -23,11 +24,10 @@ from streaming.groups.rocketmq.lag import (
     take_commits,
     unnamed_since,
 )
-from streaming.groups.rocketmq.membership import member_rows, record_of, standing_rows
 from streaming.groups.rocketmq.state import AGAIN, ListRow, RocketMQState, Unjudged
 from streaming.groups.rocketmq.verdicts import give_up, write_verdicts
 from streaming.groups.rocketmq.views import NO_MEMBERS, Views, is_retry
-from streaming.groups.rows import ROCKETMQ, BrokerClient, BrokerMembersRow, MemberRow
+from streaming.groups.rows import ROCKETMQ, BrokerClient, BrokerMembersRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import NOT_APPLICABLE, PENDING, StandingVerdict
 from streaming.records import NONE, OK, BrokerSeen, GroupObservation, RocketMQObservation
@@ -155,10 +155,7 @@ def _end(state: GroupState, observation: RocketMQRound, context: Context) -> Non
     mine = _mine(state)
     give_up(state, mine, observation, context)
     end_broker_members(mine, observation, context)
-    current = state.classic.current
-    if current is not None:
-        nobody = record_of((), observation.round, observation.time, None)
-        context.rows.members.extend(member_rows(current.record, nobody, mine.incarnation, context))
+    close_members(state, observation.round, observation.time, context)
 
 
 def _mine(state: GroupState) -> RocketMQState:
@@ -201,11 +198,6 @@ def _findings(state: GroupState, observation: RocketMQRound, context: Context) -
     return rocketmq_findings(_mine(state), observation.views, state.clock.now)
 
 
-def _standing_members(state: GroupState, context: Context) -> list[MemberRow]:
-    current = state.classic.current
-    return [] if current is None else standing_rows(current.record, _mine(state).incarnation, context)
-
-
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:  # noqa: ARG001
     mine, current = _mine(state), state.classic.current
     record = current.record if current is not None else None
@@ -237,7 +229,6 @@ ROCKETMQ_KIND: Final = replace(
     note_round=_note_round,
     write_verdicts=_write_verdicts,
     judge_again=_judge_again,
-    standing_members=_standing_members,
     membership=_membership,
     findings=_findings,
     end=_end,

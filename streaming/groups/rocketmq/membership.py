@@ -1,4 +1,4 @@
-"""A round's members as a membership record, and the rows of `members`.
+"""A round's members as a membership record.
 
 RocketMQ writes no record of a decision. The core makes one of what a round saw, so that lag, rates and balance find the
 owners where they find those of any group; its partitions are numbered by place (`places.py`).
@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from assignors import Assignment, AssignorError, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.classic.membership import CONSUMER
 from streaming.groups.classic.state import Owned
-from streaming.groups.context import Context
 from streaming.groups.rocketmq.allocation import Queue
 from streaming.groups.rocketmq.views import Views, queues_of
-from streaming.groups.rows import ROCKETMQ, MemberRow, TopicAssignment, split, unit_of
+from streaming.groups.rows import split, unit_of
 from streaming.records import Member, MembershipRecord
-from streaming.times import day_of
 
 _HOSTS = 3
 """Hosts of one client in a row: one is usual, two may be a client id that two processes use."""
@@ -49,6 +47,7 @@ def _member(views: Views, client: str) -> Member:
         rack=None,
         user_data=None,
         assigned=None if held is None else tuple(held.items()),
+        undecodable=None if held is not None else "it does not tell which queues it holds",
     )
 
 
@@ -71,6 +70,7 @@ def record_of(members: tuple[Member, ...], number: int, time: int, strategy: str
         state_time=-1,
         members=members,
         value_version=-1,
+        seen=True,
     )
 
 
@@ -135,53 +135,3 @@ def balance_of(members: Sequence[Member], routes: Mapping[str, Mapping[str, int]
         return imbalance(counts), imbalance_optimal(Numbered(members, routes).group)
     except AssignorError:
         return imbalance(counts), None
-
-
-def member_rows(
-    before: MembershipRecord | None, after: MembershipRecord, incarnation: int, context: Context
-) -> list[MemberRow]:
-    """A row for every member of a decision, and a closing row for each of the decision before that is gone."""
-    staying = {member.member_id for member in after.members}
-    gone = [member for member in (before.members if before is not None else ()) if member.member_id not in staying]
-    return [
-        *(_row(member, after, incarnation, context, ended=True) for member in gone),
-        *(_row(member, after, incarnation, context, ended=False) for member in after.members),
-    ]
-
-
-def standing_rows(record: MembershipRecord, incarnation: int, context: Context) -> list[MemberRow]:
-    """The rows of those who are members, as their decision wrote them."""
-    return [_row(member, record, incarnation, context, ended=False) for member in record.members]
-
-
-def _row(member: Member, record: MembershipRecord, incarnation: int, context: Context, *, ended: bool) -> MemberRow:
-    assigned = () if ended else member.assigned
-    return MemberRow(
-        cluster=context.config.cluster,
-        group_id=context.group,
-        decision=record.record,
-        member_id=member.member_id,
-        source=ROCKETMQ,
-        log_partition=None,
-        record_time=record.record_time,
-        event_date=day_of(record.record_time),
-        ended=ended,
-        incarnation=incarnation,
-        generation=None,
-        group_instance_id=None,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rack=None,
-        leader=None,
-        subscription=None if member.topics is None else tuple(sorted(topics_of(member))),
-        partition_count=None if assigned is None else sum(len(numbers) for _, numbers in assigned),
-        partitions=None if assigned is None else tuple(_assigned(place, numbers) for place, numbers in assigned),
-        undecodable=None if assigned is not None else "it does not tell which queues it holds",
-        session_timeout_ms=None,
-        rebalance_timeout_ms=None,
-    )
-
-
-def _assigned(place: str, numbers: tuple[int, ...]) -> TopicAssignment:
-    topic, broker = split(place)
-    return TopicAssignment(topic, numbers, broker)

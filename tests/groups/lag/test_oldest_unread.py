@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from streaming.groups.lag.oldest_unread import thinned, unread_between
+from tests.examples import examples
 from tests.groups.build import (
     SECOND,
     START,
@@ -15,6 +16,7 @@ from tests.groups.build import (
     packed,
 )
 from tests.groups.lag.backlog import HOUR, behind, caught_up, health, see, told
+from tests.groups.lag.unread_world import INTERVAL, lived
 from tests.groups.rocketmq.world import A, Client, World
 
 
@@ -360,3 +362,21 @@ def test_so_is_an_upper_bound_of_what_an_earlier_round_saw_at_a_time_that_is_not
     for second, end, closed in ((10, 10, -1), (20, 20, 0), (30, 30, 10 * SECOND)):
         see(life, second, end, time=max(0, closed), closed=closed)
     assert life.rows.lag[-1].oldest_unread_time_max == 0
+
+
+ROUNDS = 1_500
+
+
+def test_the_truth_is_between_the_bounds_of_the_current_row_at_each_round() -> None:
+    evaluations = bounded = wide = 0
+    for seed in range(examples(200)):
+        for found in lived(seed, ROUNDS):
+            earliest, latest = found.row.oldest_unread_time_min, found.row.oldest_unread_time_max
+            assert earliest is None or earliest <= found.truth, (seed, found)
+            assert latest is None or found.truth <= latest, (seed, found)
+            evaluations += 1
+            if earliest is not None and latest is not None:
+                bounded += 1
+                wide += latest - earliest > max(2 * INTERVAL, (found.now - found.truth) / 10)
+    assert bounded > evaluations / 2
+    assert wide < 0.05 * bounded

@@ -102,17 +102,6 @@ class Partition:
         return self.rhythm.pauses[::2]
 
 
-def test_only_the_newest_nine_steps_count_towards_a_growing_lag() -> None:
-    partition = Partition()
-    for step in range(21):
-        partition.commits(100, 110 + step)
-    assert (partition.trend.run, partition.trend.grew.bit_count()) == (21, 9)
-    for flat in range(1, 10):
-        partition.commits(100 + flat, 130 + flat)
-        assert partition.trend.grew.bit_count() == 9 - flat
-    assert partition.trend.run == 30
-
-
 def test_a_run_begins_again_where_the_lag_shrinks() -> None:
     partition = Partition()
     for end in (110, 111, 112):
@@ -216,17 +205,3 @@ def test_while_a_backlog_is_worked_off_pauses_do_not_count() -> None:
 def test_a_partition_is_forgotten_only_when_no_row_needs_it(change: dict[str, Any]) -> None:
     assert PartitionState(committed=-1).is_void()
     assert not PartitionState(**({"committed": -1} | change)).is_void()
-
-
-def test_pauses_of_zero_length_count() -> None:
-    assert lived(0, 0, 0, 0, 0, 1).pauses == [0, 0, 0, 0, HOUR, HOUR]
-
-
-def test_24_pauses_are_kept_where_each_is_shorter_than_the_one_before() -> None:
-    # Each is three quarters of the one before, so none is like three later ones.
-    lengths = [int(20 * DAY * 0.75**number) for number in range(30)]
-    rhythm = Rhythm()
-    for length in lengths:
-        count_pause(rhythm, length)
-    # (The three newest are kept whatever their length.)
-    assert rhythm.pauses[::2] == [*lengths[:21], *lengths[-3:]]

@@ -43,7 +43,6 @@ from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.real_records import REAL
 from tests.offsets_log.written import (
     member_metadata,
-    modern_value,
     other_key,
     regular_expression,
     target_epoch,
@@ -134,51 +133,6 @@ def test_a_second_member_is_a_second_decision_with_the_target_before_it() -> Non
     assert len(said) == 2
 
 
-def test_nothing_is_said_between_the_records_of_a_decision() -> None:
-    group, _ = lived(*FIRST)
-    for item in decoded([*FIRST, *SECOND])[len(FIRST) : -1]:
-        group_after, word = take(group, item)
-        assert group_after is group
-        assert word is None
-    assert state_of(group) == "Assigning"
-
-
-def test_current_trails_behind_the_target_until_the_last_member_has_reached_it() -> None:
-    group, _ = lived(*FIRST, *SECOND)
-    assert (state_of(group), behind(group)) == ("Reconciling", ("a", "b"))
-    steps = [
-        (owns("a", 1, 0, state=1), ("a", "b")),
-        (owns("a", 2, 0), ("b",)),
-        (owns("b", 2, state=2), ("b",)),
-        (owns("b", 2, 1), ()),
-    ]
-    for write, late in steps:
-        (item,) = decoded([write])
-        _, word = take(group, item)
-        assert word is None
-        assert behind(group) == late
-    assert state_of(group) == "Stable"
-
-
-def test_a_target_that_is_not_written_again_still_holds() -> None:
-    _, said = lived(*FIRST, *SECOND, metadata("c"), epoch(3), target("c"), stands(3))
-    decision = said[-1]
-    assert isinstance(decision, ModernDecision)
-    assert decision.targets == {"a": owned(0), "b": owned(1), "c": ()}
-    assert decision.before == {"a": owned(0), "b": owned(1)}
-
-
-def test_a_member_that_leaves_is_told_with_the_next_target() -> None:
-    left = (gone(8, "b"), gone(7, "b"), gone(5, "b"), epoch(3))
-    _, said = lived(*FIRST, *SECOND, *left)
-    assert len(said) == 2
-    _, said = lived(*FIRST, *SECOND, *left, target("a", 0, 1), stands(3))
-    decision = said[-1]
-    assert isinstance(decision, ModernDecision)
-    assert (decision.left, decision.targets) == (("b",), {"a": owned(0, 1)})
-    assert decision.before == {"a": owned(0), "b": owned(1)}
-
-
 def test_the_last_member_to_leave_closes_a_decision_without_a_target() -> None:
     group, said = lived(*FIRST, gone(8, "a"), gone(7, "a"), gone(5, "a"), epoch(2), epoch(3))
     decision = said[-1]
@@ -186,25 +140,6 @@ def test_the_last_member_to_leave_closes_a_decision_without_a_target() -> None:
     assert (decision.became_empty, decision.record, decision.left) == (True, 8, ("a",))
     assert len(said) == 2
     assert state_of(group) == "Empty"
-
-
-def test_a_static_member_under_a_new_id_is_replaced_and_not_joined() -> None:
-    first = (metadata("a", instance_id="i"), epoch(1), target("a", 0, 1), stands(1))
-    back = (gone(8, "a"), gone(7, "a"), gone(5, "a"), metadata("a2", instance_id="i"), target("a2", 0, 1))
-    _, said = lived(*first, *back)
-    assert len(said) == 1
-    _, said = lived(*first, *back, metadata("b"), epoch(2), target("a2", 0), target("b", 1), stands(2))
-    decision = said[-1]
-    assert isinstance(decision, ModernDecision)
-    assert (decision.replaced, decision.joined, decision.left) == ((("a", "a2"),), ("b",), ())
-
-
-def test_the_end_is_told_once_and_what_trails_behind_it_is_nothing() -> None:
-    group, said = played(
-        decoded([*FIRST, gone(8, "a"), gone(7, "a"), gone(6), gone(5, "a"), gone(4), gone(3), gone(3)])
-    )
-    assert group is None
-    assert said[1:] == [Ended(10, 1_010, 3, "consumer")]
 
 
 @pytest.mark.parametrize(
@@ -325,14 +260,6 @@ def test_members_that_share_a_regular_expression_share_its_topics_in_what_is_kep
         return len(msgspec.msgpack.encode(said[-1]))
 
     assert kept(40) - kept(20) < 20 * 200
-
-
-def test_share_and_streams_groups_go_the_same_way() -> None:
-    for metadata_type, target_type, epoch_type, stands_type in ((10, 13, 11, 12), (19, 21, 17, 20)):
-        keys = [(metadata_type, "a"), (epoch_type, None), (target_type, "a"), (stands_type, None)]
-        group, said = lived(*[(other_key(key_type, GROUP, part), modern_value(key_type)) for key_type, part in keys])
-        assert [type(word) for word in said] == [ModernDecision]
-        assert list(group.members) == list(group.targets) == ["a"]
 
 
 def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays_one_that_packs() -> None:

@@ -1,4 +1,4 @@
-"""The orders in which a coordinator's hash maps may hold what a decision was computed from."""
+"""Targets recomputed in every order that is possible, and how even they are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,22 @@ import pytest
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic
 from streaming.groups.modern.recompute import in_every_order, orders_of
+from streaming.groups.rows import ChurnRow, GroupHealthRow
+from tests.groups.build import GROUP, Life, make_observation, make_topic
+from tests.groups.coordinator import TOPIC, Written
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_MEMBER,
+    TOPIC_ID,
+    epoch,
+    gone,
+    metadata,
+    observation,
+    read,
+    stands,
+    target,
+)
+from tests.offsets_log.written import member_metadata, other_key, target_assignment
 
 X, Y, Z = "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw", "AAAAAAAAAAAAAAAAAAAABA"
 TARGET = ((X, (0,)), (Y, (1,)), (Z, (2,)))
@@ -48,3 +64,108 @@ def test_only_the_log_lists_targets_in_the_order_of_their_records(log_partition:
     decision = SimpleNamespace(log_partition=log_partition)
     found = list(orders_of(decision, ASKED))  # type: ignore[arg-type]
     assert found == list(in_every_order(ASKED, targets_listed=listed))
+
+
+OTHER = bytes(range(16, 32))
+OTHER_ID = "EBESExQVFhcYGRobHB0eHw"
+
+
+def last_churn(*log: Written, named: bool = True) -> ChurnRow:
+    life = Life()
+    if named:
+        orders = make_topic("orders", 4, topic_id=TOPIC_ID)
+        life.take(
+            make_observation(9, orders, make_topic("bills", 2, topic_id=OTHER_ID), state=None, group_type="consumer")
+        )
+    life.take(*read(list(log)))
+    return life.rows.rebalance_churn[-1]
+
+
+def health(*log: Written) -> GroupHealthRow:
+    life = Life()
+    life.take(*read(list(log)))
+    orders = make_topic("orders", 4, topic_id=TOPIC_ID)
+    rows = life.take(make_observation(99, orders, make_topic("bills", 2, topic_id=OTHER_ID), group_type="consumer"))
+    return rows.group_health[-1]
+
+
+def asking(name: str, *topics: str) -> Written:
+    return other_key(5, GROUP, name), member_metadata(topics)
+
+
+def both(name: str, orders: tuple[int, ...], bills: tuple[int, ...]) -> Written:
+    return other_key(7, GROUP, name), target_assignment({TOPIC: orders, OTHER: bills})
+
+
+def test_the_least_moves_are_those_of_the_members_that_are_there_now() -> None:
+    row = last_churn(*FIRST, *SECOND_MEMBER, named=False)
+    assert (row.partitions_moved, row.partitions_moved_optimal) == (2, 2)
+
+
+def test_moves_beyond_the_least_are_what_stickiness_would_have_saved() -> None:
+    # a had 0 to 3. a and b also swap kept partitions: of the two that a could keep, one need not have moved.
+    third = [metadata("c"), epoch(3), target("a", 2), target("b", 0, 3), target("c", 1), stands(3)]
+    row = last_churn(*FIRST, *SECOND_MEMBER, *third, named=False)
+    # Before: a 0 1, b 2 3. Moving one to c is enough; 0, 1 and 2 moved.
+    assert (row.partitions_moved, row.partitions_moved_optimal) == (3, 1)
+
+
+def test_a_member_that_left_gives_all_it_had_and_no_less_can_move() -> None:
+    row = last_churn(*FIRST, *SECOND_MEMBER, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3), named=False)
+    assert (row.left, row.partitions_moved, row.partitions_moved_optimal) == (("b",), 2, 2)
+
+
+def test_with_different_subscriptions_the_least_needs_the_names_of_topics() -> None:
+    log = [asking("a", "bills", "orders"), epoch(1), both("a", (0, 1, 2, 3), (0, 1)), stands(1)]
+    log += [asking("b", "bills"), epoch(2), both("b", (), (0, 1)), target("a", 0, 1, 2, 3), stands(2)]
+    # b may only have bills: its two move, and a is left with four. Nothing more even is possible.
+    assert (last_churn(*log).partitions_moved, last_churn(*log).partitions_moved_optimal) == (2, 2)
+    assert (last_churn(*log, named=False).partitions_moved, last_churn(*log, named=False).partitions_moved_optimal) == (
+        2,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        FIRST[3:] + SECOND_MEMBER,  # first seen in the middle of its life
+        FIRST + SECOND_MEMBER[:4] + [epoch(3), stands(2)],  # members have changed since the target was computed
+        [*FIRST, (other_key(5, GROUP, "b"), member_metadata([], regex="o.*")), *SECOND_MEMBER[1:]],  # not resolved
+    ],
+)
+def test_where_what_it_takes_is_not_known_the_least_is_null(log: list[Written]) -> None:
+    assert last_churn(*log).partitions_moved_optimal is None
+
+
+def test_the_balance_of_a_target_stands_beside_the_best_that_could_be() -> None:
+    row = health(*FIRST, *SECOND_MEMBER)
+    assert (row.imbalance, row.imbalance_optimal) == (0.0, 0.0)
+    row = health(*FIRST, metadata("b"), epoch(2), target("a", 0, 1, 2), target("b", 3), stands(2))
+    assert (row.imbalance, row.imbalance_optimal) == (0.5, 0.0)
+
+
+def test_three_members_on_four_partitions_are_uneven_and_as_even_as_can_be() -> None:
+    third = [metadata("c"), epoch(3), target("b", 2), target("c", 3), stands(3)]
+    row = health(*FIRST, *SECOND_MEMBER, *third)
+    assert (row.imbalance, row.imbalance_optimal) == (0.5, 0.5)
+
+
+def test_the_balance_is_of_the_newest_target_and_goes_with_the_group() -> None:
+    life = Life()
+    life.take(*read(FIRST + SECOND_MEMBER), observation(21))
+    rows = life.take(*read([*gone("a", "b"), epoch(3)], 21), observation(30))
+    assert (rows.group_health[-1].imbalance, rows.group_health[-1].imbalance_optimal) == (None, None)
+
+
+def test_share_and_streams_groups_have_no_balance() -> None:
+    log = [
+        (other_key(10, GROUP, "a"), b"\x00\x00" + b"\x00" + b"\x02c" + b"\x02h" + b"\x02" + b"\x07orders" + b"\x00"),
+        (other_key(11, GROUP), b"\x00\x00" + b"\x00\x00\x00\x01" + bytes(8) + b"\x00"),
+        (other_key(13, GROUP, "a"), target_assignment({TOPIC: (0, 1, 2, 3)})),
+        (other_key(12, GROUP), epoch(1)[1]),
+    ]
+    row = health(*log)
+    assert (row.imbalance, row.imbalance_optimal, row.verdict) == (None, None, "not_applicable")
+    churn = last_churn(*log)
+    assert (churn.partitions_moved, churn.partitions_moved_optimal, churn.protocol_type) == (None, None, "share")

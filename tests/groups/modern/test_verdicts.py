@@ -25,7 +25,7 @@ from tests.groups.modern_log import (
     stands,
     target,
 )
-from tests.groups.recomputed import recompute_all
+from tests.groups.verdicts import recompute_all
 from tests.offsets_log.written import member_metadata, other_key
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from streaming.groups import GroupConfig
 from streaming.groups.context import Incarnations
-from streaming.groups.rows import ChurnRow, Rows
-from streaming.records import RocketMQObservation
-from tests.groups.rocketmq.world import CIRCLE, INTERVAL, SECOND, START, TOPIC, A, B, C, Client, D, World, three
+from streaming.groups.rows import ChurnRow, Rows, TopicAssignment
+from streaming.records import Member, RocketMQObservation
+from tests.groups.rocketmq.world import CIRCLE, INTERVAL, RETRY, SECOND, START, TOPIC, A, B, C, Client, D, World, three
 
 
 def decisions(rows: Rows) -> list[tuple[int, str, int, int]]:
@@ -257,3 +257,56 @@ def test_a_strategy_is_that_of_most_members_and_the_first_by_name_where_as_many_
         world.join(Client(A), *(Client(name, strategy=of) for name, of in zip((B, C), others, strict=False)))
         world.rebalance()
         assert world.round(2).rebalance_churn[0].strategy == strategy
+
+
+@pytest.mark.parametrize(
+    ("addresses", "hosts"),
+    [
+        (["10.0.0.1:1", "10.0.0.1:2"], "10.0.0.1"),
+        (["10.0.0.2:1", "10.0.0.1:2"], "10.0.0.1, 10.0.0.2"),
+        ([f"10.0.0.{n}:1" for n in (3, 2, 1)], "10.0.0.1, 10.0.0.2, 10.0.0.3"),
+        ([f"10.0.0.{n}:1" for n in (3, 2, 1, 4)], "10.0.0.1, 10.0.0.2, 10.0.0.3 and 1 more"),
+        (["[::1]:40000"], "[::1]"),
+    ],
+)
+def test_a_member_has_the_first_hosts_of_its_connections(addresses: list[str], hosts: str) -> None:
+    world = World()
+    for listed in world.lists.values():
+        assert listed is not None
+        listed.extend([A] * len(addresses))
+    world.clients[A] = Client(A)
+    world.addresses[A] = addresses
+    [row] = world.round(2).members
+    assert row.client_host == hosts
+
+
+def test_a_member_s_row_has_its_topics_and_its_queues_with_their_brokers() -> None:
+    world = World()
+    world.routes["n1"][RETRY] = {"broker-a": 1}
+    world.join(Client(A, topics=(TOPIC, RETRY, "nowhere")))
+    world.rebalance()
+    [row] = world.round(2).members
+    assert row.subscription == (RETRY, "nowhere", TOPIC)
+    assert row.partition_count == 9
+    assert row.partitions == (
+        TopicAssignment(RETRY, (0,), "broker-a"),
+        TopicAssignment(TOPIC, (0, 1, 2, 3), "broker-a"),
+        TopicAssignment(TOPIC, (0, 1, 2, 3), "broker-b"),
+    )
+    assert (row.undecodable, row.ended, row.client_id, row.source) == (None, False, A, "rocketmq")
+
+
+def test_of_a_member_that_has_never_answered_nothing_is_known() -> None:
+    world = World()
+    world.join(Client(A, answer="timeout"))
+    [row] = world.round(2).members
+    assert (row.subscription, row.partition_count, row.partitions) == (None, None, None)
+    assert row.undecodable == "it does not tell which queues it holds"
+    assert (world.health.imbalance, world.health.imbalance_optimal) == (None, None)
+
+
+def member(name: str, *held: tuple[str, tuple[int, ...]], topics: tuple[str, ...] = ("t",)) -> Member:
+    return Member(name, None, name, "", -1, -1, None, topics, (), None, None, None, held)
+
+
+UNKNOWN = Member(B, None, B, "", -1, -1, None, None, (), None, None, None, None)

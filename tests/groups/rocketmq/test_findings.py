@@ -14,8 +14,7 @@ from streaming.records import (
     RocketMQObservation,
     SubscriptionSeen,
 )
-from tests.groups.rocketmq.judged import text
-from tests.groups.rocketmq.world import CIRCLE, ROOM, SECOND, START, TOPIC, A, B, C, Client, World, three
+from tests.groups.rocketmq.world import CIRCLE, ROOM, SECOND, START, TOPIC, A, B, C, Client, World, text, three
 
 
 def shown_after(world: World, finding: str, longest: int) -> int | None:

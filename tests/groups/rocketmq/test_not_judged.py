@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from streaming.records import BROADCASTING, POP, PULL, HeldQueue, RequestMode
-from tests.groups.rocketmq.judged import group, verdicts
-from tests.groups.rocketmq.world import RETRY, TOPIC, A, B, C, Client, World
+from tests.groups.rocketmq.world import RETRY, TOPIC, A, B, C, Client, World, group, verdicts
 
 
 def test_an_event_that_was_cut_gives_no_verdict() -> None:

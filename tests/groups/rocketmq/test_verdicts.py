@@ -9,7 +9,6 @@ import pytest
 from streaming.groups import GroupConfig
 from streaming.groups.context import Allocation, queue_list
 from streaming.groups.rows import DriftRow
-from tests.groups.rocketmq.judged import group, verdicts
 from tests.groups.rocketmq.world import (
     CIRCLE,
     CONFIG,
@@ -24,7 +23,9 @@ from tests.groups.rocketmq.world import (
     C,
     Client,
     World,
+    group,
     three,
+    verdicts,
 )
 
 

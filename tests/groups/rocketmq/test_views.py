@@ -22,10 +22,9 @@ from streaming.records import (
     Member,
     RouteBroker,
     RouteSeen,
-    SubscriptionSeen,
     TopicSeen,
 )
-from tests.groups.rocketmq.world import RETRY, START, TOPIC, A, B, C, Client, World
+from tests.groups.rocketmq.world import TOPIC, A, B, C, Client, World
 
 
 def views(*clients: Client, replicas: tuple[BrokerSeen, ...] = (), **changes: Any) -> Views:
@@ -126,40 +125,8 @@ def test_a_message_model_is_broadcasting_if_anyone_says_so() -> None:
     assert views(Client(A), replicas=(msgspec.structs.replace(told, clients=()),)).message_model == CLUSTERING
 
 
-def test_facts_are_what_clients_tell_without_retries_and_filters_that_let_all_pass() -> None:
-    subscriptions = tuple(
-        SubscriptionSeen(topic, expression)
-        for topic, expression in ((RETRY, "*"), ("a", "*"), ("b", ""), ("c", "TagA || TagB"))
-    )
-    found = views(
-        Client(A, more={"subscriptions": subscriptions}),
-        Client(B, started=-1, strategy=None, more={"subscriptions": None}),
-        Client(C, answer="timeout"),
-    ).facts
-    assert found.subscriptions == {A: ("a", "b", "c")}
-    assert found.expressions == {A: {"c": "TagA || TagB"}}
-    assert found.strategies == {A: "AVG"}
-    assert found.started == {A: START}
-
-
 def member(name: str, topics: tuple[str, ...] | None, assigned: Any) -> Member:
     return Member(name, None, name, "", -1, -1, None, topics, (), None, None, None, assigned)
-
-
-def test_what_a_member_told_at_the_decision_counts_where_it_does_not_answer_now() -> None:
-    world = World()
-    world.join(Client(A, answer="timeout"), Client(B, answer="timeout"), Client(C, topics=("new",)))
-    place = f"{TOPIC}\0@\0broker-a"
-    assumed = {
-        A: member(A, (place,), ((place, (3,)),)),
-        B: member(B, None, None),
-        C: member(C, (place,), ((place, (1,)),)),
-    }
-    found = Views(world.observation(), Allocation(), assumed)
-    assert [found.subscribed_by(name) for name in (A, B, C, "nobody")] == [{TOPIC}, None, {"new"}, None]
-    assert [found.held[name] for name in (A, B, C)] == [{place: (3,)}, None, {}]
-    assert found.unknown == (A, B)
-    assert found.subscribers == {TOPIC: {A}, "new": {C}}
 
 
 def test_a_member_that_only_silent_brokers_listed_is_there_until_one_of_them_answers() -> None:
@@ -173,19 +140,6 @@ def test_a_member_that_only_silent_brokers_listed_is_there_until_one_of_them_ans
     assert found.unseen == (B, "d")
     assert found.clients == (A, B, "d")
     assert found.not_answering == {"broker-b": TIMEOUT, "broker-x": MISSING}
-
-
-def test_connections_are_told_per_broker_and_addresses_of_all() -> None:
-    world = World()
-    world.join(Client(A))
-    world.lists["broker-b"] = [A, A]
-    world.addresses[A] = ["10.0.0.1:2", "10.0.0.1:1"]
-    found = Views(world.observation(), Allocation())
-    assert found.connections_of(A, "broker-a") == ("10.0.0.1:2",)
-    assert found.connections_of(A, "broker-b") == ("10.0.0.1:1", "10.0.0.1:2")
-    assert (found.connections_of(B, "broker-b"), found.connections_of(A, "broker-c")) == ((), ())
-    assert (found.addresses_of(A), found.addresses_of(B)) == (("10.0.0.1:1", "10.0.0.1:2"), ())
-    assert found.duplicates == {A: ("broker-b",)}
 
 
 def test_a_group_is_pop_when_one_broker_says_so_and_not_when_none_says_anything() -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from assignors.rocketmq import MessageQueue, Options, allocate, sorted_clients, sorted_queues, strategy_named
 from streaming.groups import GroupConfig, advance
+from streaming.groups.context import Allocation
 from streaming.groups.rows import Finding, GroupHealthRow, Rows
 from streaming.groups.state import GroupState
 from streaming.records import (
@@ -267,3 +268,21 @@ def three(config: GroupConfig | None = None, **more: Any) -> World:
     world.round()
     world.settle()
     return world
+
+
+def group(*clients: Client, allocation: Allocation | None = None) -> World:
+    world = World(GroupConfig("test", allocation=lambda _: allocation or Allocation()))
+    world.join(*(clients or (Client(A), Client(B), Client(C))))
+    world.rebalance()
+    return world
+
+
+def verdicts(world: World, rounds: int = 2) -> dict[str | None, tuple[str, str | None]]:
+    """Verdict and reason by topic, of the newest decision."""
+    world.round(rounds)
+    newest = max((row.decision for row in world.rows.drift), default=0)
+    return {row.topic: (row.verdict, row.reason) for row in world.rows.drift if row.decision == newest}
+
+
+def text(world: World, finding: str) -> str:
+    return world.findings[finding].detail
