@@ -215,8 +215,7 @@ def test_a_leader_that_is_ahead_of_the_first_round_is_waited_for_though_its_cloc
 
 
 def test_a_new_count_that_the_first_round_after_an_outage_shows_gets_all_of_its_grace() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")))
     seconds = [*range(10, 100, 10), *range(3_700, 5_000, 10)]
     observations = timed(
         make_observation(at, make_topic("x", 2 if at < 3_700 else 4), time=START + at * SECOND) for at in seconds
@@ -228,8 +227,7 @@ def test_a_new_count_that_the_first_round_after_an_outage_shows_gets_all_of_its_
 
 
 def test_a_decision_made_while_nobody_looked_does_not_lie_in_the_future() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")))
     observations = timed(
         make_observation(at, make_topic("x", 2), time=START + at * SECOND) for at in (10, 20, 30, 9_000, 9_010)
     )

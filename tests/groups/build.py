@@ -207,6 +207,13 @@ class Life:
         self.state: GroupState | None = None
         self.rows = Rows()
 
+    @classmethod
+    def after(cls, *inputs: GroupInput) -> Life:
+        """A group that has processed these inputs."""
+        life = cls()
+        life.take(*inputs)
+        return life
+
     def take(self, *inputs: GroupInput) -> Rows:
         """Advance by these inputs; returns their rows."""
         told = [

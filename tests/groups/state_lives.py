@@ -61,8 +61,7 @@ RACKS = (("r1", "r2"), ("r2",)) * 2
 
 
 def cooperative() -> Life:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_cooperative(5, 1, a=(0, 1)), *_commits(0, (6, 10), (8, 20)), make_commit(9, 5, topic="x", partition=1)
     )
     life.take(
@@ -97,8 +96,7 @@ def drifted() -> Life:
 
 
 def pending_handover() -> Life:
-    life = Life()
-    life.take(make_cooperative(5, 1, a=(0, 1)), make_observation(10, make_topic("x", 2)))
+    life = Life.after(make_cooperative(5, 1, a=(0, 1)), make_observation(10, make_topic("x", 2)))
     life.take(make_cooperative(15, 2, a=(0,), b=()), make_observation(20, make_topic("x", 3)))
     return life
 
@@ -115,8 +113,7 @@ def stopping() -> Life:
 
 
 def growing() -> Life:
-    life = Life()
-    life.take(make_commit(5, 900, topic="x"), make_observation(9, make_topic("x", 1, end=1_000)))
+    life = Life.after(make_commit(5, 900, topic="x"), make_observation(9, make_topic("x", 1, end=1_000)))
     life.take(make_commit(10, 100, topic="x"), make_observation(19, make_topic("x", 1, end=1_000)))
     for at in range(20, 80, 10):
         topic = make_topic("x", 1, end=1_000 + 3 * at, log_start_offsets=_packed(7))
@@ -142,8 +139,7 @@ def classic() -> Life:
 
 
 def consumer() -> Life:
-    life = Life()
-    life.take(*_commits(0, (3, 500)), make_commit(4, 400, partition=1))
+    life = Life.after(*_commits(0, (3, 500)), make_commit(4, 400, partition=1))
     life.take(*(make_commit(5 + p, 40, topic="bills", partition=p) for p in (0, 1, 2)))
     orders, bills = _orders(1_000, RACKS), make_topic("bills", 3, topic_id="first")
     life.take(make_observation(9, orders, bills, state=None, group_type="consumer"))
@@ -167,8 +163,7 @@ def consumer() -> Life:
 
 
 def upgrading() -> Life:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(5, even("orders", 4, "a", "b"), generation=3), make_observation(6, _orders(100)), make_tombstone(9)
     )
     life.take(*read([_carried("a"), _carried("b"), epoch(3), target("a", 0, 1), target("b", 2, 3)], 10))
@@ -196,17 +191,14 @@ def ending() -> Life:
 
 
 def unnamed_ending() -> Life:
-    life = Life()
-    life.take(*read([metadata("a"), epoch(1), target("a", 0), stands(1), owns("a", 1, 0)]), *_ends(20, "a"))
-    return life
+    return Life.after(*read([metadata("a"), epoch(1), target("a", 0), stands(1), owns("a", 1, 0)]), *_ends(20, "a"))
 
 
 def streams() -> Life:
     at = [(offset, START + offset * SECOND, STREAMS, 7) for offset in range(10, 17)]
     parts = ("0", ("orders",), (), ()), ("1", ("bills",), ("b.*",), ("counted",))
     active, standby, warmup = (("0", (0, 2)), ("1", (1,))), (("0", (1,)),), (("1", (0,)),)
-    life = Life()
-    life.take(
+    return Life.after(
         ModernMember(*at[0], "a", None, "r1", "client", "/10.0.0.1", (), process_id="p1", topology_epoch=1),
         StreamsTopology(*at[1], 1, parts),
         KnownTopics(*at[2], ((TOPIC_ID, "orders", 3),)),
@@ -215,13 +207,10 @@ def streams() -> Life:
         TargetEpoch(*at[5], 1),
         CurrentAssignment(*at[6], "a", 1, 0, 0, active, standby=standby, warmup=warmup),
     )
-    return life
 
 
 def behind() -> Life:
-    life = Life()
-    life.take(make_observation(3, make_topic("x", 3)), make_record(5, even("x", 2, "a", "b"), leader_epoch=4))
-    return life
+    return Life.after(make_observation(3, make_topic("x", 3)), make_record(5, even("x", 2, "a", "b"), leader_epoch=4))
 
 
 def changing() -> Life:
@@ -241,8 +230,7 @@ def changing() -> Life:
 
 
 def restless() -> Life:
-    life = Life()
-    life.take(*(make_record(at, even("x", 2, "a", "b"), generation=at) for at in (5, *range(4_000, 4_060, 10))))
+    life = Life.after(*(make_record(at, even("x", 2, "a", "b"), generation=at) for at in (5, *range(4_000, 4_060, 10))))
     life.take(
         make_observation(4_100, make_topic("x", 2, end=100)), make_observation(4_200, make_topic("x", 2, end=150))
     )
@@ -251,8 +239,7 @@ def restless() -> Life:
 
 def loaded() -> Life:
     """Ten minutes and one round of a group with a hot partition that is behind all the time."""
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")))
     for second in range(10, 640, 60):
         commits = [make_commit(second + p, (10 + 20 * p) * second, topic="x", partition=p) for p in (0, 1)]
         life.take(*commits, make_observation(second + 5, make_topic("x", 2, end=[10**6 + 90 * second, 10**6 + second])))
@@ -261,8 +248,9 @@ def loaded() -> Life:
 
 def flapping() -> Life:
     """More than a thousand pending decisions, the oldest of them only counted; a shorter life is edited to match."""
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), *read([metadata("a"), epoch(1), target("a", 0), stands(1)], 10))
+    life = Life.after(
+        make_record(5, even("x", 2, "a", "b")), *read([metadata("a"), epoch(1), target("a", 0), stands(1)], 10)
+    )
     assert life.state is not None
     oldest = life.state.classic.waiting[0]
     record = msgspec.structs.replace(oldest.record, members=())

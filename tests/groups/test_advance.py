@@ -34,9 +34,7 @@ def health(life: Life) -> GroupHealthRow:
 
 
 def lived(*inputs: GroupInput) -> Life:
-    life = Life()
-    life.take(*inputs)
-    return life
+    return Life.after(*inputs)
 
 
 # group_health.

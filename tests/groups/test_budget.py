@@ -13,7 +13,8 @@ import pytest
 from assignors import Group, Subscription, TooMuchWork, assign, at_most, imbalance_optimal
 from assignors.clients.sticky import write_sticky
 from assignors.work import spend
-from streaming.groups import GroupConfig, budget
+from streaming.groups import GroupConfig
+from streaming.groups import context as budget
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.records import GroupInput, Member, MembershipRecord
 from tests.groups.build import (
@@ -60,9 +61,8 @@ def gone(position: int) -> GroupInput:
 
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky", "range", "roundrobin"])
 def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol: str) -> None:
-    life = Life()
     # (This is the first round with the topic: it may have had as many partitions before.)
-    life.take(make_record(5, far_beyond(), protocol=protocol), make_observation(10, make_topic("x", 3)))
+    life = Life.after(make_record(5, far_beyond(), protocol=protocol), make_observation(10, make_topic("x", 3)))
     assert life.rows.drift == [], "a coming round may show so many partitions"
     tracemalloc.start()
     try:
@@ -81,8 +81,7 @@ def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol
 
 
 def test_sixty_four_of_them_cost_no_more_each() -> None:
-    life = Life()
-    life.take(make_observation(1, make_topic("x", 3)))
+    life = Life.after(make_observation(1, make_topic("x", 3)))
     for number in range(64):
         life.take(make_record(5 + number, far_beyond(), generation=number + 1, protocol="sticky"))
     tracemalloc.start()
@@ -100,8 +99,7 @@ def test_sixty_four_of_them_cost_no_more_each() -> None:
 def test_topics_that_are_all_a_little_beyond_are_not_recomputed_either() -> None:
     topics = tuple(f"x{number}" for number in range(200))
     member = make_member("a", topics, dict.fromkeys(topics, (0, 90)))
-    life = Life()
-    life.take(make_record(5, [member]), make_observation(10, *(make_topic(topic, 1) for topic in topics)))
+    life = Life.after(make_record(5, [member]), make_observation(10, *(make_topic(topic, 1) for topic in topics)))
     life.take(make_observation(605, *(make_topic(topic, 1) for topic in topics)))
     row = verdict_of(life)
     assert row.verdict == "unverified"
@@ -123,8 +121,7 @@ def test_a_partition_that_the_topic_surely_never_had_is_still_drift() -> None:
 
 def test_a_partition_of_two_members_is_drift_at_once_however_far_it_is() -> None:
     members = [make_member(name, ("x",), {"x": (FAR,)}) for name in "ab"]
-    life = Life()
-    life.take(make_record(5, members), make_observation(10, make_topic("x", 3)))
+    life = Life.after(make_record(5, members), make_observation(10, make_topic("x", 3)))
     assert verdict_of(life).drifted_partitions == (DriftedPartition("x", FAR, "doubly_assigned", None, ("a", "b")),)
 
 
@@ -139,8 +136,7 @@ def test_a_topic_that_has_grown_a_thousandfold_is_identical_once_a_round_shows_i
 
 @pytest.mark.parametrize(("count", "begins"), [(106, "it fits a partition count of topic 'x'"), (107, "it assigns")])
 def test_up_to_twice_what_rounds_have_seen_and_a_hundred_a_leader_is_recomputed(count: int, begins: str) -> None:
-    life = Life()
-    life.take(make_record(5, even("x", count, "a", "b")), make_observation(10, make_topic("x", 3)))
+    life = Life.after(make_record(5, even("x", count, "a", "b")), make_observation(10, make_topic("x", 3)))
     life.take(make_observation(605, make_topic("x", 3)))
     assert verdict_of(life).verdict == "unverified"
     assert str(verdict_of(life).reason).startswith(begins)
@@ -157,8 +153,9 @@ def test_what_members_keep_of_a_topic_that_was_made_again_far_smaller_is_identic
     given = assign("sticky", Group(told, {"x": 3, "y": 3}), "java:3.7.1")
     assert max(given["b"]["x"]) >= 500
     members = [make_member(m.member_id, m.topics, given[m.member_id], user_data=m.user_data) for m in told]
-    life = Life()
-    life.take(make_record(5, members, protocol="sticky"), make_observation(10, make_topic("x", 3), make_topic("y", 3)))
+    life = Life.after(
+        make_record(5, members, protocol="sticky"), make_observation(10, make_topic("x", 3), make_topic("y", 3))
+    )
     life.take(make_observation(605, make_topic("x", 3), make_topic("y", 3)))
     assert verdict_of(life).verdict == "identical"
 
@@ -283,8 +280,7 @@ def test_what_else_strategies_would_have_done_in_a_storm_stays_within_a_round_s_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(budget, "ROUND", 300)
-    life = Life()
-    life.take(make_observation(1, make_topic("x", 60)), *storm(6))
+    life = Life.after(make_observation(1, make_topic("x", 60)), *storm(6))
     with at_most(PLENTY) as work:
         life.take(make_observation(100, make_topic("x", 60)))
     assert work.spent <= 600
@@ -332,8 +328,7 @@ def test_what_a_budget_leaves_out_is_the_same_at_every_cut(monkeypatch: pytest.M
 
 
 def test_what_records_cost_between_two_rounds_grows_slower_than_they_come() -> None:
-    life = Life()
-    life.take(make_observation(1, *(make_topic(topic, 5) for topic in T100[:20])))
+    life = Life.after(make_observation(1, *(make_topic(topic, 5) for topic in T100[:20])))
     costs = []
     for number in range(40):
         with at_most(PLENTY) as work:
@@ -360,8 +355,7 @@ def test_the_least_figures_are_not_known_beyond_a_record_s_budget(monkeypatch: p
 
 def test_members_that_subscribe_alike_have_least_figures_at_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "RECORD", 300)
-    life = Life()
-    life.take(make_observation(1, make_topic("x", 60)), *storm(2), make_observation(10, make_topic("x", 60)))
+    life = Life.after(make_observation(1, make_topic("x", 60)), *storm(2), make_observation(10, make_topic("x", 60)))
     assert [row.partitions_moved_optimal for row in life.rows.rebalance_churn] == [0, 20]
     assert life.rows.group_health[-1].imbalance_optimal == 0.0
 
@@ -371,8 +365,7 @@ class TestGroupsThatTheBrokerAssigns:
 
     def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "DECISION", 2)
-        life = Life()
-        life.take(*read(self.LOG), observation(30))
+        life = Life.after(*read(self.LOG), observation(30))
         assert {row.verdict for row in life.rows.drift} == {"unverified"}
         assert life.rows.drift[-1].reason == (
             "too large to recompute: with 2 members and 4 partitions it takes more than the 2 units of work allowed "
@@ -383,8 +376,7 @@ class TestGroupsThatTheBrokerAssigns:
 
     def test_of_many_decisions_the_newest_is_verified_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "ROUND", 8)
-        life = Life()
-        life.take(*read(self.LOG), observation(30))
+        life = Life.after(*read(self.LOG), observation(30))
         assert [row.verdict for row in life.rows.drift] == ["unverified", "identical"]
         assert life.rows.group_health[-1].verdict == "identical"
 
@@ -401,8 +393,9 @@ class TestGroupsThatTheBrokerAssigns:
         both = target_assignment({TOPIC: (3,), bytes(range(16, 32)): (0, 1)})
         log += [epoch(1), target("a", 0, 1, 2), (other_key(7, GROUP, "b"), both), stands(1)]
         bills = make_topic("bills", 2, topic_id="EBESExQVFhcYGRobHB0eHw")
-        life = Life()
-        life.take(*read(log), make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), bills, state=None))
+        life = Life.after(
+            *read(log), make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), bills, state=None)
+        )
         assert (life.rows.group_health[-1].imbalance_optimal is not None) == known
 
     def test_what_a_budget_leaves_out_is_the_same_at_every_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:

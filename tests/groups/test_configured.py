@@ -140,8 +140,7 @@ def test_a_declaration_turns_an_open_verdict_into_an_answer() -> None:
 
 def test_an_unexplained_assignment_is_a_finding_and_no_drift() -> None:
     swapped = (make_member("a", ("x",), {"x": (0, 3)}), make_member("b", ("x",), {"x": (1, 2)}))
-    life = Life()
-    life.take(make_record(5, swapped), make_observation(10, X))
+    life = Life.after(make_record(5, swapped), make_observation(10, X))
     assert [f.finding for f in life.rows.group_health[-1].findings] == ["unexplained_assignment"]
     life.take(make_record(15, even("x", 4, "a", "b"), generation=2), make_observation(20, X))
     assert life.rows.group_health[-1].findings == ()
@@ -160,8 +159,7 @@ def configured_round(position: int, configured: Configured) -> GroupObservation:
 def test_a_broker_s_target_is_compared_with_the_configured_assignor() -> None:
     # By hand: the broker's range deals a the first two of the four partitions and b the others.
     log = read([*FIRST, *SECOND_JOINS, target("a", 2, 3), target("b", 0, 1), stands(2)])
-    life = Life()
-    life.take(*log, configured_round(30, Configured("v1", "range")))
+    life = Life.after(*log, configured_round(30, Configured("v1", "range")))
     first, row = life.rows.drift
     assert (first.verdict, first.own_verdict, first.drifted_count) == ("drifted", "identical", 0)
     assert (row.verdict, row.basis, row.strategy) == ("drifted", "configured", "uniform")
@@ -171,8 +169,7 @@ def test_a_broker_s_target_is_compared_with_the_configured_assignor() -> None:
 
 
 def test_a_change_of_the_settings_judges_a_broker_s_target_once_more() -> None:
-    life = Life()
-    life.take(*read([*FIRST]), configured_round(30, Configured("v1", "uniform")))
+    life = Life.after(*read([*FIRST]), configured_round(30, Configured("v1", "uniform")))
     life.take(configured_round(40, Configured("v2", "range")), configured_round(50, Configured("v3", "uniform")))
     assert [(row.round, row.verdict, row.own_verdict, row.configuration_version) for row in life.rows.drift] == [
         (30, "identical", "identical", "v1"),

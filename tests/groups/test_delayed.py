@@ -28,8 +28,7 @@ def two_owners(record: int, generation: int = 2) -> GroupInput:
 
 
 def begun(committed: int = 90) -> Life:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(5, even("x", 2, "a")), *(make_commit(6 + p, committed, topic="x", partition=p) for p in (0, 1))
     )
     life.take(make_observation(10, make_topic("x", 2, end=100)))
@@ -46,8 +45,7 @@ def told(life: Life, decision: int) -> list[Told]:
 
 def test_a_rebalance_that_stops_nobody_delays_nothing() -> None:
     # By a cooperative strategy a keeps both, and b gets none.
-    life = Life()
-    life.take(make_cooperative(5, 1, a=(0, 1)))
+    life = Life.after(make_cooperative(5, 1, a=(0, 1)))
     life.take(make_cooperative(13, 2, {"a": (0, 1)}, a=(0, 1), b=()))
     assert told(life, 13) == [(1, 0, 0, None)]
 
@@ -80,8 +78,7 @@ def test_another_log_says_nothing_about_the_stop(changes: dict[str, object]) -> 
 
 
 def test_without_a_commit_before_nothing_is_claimed() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a")), two_owners(13), make_observation(20, make_topic("x", 2)))
+    life = Life.after(make_record(5, even("x", 2, "a")), two_owners(13), make_observation(20, make_topic("x", 2)))
     assert told(life, 13) == [(1, None, None, "no_commit")]
 
 
@@ -142,8 +139,9 @@ def test_rebalances_before_the_next_round_are_all_told_by_it_up_to_a_limit() -> 
 
 
 def test_where_the_broker_assigns_the_round_after_the_last_taking_over_tells() -> None:
-    life = Life()
-    life.take(observation(10), *read(FIRST), *(make_commit(16 + p, 60, partition=p) for p in range(4)), observation(21))
+    life = Life.after(
+        observation(10), *read(FIRST), *(make_commit(16 + p, 60, partition=p) for p in range(4)), observation(21)
+    )
     life.take(*read(SECOND_MEMBER, 22), *read([owns("a", 2, 0, 1)], 30), observation(33))
     life.take(*read([owns("b", 2, 2, 3)], 37), observation(38))
     # Two partitions, 100 - 60 each.

@@ -64,8 +64,7 @@ def test_an_old_decision_that_broke_its_strategy_is_drift_all_the_same() -> None
 
 
 def test_a_round_inside_a_compacted_stretch_is_not_judged_and_the_first_behind_it_is() -> None:
-    life = Life()
-    life.take(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
+    life = Life.after(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
     # The commits of 30 to 90 were compacted in favour of the one at 95.
     life.take(
         Compacted(30, 96),
@@ -78,8 +77,9 @@ def test_a_round_inside_a_compacted_stretch_is_not_judged_and_the_first_behind_i
 
 
 def test_a_round_before_the_first_missing_offset_is_judged() -> None:
-    life = Life()
-    life.take(make_commit(10, 50, topic="x"), Compacted(30, 96), make_observation(30, make_topic("x", 1, end=60)))
+    life = Life.after(
+        make_commit(10, 50, topic="x"), Compacted(30, 96), make_observation(30, make_topic("x", 1, end=60))
+    )
     assert [(row.round, row.lag) for row in life.rows.lag] == [(30, 10)]
 
 
@@ -99,8 +99,7 @@ def test_a_long_pause_is_not_learned_from_commits_that_compaction_has_taken_out(
 
 
 def test_of_a_generation_in_a_compacted_stretch_numbers_are_told_and_neither_joins_nor_moves() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 4, "a", "b"), generation=3), make_observation(10, make_topic("x", 4)))
+    life = Life.after(make_record(5, even("x", 4, "a", "b"), generation=3), make_observation(10, make_topic("x", 4)))
     life.take(
         Compacted(20, 51),
         make_record(50, even("x", 4, "b", "c"), generation=6),
@@ -126,8 +125,7 @@ def test_the_next_generation_in_a_compacted_stretch_may_be_a_static_member_s_ret
 
 
 def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where_the_first_was_not_read() -> None:
-    life = Life()
-    life.take(Compacted(0, 6), first_half())  # type: ignore[arg-type]
+    life = Life.after(Compacted(0, 6), first_half())  # type: ignore[arg-type]
     members = (
         make_member("a", ("x",), {"x": range(4)}, owned=owns(4)[0], generation=7),
         make_member("b", ("x",), {"x": (4, 5)}, generation=7),
@@ -139,8 +137,7 @@ def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where
 
 
 def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
-    life = Life()
-    life.take(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
+    life = Life.after(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
     life.take(
         Compacted(30, 96), make_observation(60, gone="deleted", state=None), make_observation(80, make_topic("x", 1))
     )
@@ -151,15 +148,13 @@ def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
 
 
 def test_a_group_of_which_the_open_transactions_nothing_is_pending() -> None:
-    life = Life()
-    life.take(make_observation(10, make_topic("x", 1), state="Empty"))
+    life = Life.after(make_observation(10, make_topic("x", 1), state="Empty"))
     (row,) = life.rows.group_health
     assert (row.verdict, row.lag_total) == ("pending", None)
 
 
 def test_a_stretch_leaves_nothing_behind_in_the_state() -> None:
-    life = Life()
-    life.take(Compacted(0, 6), make_commit(5, 1, topic="x"), make_observation(6, make_topic("x", 1)))
+    life = Life.after(Compacted(0, 6), make_commit(5, 1, topic="x"), make_observation(6, make_topic("x", 1)))
     assert life.state is not None
     assert life.state.compacted_until == -1
     life.take(make_tombstone(8), make_commit(7, None, topic="x"), make_observation(9, gone="deleted", state=None))
@@ -167,8 +162,7 @@ def test_a_stretch_leaves_nothing_behind_in_the_state() -> None:
 
 
 def test_a_group_that_ended_in_a_stretch_leaves_no_state_once_its_last_record_there_is_taken() -> None:
-    life = Life()
-    life.take(Compacted(0, 7), make_tombstone(5))
+    life = Life.after(Compacted(0, 7), make_tombstone(5))
     assert life.state is not None, "its record at 6 is still to come"
     life.take(make_commit(6, None))
     assert life.state is None
@@ -218,8 +212,9 @@ def test_a_decision_that_the_tables_know_keeps_its_incarnation_and_any_other_beg
 
 
 def test_a_rebalance_that_waited_for_a_round_before_a_stretch_gets_no_bounds_from_the_one_behind_it() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a")), *(make_commit(6 + p, 90, topic="x", partition=p) for p in (0, 1)))
+    life = Life.after(
+        make_record(5, even("x", 2, "a")), *(make_commit(6 + p, 90, topic="x", partition=p) for p in (0, 1))
+    )
     life.take(make_observation(10, make_topic("x", 2)), make_record(13, even("x", 2, "a", "b"), generation=2))
     life.take(Compacted(20, 40), make_observation(50, make_topic("x", 2, end=900)))
     told = [row.records_delayed_reason for row in life.rows.rebalance_churn if row.decision == 13]

@@ -131,8 +131,7 @@ def test_a_membership_that_cannot_be_read_leaves_no_verdict_and_no_finding_of_th
 
 
 def test_a_group_whose_membership_cannot_be_read_from_the_first_record_of_the_log_on_is_not_forgotten() -> None:
-    life = Life()
-    life.take(*read(0, [membership(1, {"a": [0]}, later=True)]))
+    life = Life.after(*read(0, [membership(1, {"a": [0]}, later=True)]))
     take(life, 20)
     reason = "the membership record at offset 0 cannot be read (see quarantine): what was decided since is not known"
     assert said(life)[:2] == ("unverified", reason)

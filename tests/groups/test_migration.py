@@ -83,8 +83,7 @@ def test_moves_of_an_upgrade_are_null_where_no_round_has_named_the_topic() -> No
 
 
 def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> None:
-    life = Life()
-    life.take(*before(), *read(CARRIED))
+    life = Life.after(*before(), *read(CARRIED))
     rows = life.take(
         make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
     )
@@ -103,8 +102,7 @@ def test_a_static_member_that_came_back_with_other_topics_is_no_drift_when_the_g
     was = make_member("a", assigned={"orders": (0, 1)}, group_instance_id="i")
     back = make_member("a2", ("bills",), {"orders": (0, 1)}, group_instance_id="i")
     carried = [classic("a2", "i", ["bills"]), classic("b"), epoch(3), target("a2", 0, 1), target("b", 2, 3), stands(3)]
-    life = Life()
-    life.take(make_record(5, (was, stays), generation=3), make_observation(6, *topics))
+    life = Life.after(make_record(5, (was, stays), generation=3), make_observation(6, *topics))
     life.take(make_record(7, (back, stays), generation=3), make_tombstone(9), *read(carried))
     rows = life.take(make_observation(30, *topics, state=None, group_type="consumer"))
     assert [(row.verdict, row.drifted_partitions) for row in rows.drift] == [("unverified", ())]
@@ -112,8 +110,7 @@ def test_a_static_member_that_came_back_with_other_topics_is_no_drift_when_the_g
 
 def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought() -> None:
     # Uniform, by hand: four on three; a keeps its two, b one of its two, and n gets the other.
-    life = Life()
-    life.take(*before(), *read(CARRIED + JOINED))
+    life = Life.after(*before(), *read(CARRIED + JOINED))
     rows = life.take(
         make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
     )
@@ -124,8 +121,7 @@ def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought
 def test_a_first_target_is_not_judged_where_one_member_may_have_brought_partitions_that_no_record_shows() -> None:
     # The last record of the classic group has no members; c came with the classic protocol after it, n did not.
     log = [classic("c"), metadata("n"), epoch(5), target("c", 0, 1), target("n", 2, 3), stands(5)]
-    life = Life()
-    life.take(make_record(6, generation=4), named(7), make_tombstone(9), *read(log))
+    life = Life.after(make_record(6, generation=4), named(7), make_tombstone(9), *read(log))
     rows = life.take(
         make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
     )
@@ -235,8 +231,7 @@ def test_of_a_downgrade_whose_last_decision_was_not_read_nothing_is_compared() -
 
 
 def test_a_downgrade_is_not_verified_and_the_decision_after_it_is_again() -> None:
-    life = Life()
-    life.take(*before(), *read(CARRIED + JOINED), *back(), named(50))
+    life = Life.after(*before(), *read(CARRIED + JOINED), *back(), named(50))
     assert [(row.generation, row.verdict, row.reason) for row in life.rows.drift][-2:] == [
         (4, "unverified", "the group was downgraded from the KIP-848 protocol: the broker made this assignment"),
         (5, "identical", None),
@@ -251,8 +246,9 @@ def test_a_classic_group_made_right_after_a_consumer_group_was_deleted_is_create
 
 
 def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
-    life = Life()
-    life.take(*before(), *read([classic("a"), classic("b"), epoch(3)]), make_observation(20, group_type="consumer"))
+    life = Life.after(
+        *before(), *read([classic("a"), classic("b"), epoch(3)]), make_observation(20, group_type="consumer")
+    )
     row = life.rows.group_health[-1]
     assert (row.verdict, row.state, row.strategy, row.generation) == ("pending", "Stable", None, None)
 

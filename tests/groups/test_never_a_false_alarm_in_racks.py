@@ -94,8 +94,7 @@ def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drift
         given: Any = tuple((topic, tuple(of)) for topic, of in assignment[member.member_id].items())
         return msgspec.structs.replace(member, assigned=given)
 
-    life = Life()
-    life.take(make_record(100, generation=0, protocol_type=""))
+    life = Life.after(make_record(100, generation=0, protocol_type=""))
     record = make_record(DECIDED, tuple(map(decided, members)), protocol=strategy)
     first = data.draw(st.sampled_from((DECIDED - 2000, DECIDED - 30, DECIDED + 5)))
     rounds = [

@@ -63,8 +63,7 @@ def deletions(life: Life) -> list[int]:
 
 
 def test_a_deletion_is_shown_for_ten_minutes_also_where_the_clock_turns_out_to_have_been_an_hour_ahead() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 1, "a")), make_commit(6, 7, topic="x"))
+    life = Life.after(make_record(5, even("x", 1, "a")), make_commit(6, 7, topic="x"))
 
     def take(second: int, *, ahead: int = 0) -> None:
         elapsed, time = second * SECOND, START + second * SECOND + ahead
@@ -82,8 +81,7 @@ def test_a_deletion_is_shown_for_ten_minutes_also_where_the_clock_turns_out_to_h
 
 
 def test_after_an_hour_without_rounds_what_was_seen_before_it_keeps_its_time() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 1, "a")))
+    life = Life.after(make_record(5, even("x", 1, "a")))
     for second, later, partitions in ((10, 0, 1), (20, 0, 1), (30, HOUR, 2), (40, HOUR, 2)):
         time = START + second * SECOND + later
         life.take(make_observation(second, make_topic("x", partitions), time=time, elapsed=second * SECOND))
@@ -109,9 +107,7 @@ def grown(second: int, *, ahead: int = 0) -> GroupObservation:
 
 
 def assigned() -> Life:
-    life = Life()
-    life.take(*read(FIRST))
-    return life
+    return Life.after(*read(FIRST))
 
 
 def afterwards(life: Life, first: int) -> list[tuple[str, int]]:
@@ -141,8 +137,7 @@ def test_a_clock_that_is_set_right_in_two_steps_leaves_no_finding_that_is_still_
 
 @pytest.mark.parametrize("ahead", [0, HOUR])
 def test_that_nothing_was_ever_committed_holds_since_the_round_of_it_also_where_the_clock_was_ahead(ahead: int) -> None:
-    life = Life()
-    life.take(make_record(5, even("orders", 2, "a", "b")))
+    life = Life.after(make_record(5, even("orders", 2, "a", "b")))
     life.take(timed(10, 2, ahead=ahead), timed(20, 2, ahead=ahead, end=200))
     life.take(*(timed(second, 2, end=300) for second in (30, 40, 610)))
     assert afterwards(life, 40) == [("never_committed", 10)]
@@ -152,16 +147,14 @@ def test_that_nothing_was_ever_committed_holds_since_the_round_of_it_also_where_
 def test_that_nothing_was_ever_committed_holds_since_the_round_of_it_also_where_the_clock_was_behind(
     behind: int,
 ) -> None:
-    life = Life()
-    life.take(make_record(5, even("orders", 2, "a", "b")))
+    life = Life.after(make_record(5, even("orders", 2, "a", "b")))
     life.take(timed(10, 2, ahead=-behind), *(timed(second, 2, end=200) for second in (20, 30, 610)))
     assert afterwards(life, 10) == [("never_committed", 10)]
 
 
 @pytest.mark.parametrize("ahead", [0, HOUR])
 def test_a_rewind_keeps_its_time_where_the_clock_turns_out_to_have_been_ahead(ahead: int) -> None:
-    life = Life()
-    life.take(make_record(5, even("orders", 1, "a")), make_commit(6, 90), timed(10, 1, ahead=ahead))
+    life = Life.after(make_record(5, even("orders", 1, "a")), make_commit(6, 90), timed(10, 1, ahead=ahead))
     life.take(make_commit(12, 20), timed(20, 1, ahead=ahead), timed(30, 1), timed(40, 1), timed(50, 1))
     assert afterwards(life, 40) == [("rewound", 20)]
 
@@ -176,8 +169,7 @@ def test_a_start_of_a_right_clock_stays_when_one_that_was_ahead_meanwhile_is_set
 
 
 def test_a_clock_that_falls_back_to_1970_makes_no_rebalance_stuck_and_changes_no_record_time() -> None:
-    life = Life()
-    life.take(make_record(100_005, even("orders", 1, "a", "b")))
+    life = Life.after(make_record(100_005, even("orders", 1, "a", "b")))
     for second, state in ((100_010, "Stable"), (100_020, "PreparingRebalance"), (100_030, "PreparingRebalance")):
         life.take(timed(second, 1, state=state))
     for second in (100_040, 100_050, 100_060):

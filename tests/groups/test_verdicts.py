@@ -47,8 +47,7 @@ def test_the_inputs_of_a_verdict_are_a_line_of_evenkeel_assign() -> None:
 
 
 def test_the_inputs_of_a_target_have_the_targets_before_it() -> None:
-    life = Life()
-    life.take(*read([*FIRST, *SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2)]), observation(30))
+    life = Life.after(*read([*FIRST, *SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2)]), observation(30))
     assert recompute_all(life.rows) == {"identical": 2}
     assert line_of(life.rows.drift[-1]) == {
         "strategy": "server-uniform",
@@ -113,8 +112,7 @@ def test_what_no_strategy_was_asked_for_has_no_inputs() -> None:
     assert judged(*even("orders", 3, "a"), counts={"orders": 3}, protocol="house-blend").inputs is None
     twice = judged(*even("orders", 1, "a"), *even("orders", 1, "b"), counts={"orders": 1})
     assert (twice.verdict, twice.inputs) == ("drifted", None)
-    life = Life()
-    life.take(*read([asking("a", "mine"), *FIRST[1:]]), observation(20))
+    life = Life.after(*read([asking("a", "mine"), *FIRST[1:]]), observation(20))
     assert life.rows.drift[-1].inputs is None
 
 

@@ -124,8 +124,7 @@ def _told(unique: str, pair: Pair, group: str) -> tuple[TopicObservation, ...]:
 
 
 def _judged(records: list[MembershipRecord], topics: tuple[TopicObservation, ...]) -> list[tuple[str, str | None]]:
-    life = Life()
-    life.take(make_observation(records[0].record, *topics, time=records[0].record_time - 1))
+    life = Life.after(make_observation(records[0].record, *topics, time=records[0].record_time - 1))
     for record in records:
         life.take(record, make_observation(record.record + 1, *topics, time=record.record_time))
     return [(row.verdict, row.reason) for row in life.rows.drift]

@@ -13,8 +13,7 @@ from tests.groups.build import Life, even, make_commits, make_member, make_obser
 
 
 def rows_of(*inputs: GroupInput) -> list[ChurnRow]:
-    life = Life()
-    life.take(*inputs)
+    life = Life.after(*inputs)
     return [row for row in life.rows.rebalance_churn if row.revision == 1]
 
 
@@ -349,8 +348,7 @@ def test_a_connect_group_has_causes_without_topics() -> None:
 
 
 def test_a_further_revision_repeats_the_causes() -> None:
-    life = Life()
-    life.take(*of_counts(2), *(make_commits(8, 1, topic="x", partition=p) for p in (0, 1)))
+    life = Life.after(*of_counts(2), *(make_commits(8, 1, topic="x", partition=p) for p in (0, 1)))
     life.take(make_record(20, even("x", 2, "a", "b"), generation=2))
     life.take(*(make_commits(30, 1, topic="x", partition=p) for p in (0, 1)), make_observation(40))
     first, second = life.rows.rebalance_churn[1:]

@@ -302,9 +302,8 @@ def storm(first: int, last: int) -> list[GroupInput]:
 
 
 def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_and_their_rows_say_so() -> None:
-    life = Life()
     # A group that rebalances for an hour while the probe is down.
-    life.take(*storm(1, 1_200))
+    life = Life.after(*storm(1, 1_200))
     assert life.state is not None
     assert len(life.state.classic.waiting) == 64 + 1_000
     rows = life.take(make_observation(1_300, make_topic("x", 2)))
@@ -319,8 +318,7 @@ def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_an
 
 
 def test_what_is_kept_of_them_stays_small() -> None:
-    life = Life()
-    life.take(*storm(1, 1_300))
+    life = Life.after(*storm(1, 1_300))
     assert life.state is not None
     size = len(encode_state(life.state)[1])
     life.take(*storm(1_301, 1_500))
@@ -338,8 +336,7 @@ def test_the_verdict_on_a_dropped_decision_names_200_characters_of_its_strategy(
 
 
 def test_another_assignment_under_the_same_generation_is_judged_like_any_other() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 4, "a", "b"), generation=5), make_observation(10, make_topic("x", 4)))
+    life = Life.after(make_record(5, even("x", 4, "a", "b"), generation=5), make_observation(10, make_topic("x", 4)))
     twice = (make_member("a", ("x",), {"x": (0, 1, 2)}), make_member("b", ("x",), {"x": (2,)}))
     life.take(make_record(15, twice, generation=5), make_observation(20, make_topic("x", 4)))
     assert [(row.decision, row.kind) for row in life.rows.rebalance_churn] == [(5, "rebalance"), (15, "rebalance")]

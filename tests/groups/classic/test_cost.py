@@ -43,8 +43,7 @@ def test_an_eager_rebalance_costs_all_partitions_from_the_join_to_the_sync_at_le
 
 
 def test_the_cost_is_bounded_once_every_partition_has_committed_again() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         first_owner(), *committed(8), two_owners(20), make_commits(23, 11, topic="x", partition=0), make_observation(24)
     )
     # (What arrived meanwhile: the round shows no topic.)
@@ -251,16 +250,16 @@ def test_a_static_member_s_return_does_not_end_the_waiting() -> None:
 
 
 def test_a_group_that_ended_before_any_round_gets_no_more_revisions() -> None:
-    life = Life()
-    life.take(first_owner(), *committed(8), two_owners(20), *committed(23), two_owners(30, 3), make_tombstone(40))
+    life = Life.after(
+        first_owner(), *committed(8), two_owners(20), *committed(23), two_owners(30, 3), make_tombstone(40)
+    )
     revisions = [(row.decision, row.revision) for row in life.rows.rebalance_churn]
     life.take(make_observation(50))
     assert [(row.decision, row.revision) for row in life.rows.rebalance_churn] == revisions
 
 
 def test_times_far_in_the_future_are_bounded_by_what_a_state_can_hold() -> None:
-    life = Life()
-    life.take(first_owner(), *committed(8))
+    life = Life.after(first_owner(), *committed(8))
     for generation in range(2, 6):
         late = make_record(20 * generation, even("x", 2, "a", "b"), generation=generation, time=2**63 - 1)
         life.take(msgspec.structs.replace(late, state_time=0))

@@ -47,8 +47,7 @@ BUSY = [commit(0, 3_574), *ROUNDS]
 
 
 def causes(*inputs: GroupInput) -> list[Cause]:
-    life = Life()
-    life.take(*inputs)
+    life = Life.after(*inputs)
     return [cause for cause in life.rows.rebalance_churn[-1].causes or () if cause.cause.startswith("member_")]
 
 

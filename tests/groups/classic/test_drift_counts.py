@@ -114,8 +114,7 @@ def test_the_closing_of_a_group_judges_by_its_own_time_whether_grace_is_over(clo
 
 
 def test_a_decision_is_pending_until_a_round_beyond_its_record() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(5, make_topic("x", 2)))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(5, make_topic("x", 2)))
     assert life.rows.drift == []
     life.take(make_observation(6, make_topic("x", 2)))
     assert verdict_of(life).verdict == "identical"
@@ -123,8 +122,7 @@ def test_a_decision_is_pending_until_a_round_beyond_its_record() -> None:
 
 
 def test_a_decision_is_pending_while_a_subscribed_topic_has_not_been_shown() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10), make_observation(20))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10), make_observation(20))
     assert life.rows.drift == []
     assert (life.rows.group_health[-1].verdict, life.rows.group_health[-1].drifted_count) == ("pending", 0)
     life.take(make_observation(30, make_topic("x", 2)))
@@ -132,8 +130,7 @@ def test_a_decision_is_pending_while_a_subscribed_topic_has_not_been_shown() -> 
 
 
 def test_a_topic_that_is_never_shown_leaves_the_decision_unverified_after_the_grace() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10), make_observation(605))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10), make_observation(605))
     row = verdict_of(life)
     assert (row.verdict, row.reason) == (
         "unverified",
@@ -154,8 +151,7 @@ def test_a_topic_that_does_not_exist_has_no_partitions_to_give() -> None:
 
 
 def test_a_later_verdict_ends_the_waiting_of_earlier_decisions() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(5, even("unseen", 2, "a", "b")),
         make_record(6, even("x", 2, "a", "b"), generation=2),
         make_observation(10, make_topic("x", 2)),
@@ -165,8 +161,7 @@ def test_a_later_verdict_ends_the_waiting_of_earlier_decisions() -> None:
 
 
 def test_partition_numbers_that_no_topic_has_are_not_recomputed() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(5, (make_member("a", ("x",), {"x": (2**31 - 2,)}),)), make_observation(10, make_topic("x", 2))
     )
     life.take(make_observation(1000, make_topic("x", 2)))
@@ -199,8 +194,7 @@ def test_after_too_many_decisions_without_a_round_the_oldest_are_not_recomputed(
 
 @pytest.mark.parametrize("ahead", [0, 480, 590])
 def test_a_leader_may_have_old_metadata_also_where_its_coordinators_clock_is_ahead(ahead: int) -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 3, "a", "b")))
+    life = Life.after(make_record(5, even("x", 3, "a", "b")))
     life.take(*(make_observation(at, make_topic("x", 3)) for at in (10, 1_500, 2_750)))
     # The topic grew at 2755. The leader's metadata at 3005 is of 2750, and its record's time is wrong by `ahead`.
     life.take(*(make_observation(at, make_topic("x", 6)) for at in (2_760, 2_900, 2_990)))
@@ -213,8 +207,7 @@ def test_a_leader_may_have_old_metadata_also_where_its_coordinators_clock_is_ahe
 def test_a_leader_may_know_partitions_before_the_rounds_do_also_where_its_coordinators_clock_is_behind(
     behind: int,
 ) -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 3, "a", "b")))
+    life = Life.after(make_record(5, even("x", 3, "a", "b")))
     life.take(*(make_observation(at, make_topic("x", 3)) for at in (10, 1_500, 3_000)))
     # The topic grows at 3003; the leader knows that at 3005, the probe's broker only after the round at 3010.
     record = make_record(3_005, even("x", 6, "a", "b"), generation=2, time=START + (3_005 - behind) * SECOND)
@@ -244,8 +237,7 @@ def test_the_grace_is_ten_minutes_unless_configured() -> None:
 
 
 def test_a_deleted_group_s_last_decision_still_gets_its_verdict() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10))
     life.take(make_tombstone(12), make_observation(20, gone="deleted"))
     assert verdict_of(life).verdict == "unverified"
 

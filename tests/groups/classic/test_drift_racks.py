@@ -231,8 +231,7 @@ def test_an_empty_rack_is_none_to_java_and_holds_nothing_to_librdkafka() -> None
 
 
 def test_the_members_table_shows_an_empty_rack_as_none() -> None:
-    life = Life()
-    life.take(make_record(5, (make_member("a", ("x",), {"x": (0,)}, rack=""),)))
+    life = Life.after(make_record(5, (make_member("a", ("x",), {"x": (0,)}, rack=""),)))
     assert [row.rack for row in life.rows.members] == [None]
 
 
@@ -287,8 +286,7 @@ def test_racks_of_ten_thousand_partitions_are_a_byte_each_and_one_entry_as_long_
 @pytest.mark.parametrize("racks", [200, 300, 70_000])
 def test_any_number_of_different_racks_comes_back(racks: int) -> None:
     told = tuple((f"r{n}",) for n in range(racks))
-    life = Life()
-    life.take(make_observation(1, make_topic("x", racks, racks=told)))
+    life = Life.after(make_observation(1, make_topic("x", racks, racks=told)))
     assert life.state is not None
     assert newest_racks(life.state, {"x": racks}) == {"x": list(told)}
     assert newest_racks(life.state, {"x": racks + 1}) == {}

@@ -28,8 +28,7 @@ def members_of(life: Life) -> list[tuple[str, int, bool, int | None]]:
 
 
 def test_every_member_of_a_decision_has_a_row() -> None:
-    life = Life()
-    life.take(make_record(5, (make_member("a", ("x", "y"), {"x": (0, 2)}, rack="r1", group_instance_id="i"),)))
+    life = Life.after(make_record(5, (make_member("a", ("x", "y"), {"x": (0, 2)}, rack="r1", group_instance_id="i"),)))
     (row,) = life.rows.members
     assert (row.member_id, row.client_id, row.client_host, row.rack) == ("a", "consumer-1", "/127.0.0.1", "r1")
     assert (row.group_instance_id, row.leader, row.subscription) == ("i", True, ("x", "y"))
@@ -48,21 +47,20 @@ def test_a_member_has_its_timeouts_and_none_that_its_record_does_not_tell() -> N
 
 
 def test_a_member_that_is_not_in_the_next_decision_is_closed_by_it() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_record(9, even("x", 2, "b"), generation=2))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_record(9, even("x", 2, "b"), generation=2))
     assert members_of(life) == [("a", 5, False, 1), ("b", 5, False, 1), ("a", 9, True, 0), ("b", 9, False, 2)]
 
 
 def test_members_of_an_empty_group_are_closed_once() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a")), make_record(9, generation=2), make_observation(10), make_tombstone(12))
+    life = Life.after(
+        make_record(5, even("x", 2, "a")), make_record(9, generation=2), make_observation(10), make_tombstone(12)
+    )
     life.take(make_observation(20, gone="deleted"))
     assert members_of(life) == [("a", 5, False, 2), ("a", 9, True, 0)]
 
 
 def test_a_tombstone_closes_the_members() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(5, even("x", 2, "a")),
         make_tombstone(12),
         make_observation(20),
@@ -72,14 +70,12 @@ def test_a_tombstone_closes_the_members() -> None:
 
 
 def test_members_that_a_tombstone_has_closed_are_not_closed_again_by_the_next_group_of_the_name() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a")), make_tombstone(12), make_record(15, even("x", 2, "b")))
+    life = Life.after(make_record(5, even("x", 2, "a")), make_tombstone(12), make_record(15, even("x", 2, "b")))
     assert members_of(life) == [("a", 5, False, 2), ("a", 12, True, 0), ("b", 15, False, 2)]
 
 
 def test_a_group_that_is_not_listed_any_more_closes_its_members() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(5, even("x", 2, "a")),
         make_observation(10, make_topic("x", 2)),
         make_observation(30, gone="filtered"),
@@ -88,8 +84,7 @@ def test_a_group_that_is_not_listed_any_more_closes_its_members() -> None:
 
 
 def test_what_cannot_be_decoded_of_a_member_is_null() -> None:
-    life = Life()
-    life.take(make_record(5, (make_member("a", None, assigned=None, undecodable="subscription: cut"),)))
+    life = Life.after(make_record(5, (make_member("a", None, assigned=None, undecodable="subscription: cut"),)))
     (row,) = life.rows.members
     assert (row.subscription, row.partition_count, row.partitions) == (None, None, None)
     assert row.undecodable == "subscription: cut"
@@ -190,8 +185,7 @@ def test_counts_are_complete_where_rounds_have_shown_them_since_the_beginning_of
     since: int, complete: bool
 ) -> None:
     # (600 s before the decision at 2000.)
-    life = Life()
-    life.take(make_observation(since, make_topic("x", 3)), make_observation(1_990, make_topic("x", 3)))
+    life = Life.after(make_observation(since, make_topic("x", 3)), make_observation(1_990, make_topic("x", 3)))
     assert life.state is not None
     decision = ClassicDecision(make_record(2_000, even("x", 3, "a")), "rebalance", 1)
     assert seen_counts(life.state, decision, life.config)["x"].complete == complete

@@ -272,8 +272,7 @@ def _happen(draw: st.DrawFn, group: History) -> None:
 
 
 def check(group: History) -> None:
-    life = Life()
-    life.take(*group.inputs)
+    life = Life.after(*group.inputs)
     rows = {row.decision: row for row in life.rows.rebalance_churn if row.revision == 1}
     strategies = {item.record: item.protocol for item in group.inputs if isinstance(item, MembershipRecord)}
     assert rows.keys() == {at for at, _, _ in group.told}

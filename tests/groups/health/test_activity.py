@@ -30,8 +30,7 @@ TIMEOUT_S = 300
 def watched(*states: tuple[int, str], life: Life | None = None) -> Life:
     """A group of two, with rounds that show these states at these seconds."""
     if life is None:
-        life = Life()
-        life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
+        life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
     for at, state in states:
         life.take(make_observation(at, make_topic("x", 2), state=state))
     return life
@@ -118,8 +117,7 @@ def test_a_rebalance_before_an_outage_and_one_after_it_are_not_one_that_lasts() 
 
 
 def test_more_members_than_partitions_leave_some_idle_since_the_decision() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b", "c", "d")), make_observation(10, make_topic("x", 2)))
+    life = Life.after(make_record(5, even("x", 2, "a", "b", "c", "d")), make_observation(10, make_topic("x", 2)))
     assert found(life) == [("idle_members", 5)]
     assert detail(life) == "2 of 4 members own nothing, there are 2 partitions for 4 members: c, d"
 
@@ -146,8 +144,7 @@ def test_members_that_subscribe_to_something_else_do_not_count_as_sharing() -> N
 
 
 def test_while_the_leader_has_not_seen_new_partitions_nobody_is_called_idle() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b", "c")), make_observation(10, make_topic("x", 3)))
+    life = Life.after(make_record(5, even("x", 2, "a", "b", "c")), make_observation(10, make_topic("x", 3)))
     assert [name for name, _ in found(life)] == ["stale_metadata"]
 
 
@@ -181,8 +178,7 @@ def test_members_that_wait_for_a_handover_are_not_idle() -> None:
 
 
 def test_a_member_that_the_broker_gives_nothing_is_idle_once_the_target_is_reached() -> None:
-    life = Life()
-    life.take(*read(FIRST), observation(15))
+    life = Life.after(*read(FIRST), observation(15))
     second = [metadata("b"), epoch(2), target("a", 0, 1, 2, 3), target("b"), stands(2), owns("a", 2, 0, 1, 2, 3)]
     life.take(*read(second, 15), observation(21))
     assert [name for name, _ in found(life)] == ["reconciling"]
@@ -207,8 +203,7 @@ def test_members_that_have_just_come_back_are_given_their_time() -> None:
 
 def consuming(*ends: tuple[int, int]) -> Life:
     """A group of two that owns x, with rounds that show these high watermarks at these seconds."""
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")))
     for at, end in ends:
         life.take(make_observation(at, make_topic("x", 2, end=end)))
     return life
@@ -235,16 +230,14 @@ def test_a_group_where_nothing_arrives_has_nothing_to_commit() -> None:
 
 
 def test_a_transaction_that_stays_open_is_nothing_that_arrives() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")))
     for at in (10, 300, 2_000):
         life.take(make_observation(at, make_topic("x", 2, end=150, last_stable_offsets=packed([100, 100]))))
     assert found(life) == []
 
 
 def test_a_single_offset_that_arrives_may_be_a_transaction_marker() -> None:
-    life = Life()
-    life.take(make_record(5, (make_member("a", ("x",), {"x": (0,)}),)))
+    life = Life.after(make_record(5, (make_member("a", ("x",), {"x": (0,)}),)))
     life.take(make_observation(10, make_topic("x", 1, end=100)), make_observation(700, make_topic("x", 1, end=101)))
     assert found(life) == []
 
@@ -288,7 +281,6 @@ def test_a_storm_is_a_finding_however_the_log_was_cut_and_ends_with_it() -> None
 
 
 def test_a_group_that_was_created_again_has_no_past_to_compare_with() -> None:
-    life = Life()
-    life.take(*rebalancing(5), make_tombstone(7_000), *rebalancing(*range(7_200, 7_260, 10)))
+    life = Life.after(*rebalancing(5), make_tombstone(7_000), *rebalancing(*range(7_200, 7_260, 10)))
     life.take(make_commit(7_261, 1, topic="x"), make_observation(7_270, make_topic("x", 2)))
     assert found(life) == []

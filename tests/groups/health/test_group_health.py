@@ -27,8 +27,7 @@ GRACE = 600
 
 def grown() -> Life:
     """A group of two whose topic got two more partitions, first seen at 50."""
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
     assert found(life) == []
     life.take(make_observation(50, make_topic("x", 4)))
     return life
@@ -74,14 +73,14 @@ def test_a_new_decision_begins_the_grace_anew() -> None:
 
 
 def test_partitions_that_were_there_before_the_group_was_first_seen_get_the_grace_too() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(2000, make_topic("x", 4)))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(2000, make_topic("x", 4)))
     assert found(life) == [("stale_metadata", 2000)]
 
 
 def test_a_subscribed_topic_that_no_round_shows_is_unseen() -> None:
-    life = Life()
-    life.take(make_record(5, (make_member("a", ("x", "y"), {"x": (0,)}),)), make_observation(10, make_topic("x", 1)))
+    life = Life.after(
+        make_record(5, (make_member("a", ("x", "y"), {"x": (0,)}),)), make_observation(10, make_topic("x", 1))
+    )
     life.take(make_observation(20, make_topic("x", 1), make_topic("y", None)))
     assert found(life) == [("topic_not_visible", 10)]
     assert detail(life) == "subscribed, but not visible: y"
@@ -96,8 +95,9 @@ def test_a_topic_outside_the_filters_is_not_called_unseen() -> None:
 
 
 def test_a_held_log_is_told_since_the_probe_saw_it() -> None:
-    life = Life()
-    life.take(make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), held_since=START + 3 * SECOND))
+    life = Life.after(
+        make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), held_since=START + 3 * SECOND)
+    )
     assert found(life) == [("offsets_blocked", 3)]
     assert f"partition {LOG_PARTITION} " in detail(life)
     life.take(make_observation(20, make_topic("x", 1)))
@@ -108,8 +108,7 @@ BLOCKED = {"held_since": START + 12 * SECOND}
 
 
 def test_while_the_log_is_blocked_nothing_new_is_found_about_a_membership_that_may_have_changed() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
+    life = Life.after(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
     life.take(make_observation(20, make_topic("x", 4), make_topic("y", 1), **BLOCKED))
     life.take(make_observation(2_000, make_topic("x", 4), **BLOCKED))
     assert found(life) == [("offsets_blocked", 12)]
@@ -138,8 +137,7 @@ def test_a_transfer_does_not_become_a_lack_of_owners_while_the_log_is_blocked() 
 
 
 def partitions_pending_handover() -> Life:
-    life = Life()
-    life.take(make_cooperative(5, 1, a=(0, 1, 2)), make_observation(10, make_topic("x", 3)))
+    life = Life.after(make_cooperative(5, 1, a=(0, 1, 2)), make_observation(10, make_topic("x", 3)))
     life.take(make_cooperative(15, 2, a=(0,), b=()), make_observation(20, make_topic("x", 3)))
     return life
 
@@ -194,8 +192,9 @@ def test_holes_that_stay_longer_than_the_rebalance_timeout_are_unassigned() -> N
 
 
 def test_holes_under_an_eager_strategy_are_unassigned_at_once() -> None:
-    life = Life()
-    life.take(make_record(5, (make_member("a", ("x",), {"x": (0, 2)}),)), make_observation(10, make_topic("x", 3)))
+    life = Life.after(
+        make_record(5, (make_member("a", ("x",), {"x": (0, 2)}),)), make_observation(10, make_topic("x", 3))
+    )
     assert found(life) == [("unassigned", 5)]
 
 
@@ -222,8 +221,7 @@ def test_at_most_three_topics_are_named() -> None:
 
 
 def test_a_finding_names_three_and_counts_the_others() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 2, "a", "b", topics=("x", "v1", "v2", "v3", "v4", "v5"))))
+    life = Life.after(make_record(5, even("x", 2, "a", "b", topics=("x", "v1", "v2", "v3", "v4", "v5"))))
     life.take(make_observation(10, make_topic("x", 2)))
     assert detail(life) == "subscribed, but not visible: v1, v2, v3 and 2 more"
 
@@ -233,8 +231,7 @@ DAY_S = 86_400
 
 @pytest.mark.parametrize("ahead", [0, DAY_S])
 def test_partitions_without_an_owner_are_found_also_where_the_coordinators_clock_is_a_day_ahead(ahead: int) -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(5, even("x", 2, "a", "b"), time=START + (5 + ahead) * SECOND),
         make_observation(10, make_topic("x", 2)),
     )
@@ -247,8 +244,7 @@ def test_partitions_without_an_owner_are_found_also_where_the_coordinators_clock
 def test_a_handover_that_never_ends_is_found_also_where_the_coordinators_clock_is_a_day_ahead(
     ahead: int, since: int
 ) -> None:
-    life = Life()
-    life.take(make_cooperative(5, 1, a=(0, 1, 2)), make_observation(10, make_topic("x", 3)))
+    life = Life.after(make_cooperative(5, 1, a=(0, 1, 2)), make_observation(10, make_topic("x", 3)))
     second = msgspec.structs.replace(make_cooperative(15, 2, a=(0,), b=()), record_time=START + (15 + ahead) * SECOND)
     life.take(second, make_observation(20, make_topic("x", 3)))
     assert found(life) == [("partitions_pending_handover", since)]

@@ -29,8 +29,7 @@ def shows(at: int, **topics: int | None) -> GroupObservation:
 
 def assigned(*rounds: GroupObservation, log: list[Written] = FIRST) -> Life:
     """A group with this log, then rounds."""
-    life = Life()
-    life.take(*read(log))
+    life = Life.after(*read(log))
     for one in rounds:
         life.take(one)
     return life
@@ -125,9 +124,8 @@ def test_the_longest_timeout_of_the_members_counts() -> None:
         member = inputs[at]
         assert isinstance(member, ModernMember)
         inputs[at] = msgspec.structs.replace(member, rebalance_timeout=timeout * SECOND)
-    life = Life()
     # (A target that nobody is sure to be the first one is not judged: another follows.)
-    life.take(*inputs, *read([epoch(2), stands(2), owns("a", 2, 0), owns("b", 2, 3)], 20))
+    life = Life.after(*inputs, *read([epoch(2), stands(2), owns("a", 2, 0), owns("b", 2, 3)], 20))
     life.take(shows(30, orders=4), shows(421, orders=4))
     assert "unassigned" not in {name for name, _ in found(life)}
     life.take(shows(422, orders=4))
@@ -136,8 +134,7 @@ def test_the_longest_timeout_of_the_members_counts() -> None:
 
 def test_the_record_of_an_older_broker_tells_how_many_partitions_it_knew() -> None:
     known = KnownTopics(9, START, CONSUMER, LOG_PARTITION, ((TOPIC_ID, "orders", 6),))
-    life = Life()
-    life.take(known, *read(FIRST), shows(20, orders=8), shows(30, orders=8))
+    life = Life.after(known, *read(FIRST), shows(20, orders=8), shows(30, orders=8))
     assert detail(life) == "new partitions that the coordinator's target does not have: orders (6 to 8 partitions)"
 
 
@@ -194,8 +191,7 @@ def test_while_the_log_is_blocked_nobody_knows_whether_there_is_a_new_target() -
         )
         for at in (20, 30, 2_000)
     ]
-    life = Life()
-    life.take(*read(FIRST), *blocked)
+    life = Life.after(*read(FIRST), *blocked)
     assert [name for name, _ in found(life)] == ["offsets_blocked"]
 
 

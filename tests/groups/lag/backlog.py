@@ -36,8 +36,7 @@ def _second(time: int | None) -> float | None:
 
 def caught_up() -> Life:
     """A group that had read all 100 records at 10 and 20."""
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"))
+    life = Life.after(make_commit(5, 100, topic="x"))
     see(life, 10, 100)
     see(life, 20, 100)
     return life

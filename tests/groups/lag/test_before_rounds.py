@@ -28,8 +28,7 @@ def see(life: Life, second: int, told: UnreadTimestamp | None = None, *, end: in
 
 def behind(committed: int = 40) -> Life:
     """A group first seen in the middle of a backlog."""
-    life = Life()
-    life.take(make_commit(5, committed, topic="x"))
+    life = Life.after(make_commit(5, committed, topic="x"))
     see(life, 10)
     return life
 
@@ -206,8 +205,7 @@ def test_the_marks_of_a_group_that_is_told_of_the_first_record_of_all_stay_in_or
 
 @pytest.mark.parametrize("base", [0, 10**15])
 def test_what_rounds_saw_beyond_a_record_is_known_again_once_the_next_one_is_not_told(base: int) -> None:
-    life = Life()
-    life.take(make_commit(5, base + 100, topic="x"))
+    life = Life.after(make_commit(5, base + 100, topic="x"))
     for second, end in ((10, 100), (20, 100), (30, 200)):
         see(life, second, end=base + end)
     life.take(make_commit(35, base + 40, topic="x"))

@@ -27,8 +27,7 @@ def behind(kept: TopicRetention | None, *seconds: int, **more: Any) -> GroupHeal
 
     Rounds close half a second after they open.
     """
-    life = Life()
-    life.take(make_record(5, even("x", 1, "a")), make_commit(6, 100, topic="x"))
+    life = Life.after(make_record(5, even("x", 1, "a")), make_commit(6, 100, topic="x"))
     for at, end in ((10, 100), (20, 100), (30, 150), (40, 150), *((at, 150) for at in seconds)):
         life.take(make_observation(at, make_topic("x", 1, end=end, retention=kept, **more)))
     return life.rows.group_health[-1]
@@ -47,8 +46,7 @@ def test_retention_counts_from_the_bounds_of_the_oldest_unread_record_on() -> No
 
 
 def test_rows_are_written_at_changes_only_and_the_time_of_the_end_is_the_same_in_all_of_them() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 1, "a")), make_commit(6, 100, topic="x"))
+    life = Life.after(make_record(5, even("x", 1, "a")), make_commit(6, 100, topic="x"))
     for at, end in ((10, 100), (20, 100), *((at, 150) for at in range(30, 2_000, 10))):
         life.take(make_observation(at, make_topic("x", 1, end=end, retention=APPENDED)))
     rows = [row for row in life.rows.group_health if row.loses_data_in_seconds_max is not None]
@@ -85,14 +83,12 @@ def test_what_settings_do_not_promise_is_null_with_a_reason(kept: TopicRetention
 
 
 def test_a_group_that_keeps_up_is_in_no_danger_however_short_the_retention_and_gets_no_rows_by_it() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 1, "a")))
+    life = Life.after(make_record(5, even("x", 1, "a")))
     for at in range(10, 600, 10):
         life.take(make_commit(at - 1, at, topic="x"))
         life.take(make_observation(at, make_topic("x", 1, end=at + 5, retention=keeping(30 * SECOND))))
     assert told(life.rows.group_health[-1]) == (None, None, "keeps_up")
-    without = Life()
-    without.take(make_record(5, even("x", 1, "a")))
+    without = Life.after(make_record(5, even("x", 1, "a")))
     for at in range(10, 600, 10):
         without.take(make_commit(at - 1, at, topic="x"))
         without.take(make_observation(at, make_topic("x", 1, end=at + 5)))
@@ -100,15 +96,13 @@ def test_a_group_that_keeps_up_is_in_no_danger_however_short_the_retention_and_g
 
 
 def test_a_backlog_from_before_the_first_round_may_go_at_any_time() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 1, "a")), make_commit(6, 50, topic="x"))
+    life = Life.after(make_record(5, even("x", 1, "a")), make_commit(6, 50, topic="x"))
     life.take(make_observation(10, make_topic("x", 1, end=100, retention=APPENDED)))
     assert told(life.rows.group_health[-1]) == (None, 3_600.5, "before_rounds")
 
 
 def test_no_lag_at_all_says_nothing() -> None:
-    life = Life()
-    life.take(make_record(5, even("x", 1, "a")), make_observation(10, make_topic("x", 1, retention=APPENDED)))
+    life = Life.after(make_record(5, even("x", 1, "a")), make_observation(10, make_topic("x", 1, retention=APPENDED)))
     assert told(life.rows.group_health[-1]) == (None, None, "lag_unknown")
 
 

@@ -34,16 +34,13 @@ def said(life: Life) -> list[tuple[str, int, str]]:
 
 def behind() -> Life:
     """A group that has committed 1,000, in a log that begins at 4,900,000."""
-    life = Life()
-    life.take(
+    return Life.after(
         make_commit(5, 1_000, topic="x"), make_observation(10, topic(4_900_000)), make_observation(20, topic(4_900_000))
     )
-    return life
 
 
 def test_lag_is_what_can_still_be_read() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_commit(5, 1_000, topic="x"),
         make_observation(10, topic(4_900_000, last_stable_offsets=packed([4_950_000]))),
     )
@@ -61,8 +58,7 @@ def test_what_was_deleted_before_it_was_read_is_told_with_where_and_how_much() -
 def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_since_its_position_was_read() -> None:
     # Kafka Streams commits, and deletes what it has committed, all day: the position of the log is read before the log
     # start, and is earlier than both.
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"), make_observation(10, topic(100, 300)))
+    life = Life.after(make_commit(5, 100, topic="x"), make_observation(10, topic(100, 300)))
     life.take(make_observation(20, topic(200, 300)))
     assert (last(life).log_start_offset, last(life).lag, last(life).lost_records, said(life)) == (200, 100, 0, [])
     life.take(make_commit(25, 200, topic="x"), make_observation(30, topic(200, 300)))
@@ -71,8 +67,7 @@ def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_sinc
 
 
 def test_what_the_first_round_finds_is_not_told_before_the_second() -> None:
-    life = Life()
-    life.take(make_commit(5, 1_000, topic="x"), make_observation(10, topic(4_900_000)))
+    life = Life.after(make_commit(5, 1_000, topic="x"), make_observation(10, topic(4_900_000)))
     assert (last(life).lost_records, said(life)) == (None, [])
 
 
@@ -99,8 +94,7 @@ def test_a_round_that_does_not_know_the_lag_ends_no_loss() -> None:
 
 def test_what_a_group_commits_and_has_deleted_while_the_log_is_blocked_is_not_lost() -> None:
     # As Kafka Streams does, with commits that nobody can read before another group's transaction ends.
-    life = Life()
-    life.take(make_commit(5, 1_000, topic="x"), make_observation(10, topic(900, 1_000)))
+    life = Life.after(make_commit(5, 1_000, topic="x"), make_observation(10, topic(900, 1_000)))
     for at, start in ((50, 1_000), (60, 2_000), (70, 3_000)):
         life.take(make_observation(at, topic(start, start + 500), held_since=START + 12 * SECOND))
         assert [name for name, *_ in said(life)] == ["offsets_blocked"]
@@ -120,8 +114,7 @@ def test_what_was_lost_before_the_log_was_blocked_does_not_grow_meanwhile_and_gr
 
 
 def test_all_of_a_log_may_be_lost() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_commit(5, 10, topic="x"), make_observation(10, topic(500, 500)), make_observation(20, topic(500, 500))
     )
     assert (last(life).lag, last(life).lost_records, last(life).lag_status) == (0, 490, "ok")
@@ -130,30 +123,28 @@ def test_all_of_a_log_may_be_lost() -> None:
 
 def test_the_marker_of_a_transaction_is_no_loss() -> None:
     # An exactly-once pipeline at rest stays one record behind; in time everything expires, the marker too.
-    life = Life()
-    life.take(
+    life = Life.after(
         make_commit(5, 499, topic="x"), make_observation(10, topic(500, 500)), make_observation(20, topic(500, 500))
     )
     assert (last(life).lost_records, said(life)) == (0, [])
 
 
 def test_where_the_log_starts_is_not_known_nothing_is_lost() -> None:
-    life = Life()
-    life.take(make_commit(5, 10, topic="x"), make_observation(10, topic(-1, 500)), make_observation(20, topic(-1, 500)))
+    life = Life.after(
+        make_commit(5, 10, topic="x"), make_observation(10, topic(-1, 500)), make_observation(20, topic(-1, 500))
+    )
     assert (last(life).lag, last(life).lost_records, said(life)) == (490, None, [])
 
 
 def test_the_log_of_a_recreated_topic_says_nothing_of_the_one_before() -> None:
-    life = Life()
-    life.take(make_commit(5, 10, topic="x"), make_observation(10, topic(0, topic_id="first")))
+    life = Life.after(make_commit(5, 10, topic="x"), make_observation(10, topic(0, topic_id="first")))
     for at in (20, 30):
         life.take(make_observation(at, topic(400, topic_id="second")))
     assert (last(life).lost_records, [name for name, *_ in said(life)]) == (None, ["topic_recreated"])
 
 
 def test_a_loss_on_a_topic_that_is_not_subscribed_is_in_its_row_alone() -> None:
-    life = Life()
-    life.take(make_record(1, (make_member("a", ("y",), {"y": (0,)}),)), make_commit(5, 10, topic="x"))
+    life = Life.after(make_record(1, (make_member("a", ("y",), {"y": (0,)}),)), make_commit(5, 10, topic="x"))
     for at in (10, 20):
         life.take(make_observation(at, topic(400), make_topic("y", 1)))
     assert [row.lost_records for row in life.rows.lag if row.topic == "x"] == [None, 390]
@@ -161,8 +152,7 @@ def test_a_loss_on_a_topic_that_is_not_subscribed_is_in_its_row_alone() -> None:
 
 
 def test_a_log_start_or_a_last_stable_offset_that_moves_makes_a_row() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"))
+    life = Life.after(make_commit(5, 80, topic="x"))
     for position, start, stable in ((10, 0, 90), (20, 0, 90), (30, 40, 90), (40, 40, 95), (50, 40, 95)):
         seen = make_topic("x", 1, end=100, log_start_offsets=packed([start]), last_stable_offsets=packed([stable]))
         life.take(make_observation(position, seen))

@@ -57,8 +57,7 @@ def test_a_group_that_stops_has_no_pace_after_ten_minutes_and_no_rows_from_then_
     found = told(lambda _: 10_000, lambda s: min(20 * s, 2_000), 1_200)
     assert found[9] is not None
     assert found[-1] is None
-    life = Life()
-    life.take(make_commit(1, 0, topic="x"))
+    life = Life.after(make_commit(1, 0, topic="x"))
     for second in range(10, 1_200, 10):
         if second <= 100:
             life.take(make_commit(second, 20 * second, topic="x"))
@@ -81,8 +80,7 @@ def test_sums_of_other_partitions_are_not_compared() -> None:
 
 
 def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
-    life = Life()
-    life.take(make_record(1, [make_member("a", ("y",))]), make_commit(2, 0, topic="x"))
+    life = Life.after(make_record(1, [make_member("a", ("y",))]), make_commit(2, 0, topic="x"))
     for second in range(10, 100, 10):
         life.take(make_commit(second, 20 * second, topic="x"))
         life.take(make_observation(second + 1, make_topic("x", 1, end=10_000), make_topic("y", 1, end=0)))
@@ -97,8 +95,7 @@ def test_samples_are_few() -> None:
 
 
 def test_a_lag_that_shrinks_because_records_are_deleted_does_not_drain() -> None:
-    life = Life()
-    life.take(make_commit(1, 0, topic="x"))
+    life = Life.after(make_commit(1, 0, topic="x"))
     found = []
     for number in range(1, 40):
         start = packed([3_000 * number])
@@ -119,8 +116,7 @@ def test_records_that_were_deleted_unread_are_not_in_the_pace_of_a_group_that_go
 
 
 def test_sums_of_as_many_other_partitions_are_not_compared() -> None:
-    life = Life()
-    life.take(make_commit(1, 0, topic="x"), make_commit(2, 94_000, topic="y"))
+    life = Life.after(make_commit(1, 0, topic="x"), make_commit(2, 94_000, topic="y"))
 
     def subscribed(at: int, topic: str, number: int) -> None:
         record = make_record(at, (make_member("a", (topic,), {topic: (0,)}),), generation=number)

@@ -24,8 +24,7 @@ def last(life: Life, topic: str = "x", partition: int = 0) -> LagRow:
 
 
 def one_round(*inputs: GroupInput, topic: TopicObservation | None = None, **observation: object) -> LagRow:
-    life = Life()
-    life.take(*inputs, make_observation(10, topic or make_topic("x", 1, end=100), **observation))
+    life = Life.after(*inputs, make_observation(10, topic or make_topic("x", 1, end=100), **observation))
     return last(life)
 
 
@@ -91,14 +90,14 @@ def test_lag_is_unknown_for_a_topic_that_does_not_exist() -> None:
 
 
 def test_a_commit_of_a_partition_that_a_smaller_topic_no_longer_has_is_told() -> None:
-    life = Life()
-    life.take(make_commit(5, 70, topic="x", partition=3), make_observation(10, make_topic("x", 2)))
+    life = Life.after(make_commit(5, 70, topic="x", partition=3), make_observation(10, make_topic("x", 2)))
     assert (last(life, partition=3).lag, last(life, partition=3).reason) == (None, "beyond_partition_count")
 
 
 def test_an_observation_is_judged_with_exactly_the_commits_below_its_position() -> None:
-    life = Life()
-    life.take(make_commit(9, 50, topic="x"), make_commit(10, 90, topic="x"), make_observation(10, make_topic("x", 1)))
+    life = Life.after(
+        make_commit(9, 50, topic="x"), make_commit(10, 90, topic="x"), make_observation(10, make_topic("x", 1))
+    )
     assert (last(life).committed_offset, last(life).commits) == (50, 1)
     life.take(make_observation(11, make_topic("x", 1)))
     assert (last(life).committed_offset, last(life).commits) == (90, 1)
@@ -119,16 +118,14 @@ def test_the_commits_of_all_rows_sum_up_to_all_commits() -> None:
 
 
 def test_a_step_back_is_told_once() -> None:
-    life = Life()
-    life.take(make_commits(5, 80, 20, 30, topic="x"), make_observation(10, make_topic("x", 1)))
+    life = Life.after(make_commits(5, 80, 20, 30, topic="x"), make_observation(10, make_topic("x", 1)))
     life.take(make_commit(15, 25, topic="x"), make_observation(20, make_topic("x", 1)))
     life.take(make_commit(25, 26, topic="x"), make_observation(30, make_topic("x", 1)))
     assert [row.rewound_by for row in life.rows.lag] == [60, 5, 0]
 
 
 def test_a_deleted_offset_closes_the_partition() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
     life.take(make_commit(15, None, topic="x"), make_observation(20, make_topic("x", 1)))
     row = last(life)
     assert (row.ended, row.offset_deleted, row.committed_offset, row.lag, row.reason) == (
@@ -143,46 +140,40 @@ def test_a_deleted_offset_closes_the_partition() -> None:
 
 
 def test_a_deleted_offset_of_a_subscribed_partition_leaves_a_partition_without_a_commit() -> None:
-    life = Life()
-    life.take(owner(), make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life = Life.after(owner(), make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
     life.take(make_commit(15, None, topic="x"), make_observation(20, make_topic("x", 1)))
     row = last(life)
     assert (row.ended, row.offset_deleted, row.committed_offset, row.reason) == (False, True, None, "no_commit")
 
 
 def test_a_partition_expired_and_committed_again_between_two_rounds_says_so() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
     life.take(make_commits(15, None, 90, topic="x"), make_observation(20, make_topic("x", 1)))
     assert (last(life).offset_deleted, last(life).committed_offset) == (True, 90)
 
 
 def test_a_row_is_written_only_when_something_changed() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"))
+    life = Life.after(make_commit(5, 80, topic="x"))
     for position, end in ((10, 100), (20, 100), (30, 101), (40, 101)):
         life.take(make_observation(position, make_topic("x", 1, end=end)))
     assert [row.round for row in life.rows.lag] == [10, 30]
 
 
 def test_a_commit_of_the_same_offset_is_counted_in_a_row() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
     life.take(make_commit(15, 80, topic="x"), make_observation(20, make_topic("x", 1)))
     assert [(row.round, row.commits) for row in life.rows.lag] == [(10, 1), (20, 1)]
 
 
 def test_a_row_is_repeated_at_the_heartbeat() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"))
+    life = Life.after(make_commit(5, 80, topic="x"))
     for position in (10, 600, 609, 610, 620):
         life.take(make_observation(position, make_topic("x", 1)))
     assert [row.round for row in life.rows.lag] == [10, 610]
 
 
 def test_the_round_of_an_idle_group_is_its_heartbeat_however_early_it_comes() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
     for position, idle in ((200, False), (300, True), (890, True), (900, False)):
         life.take(make_observation(position, make_topic("x", 1), idle=idle))
     assert [row.round for row in life.rows.lag] == [10, 300, 890]
@@ -190,8 +181,7 @@ def test_the_round_of_an_idle_group_is_its_heartbeat_however_early_it_comes() ->
 
 
 def test_commits_of_a_time_without_rounds_are_counted_in_the_next_one() -> None:
-    life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1), idle=True))
+    life = Life.after(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1), idle=True))
     for position in (20, 100, 400):
         life.take(make_commit(position, 80, topic="x"))
     life.take(make_observation(600, make_topic("x", 1), idle=True))
@@ -199,8 +189,7 @@ def test_commits_of_a_time_without_rounds_are_counted_in_the_next_one() -> None:
 
 
 def test_a_new_owner_makes_a_row() -> None:
-    life = Life()
-    life.take(owner(), make_observation(10, make_topic("x", 1)))
+    life = Life.after(owner(), make_observation(10, make_topic("x", 1)))
     life.take(
         make_record(15, (make_member("b", ("x",), {"x": (0,)}),), generation=2),
         make_observation(20, make_topic("x", 1)),
@@ -212,14 +201,12 @@ def test_a_new_owner_makes_a_row() -> None:
 
 
 def test_every_partition_of_a_subscribed_topic_has_a_row() -> None:
-    life = Life()
-    life.take(owner(), make_observation(10, make_topic("x", 3)))
+    life = Life.after(owner(), make_observation(10, make_topic("x", 3)))
     assert [(row.partition, row.member_id) for row in life.rows.lag] == [(0, "a"), (1, None), (2, None)]
 
 
 def test_topics_that_are_not_subscribed_are_marked_and_stay_out_of_the_sums() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         owner("x"),
         make_commit(5, 70, topic="x"),
         make_commit(6, 10, topic="old"),
@@ -234,8 +221,7 @@ def test_without_a_membership_every_topic_counts() -> None:
 
 
 def test_the_sums_of_a_group_are_over_known_lags() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(1, (make_member("a", ("x",), {"x": (0, 1, 2)}),)),
         make_commit(5, 70, topic="x", partition=0),
         make_commit(6, 50, topic="x", partition=1),
@@ -293,14 +279,12 @@ def test_a_group_with_a_slow_cadence_has_not_stopped() -> None:
 
 
 def test_a_job_that_commits_twice_and_pauses_has_not_stopped() -> None:
-    life = Life()
-    life.take(make_commit(5, 1, topic="x"), make_commit(6, 2, topic="x"))
+    life = Life.after(make_commit(5, 1, topic="x"), make_commit(6, 2, topic="x"))
     assert set(rhythm(life, [None] * 60, list(range(10, 610, 10)))) == {"ok"}
 
 
 def test_a_group_of_which_one_commit_is_known_has_not_stopped() -> None:
-    life = Life()
-    life.take(make_commit(5, 1, topic="x"))
+    life = Life.after(make_commit(5, 1, topic="x"))
     assert set(rhythm(life, [None] * 30, list(range(10, 310, 10)))) == {"ok"}
 
 
@@ -343,8 +327,7 @@ def test_an_offset_set_back_is_rewound_until_it_is_where_it_was() -> None:
 
 
 def test_a_topic_made_again_is_not_taken_for_a_rewind() -> None:
-    life = Life()
-    life.take(make_commit(5, 90, topic="x"), make_observation(10, make_topic("x", 1, topic_id="first")))
+    life = Life.after(make_commit(5, 90, topic="x"), make_observation(10, make_topic("x", 1, topic_id="first")))
     life.take(make_commit(15, 3, topic="x"), make_observation(20, make_topic("x", 1, end=10, topic_id="second")))
     # (The commit may belong to either of the two topics.)
     assert (last(life).lag_status, last(life).rewound_by) == ("unknown", 0)
@@ -363,8 +346,7 @@ def test_rounds_without_a_known_lag_are_not_judged() -> None:
 
 
 def test_the_status_of_a_group_is_its_worst_partition_s() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(1, (make_member("a", ("x",), {"x": (0, 1, 2)}),)),
         make_commit(5, 70, topic="x", partition=0),
         make_commit(6, 150, topic="x", partition=1),
@@ -388,8 +370,7 @@ def test_a_group_that_stood_before_a_transaction_marker_is_not_stalled_at_once_w
 
 
 def test_partitions_of_a_topic_that_no_round_shows_are_closed_once_they_have_neither_an_owner_nor_a_commit() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         make_record(1, (make_member("a", ("x",), {"x": (0, 1)}),)),
         make_commit(5, 70, topic="x", partition=0),
         make_observation(10, make_topic("x", 2)),

@@ -105,8 +105,7 @@ def test_a_consumer_that_is_always_a_little_behind_has_the_bounds_of_one_interva
 
 
 def test_a_group_first_seen_in_the_middle_of_a_backlog_is_behind_for_at_least_so_long() -> None:
-    life = Life()
-    life.take(make_commit(5, 40, topic="x"))
+    life = Life.after(make_commit(5, 40, topic="x"))
     see(life, 10, 100)
     see(life, 20, 200)
     assert told(life) == (None, 10.5, "before_rounds")
@@ -205,8 +204,7 @@ def test_rounds_of_a_deleted_topic_bound_nothing_of_the_one_that_has_its_name(co
 
 
 def test_a_round_whose_time_has_jumped_bounds_nothing_until_the_next_one_tells_which_clock_was_right() -> None:
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"))
+    life = Life.after(make_commit(5, 100, topic="x"))
     for second in (10, 20):
         see(life, second, 100, elapsed=second * SECOND)
     see(life, 30, 150, elapsed=30 * SECOND, time=START + 30 * SECOND + HOUR, closed=START + 31 * SECOND + HOUR)
@@ -218,8 +216,7 @@ def test_a_round_whose_time_has_jumped_bounds_nothing_until_the_next_one_tells_w
 
 
 def test_after_an_outage_of_the_probe_the_bounds_hold_the_outage() -> None:
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"))
+    life = Life.after(make_commit(5, 100, topic="x"))
     for second in (10, 20):
         see(life, second, 100, elapsed=second * SECOND)
     see(life, 3_600, 150, elapsed=50 * SECOND)
@@ -229,8 +226,7 @@ def test_after_an_outage_of_the_probe_the_bounds_hold_the_outage() -> None:
 
 
 def test_a_clock_that_is_set_back_takes_the_bounds_with_it() -> None:
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"))
+    life = Life.after(make_commit(5, 100, topic="x"))
     for second, end in ((3_610, 100), (3_620, 100), (3_630, 150)):
         see(life, second, end, elapsed=second * SECOND)
     for second in (40, 50):
@@ -335,8 +331,7 @@ def test_the_last_row_of_a_partition_claims_nothing() -> None:
 
 @pytest.mark.parametrize("wrong", [{"closed": -1}, {}])
 def test_the_marks_are_bounded_while_no_round_tells_its_time(wrong: dict[str, int]) -> None:
-    life = Life()
-    life.take(make_commit(5, 0, topic="x"))
+    life = Life.after(make_commit(5, 0, topic="x"))
     for number in range(700):
         # (Every other round is an hour off, where the closing time is known.)
         time = START + (number * 10 + (number % 2) * 3_600) * SECOND
@@ -357,8 +352,7 @@ def test_a_lower_bound_at_the_beginning_of_all_times_is_one() -> None:
 
 
 def test_so_is_an_upper_bound_of_what_an_earlier_round_saw_at_a_time_that_is_not_known() -> None:
-    life = Life()
-    life.take(make_commit(5, 0, topic="x", time=0))
+    life = Life.after(make_commit(5, 0, topic="x", time=0))
     for second, end, closed in ((10, 10, -1), (20, 20, 0), (30, 30, 10 * SECOND)):
         see(life, second, end, time=max(0, closed), closed=closed)
     assert life.rows.lag[-1].oldest_unread_time_max == 0

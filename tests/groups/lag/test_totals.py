@@ -53,19 +53,16 @@ def test_a_group_that_keeps_up_at_a_constant_distance_has_no_row_for_that_in_eac
 
 
 def test_one_partition_that_is_behind_since_before_the_rounds_leaves_the_upper_bound_of_the_group_open() -> None:
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"), make_commit(6, 90, topic="x", partition=1))
+    life = Life.after(make_commit(5, 100, topic="x"), make_commit(6, 90, topic="x", partition=1))
     life.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(150, 100))))
     assert health(life) == (9.5, None, "before_rounds", ("x", 1))
-    other = Life()
-    other.take(make_commit(5, 90, topic="x"), make_commit(6, 100, topic="x", partition=1))
+    other = Life.after(make_commit(5, 90, topic="x"), make_commit(6, 100, topic="x", partition=1))
     other.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(100, 150))))
     assert health(other) == (9.5, None, "before_rounds", ("x", 0))
 
 
 def test_a_group_whose_upper_bound_is_open_gets_no_row_because_another_partition_reads_on() -> None:
-    life = Life()
-    life.take(make_commit(5, 90, topic="x"))  # before the rounds, and nothing since
+    life = Life.after(make_commit(5, 90, topic="x"))  # before the rounds, and nothing since
     for second in range(10, 300, 10):
         life.take(make_commit(second - 1, 10 * second, topic="x", partition=1))
         life.take(make_observation(second, make_topic("x", 2, end=(100, 10 * second + 15))))
@@ -88,16 +85,14 @@ def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
 
 
 def test_a_backlog_of_which_no_time_is_certain_does_not_keep_up() -> None:
-    life = Life()
-    life.take(make_commit(5, 0, topic="x"))
+    life = Life.after(make_commit(5, 0, topic="x"))
     see(life, 10, 100_000, closed=-1)
     assert told(life) == (None, None, "uncertain_time")
     assert health(life) == (0.0, None, "uncertain_time", None)
 
 
 def test_a_group_whose_log_was_cut_back_does_not_keep_up() -> None:
-    life = Life()
-    life.take(make_commit(5, 100, topic="x"))
+    life = Life.after(make_commit(5, 100, topic="x"))
     see(life, 10, 100)
     for second in (30, 40):
         see(life, second, 1_000)

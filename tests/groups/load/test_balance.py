@@ -51,16 +51,14 @@ def test_busy_partitions_that_few_members_share_are_not_hot(count: int) -> None:
 
 
 def test_ten_hot_partitions_are_named_the_hottest_first() -> None:
-    life = Life()
-    life.take(make_record(1, [make_member(f"m{p:02}", ("x",), {"x": (p,)}) for p in range(15)]))
+    life = Life.after(make_record(1, [make_member(f"m{p:02}", ("x",), {"x": (p,)}) for p in range(15)]))
     see(life, {"x": [100 + p if p < 12 else 1 for p in range(15)]}, 0, HEARTBEAT)
     assert told(life)[3] == [(p, 100.0 + p) for p in range(11, 1, -1)]
 
 
 def test_one_member_is_perfectly_even_and_no_member_is_nothing() -> None:
     assert told(after_a_window({"x": [9, 1]}, {"x": (0, 1)})) == (0.0, 0.0, 0.0, [])
-    life = Life()
-    life.take(round_at(0, make_topic("x", 1)))
+    life = Life.after(round_at(0, make_topic("x", 1)))
     see(life, {"x": [3]}, 0, HEARTBEAT)
     assert told(life) == (None, None, None, None)
 

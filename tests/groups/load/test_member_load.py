@@ -34,8 +34,7 @@ def test_each_member_has_a_row_with_its_part_at_each_end_of_a_window() -> None:
 
 
 def test_what_a_member_consumes_is_the_sum_of_its_partitions() -> None:
-    life = Life()
-    life.take(record_of(1, {"x": (0, 1)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0, 1)}, topics=("x",)))
     for second in range(0, HEARTBEAT + 1, EVERY):
         at = START + second * 1_000
         commits = [make_commit(10 * second + 3 + p, second * (1 + p), topic="x", partition=p, time=at) for p in (0, 1)]
@@ -100,8 +99,7 @@ def test_a_member_that_cannot_be_decoded_has_not_left() -> None:
 
 
 def test_a_window_without_certain_length_leaves_no_rows() -> None:
-    life = Life()
-    life.take(record_of(1, {"x": (0,)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0,)}, topics=("x",)))
     see(life, {"x": [6]}, 0, 0)
     see(life, {"x": [6]}, 5_000, 5_000)
     assert life.rows.member_load == []

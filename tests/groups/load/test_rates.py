@@ -143,8 +143,7 @@ def test_rates_cause_no_rows() -> None:
 
 
 def test_a_partition_that_nobody_has_committed_has_a_rate_of_what_is_produced_alone() -> None:
-    life = Life()
-    life.take(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
+    life = Life.after(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
     lived(HEARTBEAT, lambda s: [5 * s, 2 * s], lambda s: 3 * s, life=life, partitions=2)
     assert rates(life, 0) == (5.0, 3.0)
     assert rates(life, 1) == (2.0, None)
@@ -196,8 +195,7 @@ def test_commits_that_name_their_topic_count_if_it_is_the_one_that_rounds_show(
 
 
 def test_new_partitions_have_no_rates_in_the_window_in_which_they_come_and_the_others_keep_theirs() -> None:
-    life = Life()
-    life.take(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
+    life = Life.after(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
     lived(300, lambda s: [5 * s], lambda s: 3 * s, life=life)
     lived(HEARTBEAT, lambda s: [5 * s, 7 * s], lambda s: 3 * s, life=life, since=360, partitions=2)
     assert rates(life, 0) == (5.0, 3.0)
@@ -275,8 +273,7 @@ def test_an_idle_group_has_rates_of_nothing_at_the_rounds_that_show_it() -> None
 
 
 def test_sums_leave_out_topics_that_the_group_does_not_subscribe_to() -> None:
-    life = Life()
-    life.take(make_record(1, [make_member("a", ("x",), {"x": (0,)})]))
+    life = Life.after(make_record(1, [make_member("a", ("x",), {"x": (0,)})]))
     for second in range(0, HEARTBEAT + 1, EVERY):
         life.take(make_commit(10 * second + 1, second, topic="old", time=START + second * SECOND))
         life.take(round_at(second, make_topic("x", 1, end=2 * second), make_topic("old", 1, end=1_000 * second)))
@@ -374,8 +371,7 @@ def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
         y = make_topic("y", 1, end=2 * second, topic_id="Y" * 22)
         return [make_topic("x", 1, **({"end": 5 * second, "topic_id": "A" * 22} | of_x)), y]
 
-    life = Life()
-    life.take(*(make_commit(1 + n, 0, topic=topic, time=START) for n, topic in enumerate("xy")))
+    life = Life.after(*(make_commit(1 + n, 0, topic=topic, time=START) for n, topic in enumerate("xy")))
     for second in range(0, 661, EVERY):
         life.take(round_at(second, *both(second)))
     assert health(life).produced_per_second == 7.0
@@ -384,8 +380,7 @@ def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
 
 
 def test_a_topic_without_an_id_that_shrank_and_grew_again_has_no_rate_across_its_deletion() -> None:
-    life = Life()
-    life.take(make_record(0, [make_member("a", ("x",), {"x": (0, 1)})], time=START))
+    life = Life.after(make_record(0, [make_member("a", ("x",), {"x": (0, 1)})], time=START))
 
     def until(second: int, since: int, partitions: int, pace: int) -> None:
         ends: Callable[[int], int] = lambda s: pace * s  # noqa: E731
@@ -400,8 +395,7 @@ def test_a_topic_without_an_id_that_shrank_and_grew_again_has_no_rate_across_its
 
 
 def test_a_topic_that_is_not_subscribed_does_not_hide_how_fast_the_group_can_be() -> None:
-    life = Life()
-    life.take(make_record(0, [make_member("a", ("x",), {"x": (0,)})], time=START))
+    life = Life.after(make_record(0, [make_member("a", ("x",), {"x": (0,)})], time=START))
     for second in range(0, HEARTBEAT + 1, EVERY):
         at = START + second * SECOND
         life.take(make_commit(10 * second + 1, 40 * second, topic="x", time=at))
@@ -422,8 +416,9 @@ def test_a_window_in_which_an_offset_was_deleted_tells_nothing_of_how_fast_the_g
     deletes: bool, known: float
 ) -> None:
     # It reads 3 a second in the first window, and 6 in the second one.
-    life = Life()
-    life.take(make_record(0, [make_member("a", ("x",), {"x": (0, 1)})]), make_commit(1, 10, topic="x", time=START))
+    life = Life.after(
+        make_record(0, [make_member("a", ("x",), {"x": (0, 1)})]), make_commit(1, 10, topic="x", time=START)
+    )
     for second in range(0, 2 * HEARTBEAT + 1, EVERY):
         at = START + second * SECOND
         read = 3 * second + 3 * max(0, second - HEARTBEAT)

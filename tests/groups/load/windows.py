@@ -22,8 +22,7 @@ def after_a_window(
     per_second: Mapping[str, Sequence[int]], *owned: Assigned, topics: Sequence[str] | None = None
 ) -> Life:
     """A group whose members a, b, ... own these partitions, at the end of its first window."""
-    life = Life()
-    life.take(record_of(1, *owned, topics=topics or tuple(per_second)))
+    life = Life.after(record_of(1, *owned, topics=topics or tuple(per_second)))
     see(life, per_second, 0, HEARTBEAT)
     return life
 

@@ -37,8 +37,7 @@ GROUP = "orders-app"
 
 
 def rows_of(*inputs: GroupInput) -> list[ChurnRow]:
-    life = Life()
-    life.take(*inputs)
+    life = Life.after(*inputs)
     return [row for row in life.rows.rebalance_churn if row.revision == 1]
 
 

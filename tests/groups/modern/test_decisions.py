@@ -33,16 +33,14 @@ from tests.offsets_log.written import current_assignment, offset_key, offset_val
 
 
 def test_each_new_target_counts_as_a_rebalance() -> None:
-    life = Life()
-    life.take(*read(FIRST + SECOND_MEMBER))
+    life = Life.after(*read(FIRST + SECOND_MEMBER))
     assert life.state is not None
     assert life.state.rebalances is not None
     assert life.state.rebalances.recent == [START + 13 * SECOND, START + 19 * SECOND]
 
 
 def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:
-    life = Life()
-    life.take(*read(FIRST + SECOND_MEMBER))
+    life = Life.after(*read(FIRST + SECOND_MEMBER))
     first, second = life.rows.rebalance_churn
     assert (first.kind, first.decision, first.generation, first.previous_generation) == ("rebalance", 13, 1, None)
     assert (first.joined, first.left, first.partitions_moved, first.members, first.partitions) == (("a",), (), 0, 1, 4)
@@ -77,8 +75,7 @@ def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_
     joining = [(metadata(f"b{n}"), epoch(n), target(f"b{n}"), stands(n)) for n in range(2, 72)]
     inputs = read([*FIRST[3:], *(record for of in joining for record in of)])
     joined = {item.member_id: item.record for item in inputs if isinstance(item, ModernMember)}
-    life = Life()
-    life.take(*inputs, observation(500))
+    life = Life.after(*inputs, observation(500))
     told: dict[str, int] = {}
     for row in life.rows.members:
         told.setdefault(row.member_id, row.decision)
@@ -87,8 +84,7 @@ def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_
 
 
 def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it() -> None:
-    life = Life()
-    life.take(*read(FIRST), observation(15))
+    life = Life.after(*read(FIRST), observation(15))
     rows = life.take(*read([*SECOND_MEMBER, owns("a", 2, 0, 1)], 15), observation(21))
     (health,) = rows.group_health
     assert health.findings == (
@@ -101,8 +97,7 @@ def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it()
 
 
 def test_the_last_member_leaves_an_empty_group_and_a_row_of_churn() -> None:
-    life = Life()
-    life.take(*read(FIRST), observation(15))
+    life = Life.after(*read(FIRST), observation(15))
     rows = life.take(*read([*gone("a"), epoch(2)], 15), observation(19))
     (churn,) = rows.rebalance_churn
     assert (churn.kind, churn.left, churn.members, churn.partitions_moved) == ("became_empty", ("a",), 0, 0)
@@ -119,8 +114,7 @@ def test_a_static_member_under_a_new_id_moves_nothing() -> None:
 
 
 def test_the_end_of_the_group_closes_its_members_once() -> None:
-    life = Life()
-    life.take(*read(FIRST), observation(15))
+    life = Life.after(*read(FIRST), observation(15))
     tombstones = [*gone("a"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
     rows = life.take(*read(tombstones, 15))
     assert [(row.member_id, row.ended, row.decision) for row in rows.members] == [("a", True, 19)]
@@ -129,8 +123,7 @@ def test_the_end_of_the_group_closes_its_members_once() -> None:
 
 
 def test_a_group_that_the_brokers_no_longer_list_closes_its_members() -> None:
-    life = Life()
-    life.take(*read(FIRST), observation(15))
+    life = Life.after(*read(FIRST), observation(15))
     rows = life.take(observation(30, gone="filtered"))
     assert [(row.member_id, row.ended) for row in rows.members] == [("a", True)]
     assert life.state is None
@@ -190,8 +183,7 @@ def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: 
 
 def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_new_id() -> None:
     # `GroupMetadataManager.replaceMember`: with the same subscription the epoch does not change.
-    life = Life()
-    life.take(*read(FIRST), observation(20))
+    life = Life.after(*read(FIRST), observation(20))
     returned = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)]
     rows = life.take(*read(returned, 30), observation(40))
     assert [(row.member_id, row.ended, row.decision, row.group_instance_id) for row in rows.members] == [
@@ -210,8 +202,7 @@ def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_n
 
 
 def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once() -> None:
-    life = Life()
-    life.take(*read(FIRST), observation(20))
+    life = Life.after(*read(FIRST), observation(20))
     again = [*gone("a"), metadata("a2", "i"), target("a2", 0), *gone("a2"), metadata("a3", "i"), target("a3", 0)]
     rows = life.take(*read(again, 30), observation(60))
     assert [(row.member_id, row.ended) for row in rows.members] == [("a", True), ("a3", False)]
@@ -220,8 +211,7 @@ def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once(
 
 
 def test_a_static_member_that_returns_gets_rows_whichever_of_the_members_it_is() -> None:
-    life = Life()
-    life.take(
+    life = Life.after(
         *read([metadata("a", "i"), metadata("b", "j"), epoch(1), target("a", 0, 1), target("b", 2, 3), stands(1)]),
         observation(20),
     )

@@ -35,8 +35,7 @@ def committed(record: int, *partitions: int) -> list[GroupInput]:
 
 def costs(*inputs: GroupInput, offset: int = 19) -> list[tuple[int, float | None, float | None]]:
     """Revision and bounds of each row of the decision at a log offset."""
-    life = Life()
-    life.take(*inputs)
+    life = Life.after(*inputs)
     return [bounds(row) for row in life.rows.rebalance_churn if row.decision == offset]
 
 
@@ -61,8 +60,7 @@ def test_a_member_that_says_what_it_still_has_bounds_the_pause_with_the_first_co
 def test_a_decision_whose_bounds_are_known_gets_no_more_rows() -> None:
     inputs = [observation(10), *read(FIRST + SECOND_MEMBER), *read([revoking("a", (0, 1), (2, 3))], 28)]
     inputs += [*read([owns("a", 2, 0, 1)], 30), *read([owns("b", 2, 2, 3)], 37), observation(38)]
-    life = Life()
-    life.take(*inputs, *committed(40, 2, 3), observation(41))
+    life = Life.after(*inputs, *committed(40, 2, 3), observation(41))
     assert [row.revision for row in life.rows.rebalance_churn if row.decision == 19] == [1, 2, 3]
     for second in (50, 60):
         assert life.take(*committed(second, 2, 3), observation(second + 1)).rebalance_churn == []
@@ -115,8 +113,7 @@ def test_a_member_that_left_has_left_its_partitions_before_the_decision() -> Non
 def test_a_decision_that_moves_nothing_costs_nothing() -> None:
     log = [*FIRST, metadata("b"), epoch(2), target("b"), stands(2)]
     assert costs(*read(log), offset=18) == [(1, 0.0, 0.0)]
-    life = Life()
-    life.take(*read(log))
+    life = Life.after(*read(log))
     assert [(row.records_delayed_min, row.records_delayed_max) for row in life.rows.rebalance_churn] == [(0, 0), (0, 0)]
 
 
@@ -175,8 +172,7 @@ def test_a_compacted_stretch_ends_the_waiting() -> None:
 def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
     at = [(offset, START + offset * SECOND, group_type, LOG_PARTITION) for offset in range(10, 18)]
     tasks = (("x", (0, 1)),)
-    life = Life()
-    life.take(
+    life = Life.after(
         ModernMember(*at[0], "a", None, None, "client", "/10.0.0.1", ()),
         GroupEpoch(*at[1], 1),
         TargetAssignment(*at[2], "a", tasks),
@@ -193,8 +189,7 @@ def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
 
 def test_the_end_of_the_group_ends_the_waiting() -> None:
     ends = [*gone("a", "b"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
-    life = Life()
-    life.take(*read(FIRST + SECOND_MEMBER), *read(ends, 20))
+    life = Life.after(*read(FIRST + SECOND_MEMBER), *read(ends, 20))
     assert [row.revision for row in life.rows.rebalance_churn] == [1, 1]
 
 

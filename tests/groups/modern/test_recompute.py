@@ -82,8 +82,7 @@ def last_churn(*log: Written, named: bool = True) -> ChurnRow:
 
 
 def health(*log: Written) -> GroupHealthRow:
-    life = Life()
-    life.take(*read(list(log)))
+    life = Life.after(*read(list(log)))
     orders = make_topic("orders", 4, topic_id=TOPIC_ID)
     rows = life.take(make_observation(99, orders, make_topic("bills", 2, topic_id=OTHER_ID), group_type="consumer"))
     return rows.group_health[-1]
@@ -152,8 +151,7 @@ def test_three_members_on_four_partitions_are_uneven_and_as_even_as_can_be() -> 
 
 
 def test_the_balance_is_of_the_newest_target_and_goes_with_the_group() -> None:
-    life = Life()
-    life.take(*read(FIRST + SECOND_MEMBER), observation(21))
+    life = Life.after(*read(FIRST + SECOND_MEMBER), observation(21))
     rows = life.take(*read([*gone("a", "b"), epoch(3)], 21), observation(30))
     assert (rows.group_health[-1].imbalance, rows.group_health[-1].imbalance_optimal) == (None, None)
 

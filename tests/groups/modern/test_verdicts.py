@@ -30,8 +30,7 @@ from tests.offsets_log.written import member_metadata, other_key
 
 
 def verdicts(*log: Written, count: int | None = 4) -> list[DriftRow]:
-    life = Life()
-    life.take(*read(list(log)))
+    life = Life.after(*read(list(log)))
     orders = make_topic("orders", count, topic_id=TOPIC_ID)
     return life.take(make_observation(10 + len(log), orders, state=None, group_type="consumer")).drift
 
@@ -183,8 +182,7 @@ def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_id
     assignor: tuple[str, str], data: st.DataObject
 ) -> None:
     life = data.draw(lives(brokers(*assignor)))
-    core = Life()
-    core.take(*read(life.log))
+    core = Life.after(*read(life.log))
     topic = make_topic("t", PARTITIONS, topic_id=TOPIC_ID)
     rows = core.take(make_observation(10 + len(life.log), topic, state=None, group_type="consumer")).drift
     judged = [row for row in rows if row.verdict != "not_applicable"]
@@ -209,8 +207,7 @@ def test_members_whose_order_in_the_coordinator_s_map_is_not_reproduced_leave_th
     names = ["".join(parts) for parts in product(("Aa", "BB"), repeat=4)]
     first = [metadata(names[0]), epoch(1), target(names[0], 0, 1, 2, 3), stands(1)]
     targets = [target(name, *range(at, at + (at < PARTITIONS))) for at, name in enumerate(names)]
-    life = Life()
-    life.take(*read([*first, *map(metadata, names[1:]), epoch(2), *targets, stands(2)]), observation(100))
+    life = Life.after(*read([*first, *map(metadata, names[1:]), epoch(2), *targets, stands(2)]), observation(100))
     row = life.rows.drift[-1]
     assert row.verdict == "unverified"
     assert row.reason is not None

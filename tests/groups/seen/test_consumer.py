@@ -18,8 +18,7 @@ from tests.groups.seen.looks import BROKERED, OTHER_ID, TOPIC_ID, X, broker, cla
 
 
 def test_epochs_number_the_decisions_of_a_broker() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
     life.take(broker(3, 3, member("a", 0, epoch=3), member("b", 1, epoch=3)))
     rows = [
         (
@@ -60,24 +59,21 @@ def test_topics_that_share_a_bucket_may_have_stood_in_either_order_in_the_target
 
     every = {of: tuple(range(count)) for of, count in counts.items()}
     given = {of: tuple(n for n in numbers if n not in kept.get(of, ())) for of, numbers in every.items()}
-    life = Life()
-    life.take(looked(1, 2, takes("a", every, 2)))
+    life = Life.after(looked(1, 2, takes("a", every, 2)))
     # The member gives away what stands last: of the four that it keeps, all are of one topic, or two of each.
     life.take(looked(3, 3, takes("a", kept, 3), takes("b", {of: n for of, n in given.items() if n}, 3)))
     assert [verdict.verdict for verdict in life.rows.drift] == ["unverified", "identical"]
 
 
 def test_epochs_between_two_looks_are_counted_and_leave_the_target_unverified() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
     life.take(broker(3, 5, member("a", 0, epoch=5), member("b", 1, epoch=5)))
     assert life.rows.rebalance_churn[-1].generations_skipped == 2
     assert life.rows.drift[-1].reason == "2 epochs passed between two looks: the previous target is not known"
 
 
 def test_a_target_that_is_being_computed_waits_for_the_next_look() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
     life.take(broker(3, 3, member("a", 0, 1, epoch=2), member("b", epoch=3), assigned=2))
     assert len(life.rows.rebalance_churn) == 1
     assert life.rows.group_health[-1].members == 1
@@ -86,8 +82,7 @@ def test_a_target_that_is_being_computed_waits_for_the_next_look() -> None:
 
 
 def test_members_that_have_not_reached_the_target_are_reconciling() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
     life.take(broker(3, 3, member("a", 0, epoch=2, owned=(0, 1)), member("b", 1, epoch=3, owned=())))
     assert {finding.finding for finding in life.rows.group_health[-1].findings} == {"reconciling"}
     owners = {row.partition: row.member_id for row in life.rows.lag}
@@ -95,15 +90,13 @@ def test_members_that_have_not_reached_the_target_are_reconciling() -> None:
 
 
 def test_a_broker_group_becomes_empty_with_its_epoch() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, 1, epoch=2)), broker(3, 3))
+    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)), broker(3, 3))
     assert (last(life).kind, last(life).generation, last(life).left) == ("became_empty", 3, ("a",))
     assert life.rows.group_health[-1].verdict_reason == "the group is empty"
 
 
 def test_an_upgrade_and_a_downgrade_are_migrations() -> None:
-    life = Life()
-    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
+    life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
     life.take(broker(3, 6, member("a", 0, epoch=6), member("b", 1, epoch=6)))
     assert (last(life).kind, last(life).partitions_moved, last(life).previous_generation) == ("migration", 0, None)
     life.take(make_look(5, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
@@ -113,8 +106,7 @@ def test_an_upgrade_and_a_downgrade_are_migrations() -> None:
 
 
 def test_what_a_member_that_left_owned_belongs_to_nobody_until_it_is_given_to_another_one() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, epoch=2), member("b", 1, epoch=2)))
+    life = Life.after(broker(1, 2, member("a", 0, epoch=2), member("b", 1, epoch=2)))
     life.take(broker(3, 3, member("a", 0, 1, epoch=2, owned=(0,))))
     assert {row.partition: row.member_id for row in life.rows.lag} == {0: "a", 1: None}
 
@@ -130,8 +122,7 @@ def test_a_group_whose_members_come_and_go_keeps_nothing_of_those_that_went() ->
 
 
 def test_a_look_that_a_broker_did_not_answer_changes_nothing_of_its_group() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
     life.take(make_look(3, BROKERED, group_type="consumer"))
     life.take(broker(5, 2, member("a", 0, 1, epoch=2)))
     assert len(life.rows.rebalance_churn) == 1
@@ -139,8 +130,7 @@ def test_a_look_that_a_broker_did_not_answer_changes_nothing_of_its_group() -> N
 
 
 def test_a_broker_s_group_too_large_to_tell_is_counted_and_unverified_until_it_can_be_told_again() -> None:
-    life = Life()
-    life.take(broker(1, 2, member("a", 0, 1, epoch=2)))
+    life = Life.after(broker(1, 2, member("a", 0, 1, epoch=2)))
     large = SeenConsumer(3, 3, "uniform", (), more=5_000)
     life.take(make_look(3, BROKERED, consumer=large, group_type="consumer", state="Stable"))
     row = life.rows.group_health[-1]
@@ -171,8 +161,7 @@ def test_offsets_that_moved_are_lag_without_commits() -> None:
 
 
 def test_offsets_missing_from_all_of_them_are_gone_and_equal_ones_are_no_news() -> None:
-    life = Life()
-    life.take(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
+    life = Life.after(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
     life.take(make_look(3, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10), (1, 90))})))
     assert {row.round for row in life.rows.lag} == {1}
     life.take(make_look(5, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 10),)})))
@@ -180,8 +169,7 @@ def test_offsets_missing_from_all_of_them_are_gone_and_equal_ones_are_no_news() 
 
 
 def test_offset_zero_is_an_offset() -> None:
-    life = Life()
-    life.take(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 0), (1, 0))})))
+    life = Life.after(make_look(1, X, state="Empty", commits=SeenCommits(True, {"x": ((0, 0), (1, 0))})))
     life.take(make_look(3, X, state="Empty", commits=SeenCommits(False, {"x": ((0, -1),)})))
     life.take(make_look(5, X, state="Empty", commits=SeenCommits(True, {})))
     rows = [(r.round, r.partition, r.committed_offset, r.lag, r.offset_deleted) for r in life.rows.lag]
@@ -190,8 +178,7 @@ def test_offset_zero_is_an_offset() -> None:
 
 def test_the_offset_of_a_new_topic_of_the_name_is_no_step_back() -> None:
     first, second = make_topic("x", 1, end=100, topic_id=TOPIC_ID), make_topic("x", 1, end=9, topic_id=OTHER_ID)
-    life = Life()
-    life.take(make_look(1, first, state="Empty", commits=SeenCommits(True, {"x": ((0, 90),)})))
+    life = Life.after(make_look(1, first, state="Empty", commits=SeenCommits(True, {"x": ((0, 90),)})))
     life.take(make_look(3, second, state="Empty", commits=SeenCommits(False, {"x": ((0, 5),)})))
     row = life.rows.lag[-1]
     assert (row.committed_offset, row.rewound_by, row.reason) == (5, 0, "topic_recreated")

@@ -32,23 +32,20 @@ def test_a_decision_is_numbered_by_its_round_and_made_between_two_looks() -> Non
 
 
 def test_what_was_before_the_first_look_is_not_known() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
     row = last(life)
     assert (row.joined, row.partitions_moved, row.decided_time_min) == (None, None, None)
     assert [cause.cause for cause in row.causes or ()] == ["unknown"]
 
 
 def test_a_group_that_the_round_before_did_not_list_has_its_first_members() -> None:
-    life = Life()
-    life.take(make_look(3, X, classic=classic(*even("x", 2, "a", "b")), absent_at=START + SECOND))
+    life = Life.after(make_look(3, X, classic=classic(*even("x", 2, "a", "b")), absent_at=START + SECOND))
     row = last(life)
     assert (row.joined, row.partitions_moved, row.decided_time_min) == (("a", "b"), 0, START + SECOND)
 
 
 def test_a_look_without_members_says_that_nothing_has_changed() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X))
     life.take(make_look(5, X, classic=classic(*even("x", 2, "a"))))  # told again, at a heartbeat
     assert len(life.rows.rebalance_churn) == 1
     assert life.rows.group_health[-1].verdict == "identical"
@@ -57,8 +54,7 @@ def test_a_look_without_members_says_that_nothing_has_changed() -> None:
 
 
 def test_a_round_that_has_not_looked_at_the_membership_says_nothing_of_it() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
     life.take(make_observation(3, X, log_partition=-1, seen=Seen("admin")))
     life.take(make_look(5, X, classic=classic(*even("x", 2, "a", "b"))))
     # It may have been made at any time since the first round.
@@ -86,8 +82,7 @@ def test_the_earliest_time_of_a_decision_is_unknown_if_the_clock_was_ahead_at_th
 
 
 def test_a_decision_s_earliest_time_is_not_after_its_own_where_the_clock_went_back_during_the_round() -> None:
-    life = Life()
-    life.take(make_look(10, X, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(make_look(10, X, classic=classic(*even("x", 2, "a"))))
     later = {"time": START + 9_800, "closed": START + 10_300, "elapsed": 20 * SECOND}
     life.take(make_look(20, X, classic=classic(*even("x", 2, "a", "b")), **later))
     assert last(life).decided_time_min == START + 10 * SECOND
@@ -154,14 +149,12 @@ def test_a_wrong_assignment_by_range_is_unverified_where_static_and_dynamic_memb
 
 def test_a_broken_invariant_is_drift_whenever_it_was_made() -> None:
     both = [make_member(name, topics=("x",), assigned={"x": (0, 1)}) for name in ("a", "b")]
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*both)))
+    life = Life.after(make_look(1, X, classic=classic(*both)))
     assert {p.kind for p in life.rows.drift[-1].drifted_partitions} == {"doubly_assigned"}
 
 
 def test_members_that_are_gone_leave_an_empty_group() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X, state="Empty"))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X, state="Empty"))
     assert (last(life).kind, last(life).decision, last(life).left) == ("became_empty", 3, ("a",))
     assert life.rows.group_health[-1].verdict_reason == "the group is empty"
     assert [(row.member_id, row.decision, row.ended) for row in life.rows.members] == [("a", 1, False), ("a", 3, True)]
@@ -170,16 +163,14 @@ def test_members_that_are_gone_leave_an_empty_group() -> None:
 
 
 def test_a_group_that_rebalances_keeps_its_members_until_it_is_stable_again() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X, state="PreparingRebalance"))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X, state="PreparingRebalance"))
     assert (life.rows.group_health[-1].state, life.rows.group_health[-1].members) == ("PreparingRebalance", 1)
     life.take(make_look(5, X, classic=classic(*even("x", 2, "a", "b"))))
     assert last(life).decided_time_min == START + 3 * SECOND
 
 
 def test_a_rebalance_is_stuck_only_after_any_usual_timeout() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
     for number in range(10, 1_010, 10):
         life.take(make_look(number, X, state="PreparingRebalance"))
     found = [
@@ -192,8 +183,7 @@ def test_a_rebalance_is_stuck_only_after_any_usual_timeout() -> None:
 
 
 def test_members_too_large_to_tell_are_counted_and_unverified() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
     life.take(make_look(3, X, classic=SeenClassic("consumer", "range", (), more=5_000)))
     row = life.rows.group_health[-1]
     assert (row.members, row.verdict) == (5_000, "unverified")
@@ -221,29 +211,25 @@ def test_decisions_that_are_only_seen_count_as_rebalances() -> None:
 
 
 def test_a_classic_group_of_the_name_of_a_broker_s_group_is_no_migration() -> None:
-    life = Life()
-    life.take(broker(1, 1, member("z", 0, 1)))
+    life = Life.after(broker(1, 1, member("z", 0, 1)))
     life.take(make_look(3, BROKERED, classic=classic(*even("x", 2, "a"))))
     assert (last(life).kind, last(life).incarnation) == ("rebalance", 3)
 
 
 def test_another_group_of_the_name_is_no_migration() -> None:
-    life = Life()
-    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))))
     life.take(broker(3, 1, member("z", 0, 1)))
     assert (last(life).kind, last(life).incarnation) == ("rebalance", 3)
 
 
 def test_a_group_goes_on_under_the_new_protocol_where_one_of_its_members_does() -> None:
-    life = Life()
-    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
+    life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
     life.take(broker(3, 1, member("a", 0, 1)))
     assert (last(life).kind, last(life).left, last(life).incarnation) == ("migration", ("b",), 1)
 
 
 def test_a_group_that_was_too_large_for_a_while_is_known_again_from_its_second_decision_on() -> None:
-    life = Life()
-    life.take(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))), broker(3, 1, member("z", 0, 1)))
+    life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))), broker(3, 1, member("z", 0, 1)))
     too_large = SeenConsumer(1, 1, "uniform", (), more=5_000)
     life.take(make_look(5, BROKERED, consumer=too_large, group_type="consumer"))
     life.take(broker(7, 2, member("y", 0, 1, epoch=2)))
@@ -271,16 +257,14 @@ def test_the_rows_do_not_depend_on_how_the_looks_were_cut(at: int) -> None:
 
 
 def test_a_state_with_looks_is_packed_and_unpacked() -> None:
-    life = Life()
-    life.take(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
     assert life.state is not None
     assert decode_state(*encode_state(life.state)) == life.state
     assert life.state.source == "admin"
 
 
 def test_a_group_whose_log_is_no_longer_read_begins_again() -> None:
-    life = Life()
-    life.take(make_commit(5, 90, topic="x"), make_observation(10, X))
+    life = Life.after(make_commit(5, 90, topic="x"), make_observation(10, X))
     life.take(make_look(20, X, classic=classic(*even("x", 2, "a"))))
     assert [(row.source, row.committed_offset) for row in life.rows.lag] == [
         ("log", 90),

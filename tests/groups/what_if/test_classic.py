@@ -232,8 +232,7 @@ def test_a_decision_that_is_too_large_does_not_make_the_state_keep_what_members_
 
 
 def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
-    life = Life()
-    life.take(make_record(5, ()), make_observation(10))
+    life = Life.after(make_record(5, ()), make_observation(10))
     life.take(make_record(12, [make_member("a")], generation=2, protocol_type="connect", protocol="sessioned"))
     life.take(make_observation(20, make_topic()))
     assert life.rows.what_if == []
@@ -248,8 +247,7 @@ def test_a_member_that_cannot_be_read_is_the_reason() -> None:
 
 
 def test_a_topic_that_no_round_shows_is_the_reason() -> None:
-    life = Life()
-    life.take(make_record(5, even("t", 2, "a", "b")), make_observation(10))
+    life = Life.after(make_record(5, even("t", 2, "a", "b")), make_observation(10))
     (row,) = life.take(make_observation(1000)).what_if
     assert (row.strategy, row.reason) == ("range", "the partition count of topic 't' is not known")
 

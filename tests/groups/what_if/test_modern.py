@@ -99,8 +99,7 @@ def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_fir
     log = [metadata("Aa"), metadata("BB"), epoch(1), target("Aa"), target("BB"), stands(1)]
     log += [metadata("c"), epoch(2), target(first, 1), target(second, 0, 2), target("c"), stands(2)]
     log += [*gone("c"), epoch(3), target(first, 1, 2), target(second, 0), stands(3)]
-    life = Life()
-    life.take(*read(log))
+    life = Life.after(*read(log))
     topic = make_topic("orders", 3, topic_id=TOPIC_ID)
     life.take(make_observation(10 + len(log), topic, state=None, group_type="consumer"))
     verdict, churn = life.rows.drift[-1], life.rows.rebalance_churn[-1]
@@ -140,8 +139,7 @@ def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tupl
     both = target_assignment({TOPIC: (0, 1, 2, 3), bytes(16): (partition,)})
     log = [*FIRST, (other_key(5, GROUP, "b"), member_metadata(topics)), epoch(2)]
     log += [(other_key(7, GROUP, "a"), both), target("b"), stands(2)]
-    life = Life()
-    life.take(*read(log))
+    life = Life.after(*read(log))
     seen = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 0, topic_id="EBESExQVFhcYGRobHB0eHw")
     rows = life.take(make_observation(10 + len(log), *seen, state=None, group_type="consumer")).what_if
     reason = "the topics of its target are not known, or have no such partitions"
@@ -155,8 +153,7 @@ def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
     assert reason is not None
     assert reason.startswith("4 partitions times 2 members are more than what_if_max_size (7)")
     assert rows_of(*log, config=GroupConfig("test", what_if_max_size=0)) == []
-    life = Life()
-    life.take(*read([*FIRST, *gone("a"), epoch(2)]))
+    life = Life.after(*read([*FIRST, *gone("a"), epoch(2)]))
     rows = life.take(
         make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
     )
@@ -183,8 +180,7 @@ def _round() -> GroupObservation:
 
 
 def test_each_strategy_is_weighed_by_what_was_produced_in_the_newest_window() -> None:
-    life = Life()
-    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
     see(life, RATES, 0, 900)
     rows = after_a_rebalance(life)
     assert {name: (rows[name].load_imbalance, rows[name].load_reason) for name in ("range", "roundrobin")} == {
@@ -199,16 +195,14 @@ def best(row: WhatIfRow) -> tuple[float | None, float | None]:
 
 
 def test_beside_them_stands_the_best_that_any_assignment_could_do() -> None:
-    life = Life()
-    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
     see(life, RATES, 0, 900)
     # Two members share 6, 6, 1 and 1: 7 each.
     assert {best(row) for row in after_a_rebalance(life).values()} == {(0.0, 0.0)}
 
 
 def test_a_partition_that_has_most_of_the_load_bounds_every_strategy() -> None:
-    life = Life()
-    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
     see(life, {"x": [9, 1, 1, 1]}, 0, 900)
     life.take(record_of(9_000, {"x": (0, 1)}, {"x": (2, 3)}, topics=("x",)))
     rows = life.take(round_at(901, make_topic("x", 4, end=[901 * rate for rate in (9, 1, 1, 1)]))).what_if
@@ -217,8 +211,7 @@ def test_a_partition_that_has_most_of_the_load_bounds_every_strategy() -> None:
 
 
 def test_before_the_first_window_has_ended_the_load_is_not_known() -> None:
-    life = Life()
-    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
     see(life, RATES, 0, HEARTBEAT - 60)
     rows = after_a_rebalance(life)
     assert rows["range"].imbalance == 0
@@ -229,12 +222,10 @@ def test_before_the_first_window_has_ended_the_load_is_not_known() -> None:
 
 
 def test_a_topic_without_rates_and_one_without_records_are_reasons() -> None:
-    life = Life()
-    life.take(record_of(1, {"x": (0, 1, 2)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0, 1, 2)}, topics=("x",)))
     see(life, {"x": [6, 6, 1]}, 0, 840)
     assert after_a_rebalance(life)["range"].load_reason == "the rates of topic 'x' are not known for each partition"
-    life = Life()
-    life.take(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
+    life = Life.after(record_of(1, {"x": (0, 1, 2, 3)}, topics=("x",)))
     see(life, {"x": [0] * 4}, 0, 840)
     assert after_a_rebalance(life)["range"].load_reason == "no records were produced"
 
@@ -249,8 +240,7 @@ def test_a_strategy_that_is_not_computed_has_its_reason_for_the_load_as_well() -
 
 
 def test_assignors_of_the_broker_are_weighed_too() -> None:
-    life = Life()
-    life.take(*read([metadata("a"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)], 1))
+    life = Life.after(*read([metadata("a"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)], 1))
     shown = {"state": None, "group_type": "consumer"}
     for second in range(0, HEARTBEAT + 1, 60):
         topic = make_topic("orders", 4, end=[second * rate for rate in RATES["x"]], topic_id=TOPIC_ID)
