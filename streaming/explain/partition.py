@@ -45,7 +45,7 @@ def is_on(topic: str | None, partition: PartitionId) -> bool:
         topic: The verdict's topic; None where it is on all topics of the group.
         partition: As `read_partition` gives it.
     """
-    # (A topic of RocketMQ has neither a space nor an "@" in its name.)
+    # A topic of RocketMQ has neither a space nor an "@" in its name.
     typed = partition[0]
     return topic is None or typed == topic or typed.startswith((f"{topic} on ", f"{topic}@"))
 

@@ -33,7 +33,7 @@ ORDER BY cluster, decision DESC,
   CASE WHEN substring(topic, 1, 7) = '%RETRY%' THEN 1 ELSE 0 END, topic
 """
 
-# (`max_by` would pass over decisions whose generation is NULL, and tell that of an older one.)
+# `max_by` would pass over decisions whose generation is NULL, and tell that of an older one.
 _NEWEST = """
 SELECT arg_max_null(generation, decision) AS generation, max(decision) AS decision FROM rebalance_churn
 WHERE group_id = $group AND cluster = $cluster
@@ -97,7 +97,7 @@ def print_explanation(
 
 def _print(console: Console, row: Mapping[str, Any], told: VerdictInWords) -> None:
     topic = "" if row["topic"] is None else f"topic {visible(row['topic'])}, "
-    # (A record may carry any number as its time; what is no time is NULL in the tables.)
+    # A record may carry any number as its time; what is no time is NULL in the tables.
     time = "an unknown time" if row["record_time"] is None else f"{row['record_time']:%Y-%m-%d %H:%M:%S} UTC"
     console.print(
         f"{visible(row['group_id'])} ({visible(row['cluster'])}), {topic}{_generation(row['generation'])}decision "

@@ -242,7 +242,7 @@ def _take_time(state: GroupState, observation: Any) -> tuple[int, int]:
     gap = observation.elapsed_time - state.elapsed if 0 <= state.elapsed <= observation.elapsed_time else 0
     seen = gap if state.rested or not state.step else min(gap, _COUNTED_STEPS * state.step)
     if gap and not state.rested:
-        # (Limited in the same way: with two gaps in a row, the first is not how far rounds are apart.)
+        # Limited in the same way: with two gaps in a row, the first is not how far rounds are apart.
         state.step = gap if not state.step else min(gap, _COUNTED_STEPS * state.step)
     state.elapsed, state.rested = observation.elapsed_time, observation.idle
     return seen, WINDOW if observation.idle else 1

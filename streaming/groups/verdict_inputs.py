@@ -15,7 +15,8 @@ import msgspec
 
 from assignors import Group, Library, PartitionRacks
 from assignors.brokers import ServerGroup
-from assignors.jsonl import write_client_line, write_server_line
+from assignors.jsonl import write_allocate_line, write_client_line, write_server_line
+from assignors.rocketmq import MessageQueue, Options
 
 LINE_MAX: Final = 1 << 20
 """Limit of the line, in bytes: 1 MiB. A group of 1,000 members and 10,000 partitions needs 0.4 MB if its members report
@@ -65,7 +66,24 @@ class ServerInputs:
     release: str
 
 
-VerdictInputs = ClientInputs | ServerInputs
+@dataclass(frozen=True, slots=True)
+class AllocateInputs:
+    """Inputs of a RocketMQ client's strategy, for one topic.
+
+    Attributes:
+        strategy: Its `getName()`.
+        queues: The topic's queues.
+        clients: The group's clients, duplicates kept.
+        options: The strategy's parameters.
+    """
+
+    strategy: str
+    queues: tuple[MessageQueue, ...]
+    clients: tuple[str, ...]
+    options: Options
+
+
+VerdictInputs = ClientInputs | ServerInputs | AllocateInputs
 
 
 def pack_inputs(inputs: VerdictInputs) -> bytes | None:
@@ -107,6 +125,8 @@ def unpack_inputs(packed: bytes) -> bytes:
 
 
 def _line(inputs: VerdictInputs) -> dict[str, Any]:
+    if isinstance(inputs, AllocateInputs):
+        return write_allocate_line(inputs.strategy, inputs.queues, inputs.clients, inputs.options)
     if isinstance(inputs, ServerInputs):
         return write_server_line(inputs.strategy, inputs.group, inputs.release)
     return write_client_line(inputs.strategy, inputs.group, inputs.library, inputs.partition_racks)
@@ -124,6 +144,9 @@ def _is_too_long(inputs: VerdictInputs) -> bool:
 
 def _least_sizes(inputs: VerdictInputs) -> Iterator[int]:
     """Lower bounds on the size of parts of the line, in bytes."""
+    if isinstance(inputs, AllocateInputs):
+        yield sum(map(len, inputs.clients))
+        return
     for member in inputs.group.members:
         yield len(member.member_id) + sum(map(len, member.topics)) + 3 * len(member.topics)
     if isinstance(inputs, ServerInputs):

@@ -100,6 +100,7 @@ class Judged:
         strategy: The strategy that the members agreed on, or the server assignor that they request; None if there is
             none.
         source: Where the group is read from.
+        topic: The topic that was judged alone; None where all were judged together.
     """
 
     group: str
@@ -110,6 +111,7 @@ class Judged:
     generation: int | None
     strategy: str | None
     source: str = LOG
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +306,7 @@ def drifted_between(expected: Assignment, actual: Assignment) -> tuple[DriftedPa
 
 
 def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
-    """One verdict on all of a group's topics as a row of `drift`."""
+    """One verdict as a row of `drift`."""
     configured, nearest = observation.configured, verdict.nearest
     strategy = configured.strategy if configured is not None else None
     return DriftRow(
@@ -315,7 +317,7 @@ def drift_row(judged: Judged, verdict: Verdict, observation: GroupObservation, c
         log_partition=partition_column(judged.log_partition),
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),
-        topic=None,
+        topic=judged.topic,
         incarnation=judged.incarnation,
         generation=judged.generation,
         round=observation.round,

@@ -84,7 +84,7 @@ def _lived(life: Life) -> Iterator[tuple[int, str]]:
             at += 1
         produced += _produced(life, before, second)
         resting = life.rest is not None and second >= life.rest
-        # (Rounds continue while a group is idle, but do not show it.)
+        # Rounds continue while a group is idle, but do not show it.
         elapsed += second - before if resting else min(second - before, 3 * life.interval)
         before = second
         record += 1

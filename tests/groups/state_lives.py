@@ -105,7 +105,7 @@ def stopping() -> Life:
     life = Life()
     for at in range(10, 301, 10):
         commits = [make_commit(at, at - 10, topic="x")] if at <= 200 else []
-        # (The clock of its newest round was wrong, and before that it was not observed for a while.)
+        # The clock of its newest round was wrong, and before that it was not observed for a while.
         told = {"elapsed": (at + 1) * SECOND, "time": START + (at + 1 if at < 290 else at + 9_000) * SECOND}
         if at < 300:
             life.take(*commits, make_observation(at + 1, make_topic("x", 1, end=at - 5 if at <= 200 else at), **told))
@@ -318,7 +318,7 @@ def rocketmq() -> Life:
     world.round()
     life.take(*world.seen)
     assert life.state is not None
-    # (The cost of a decision that was only seen is never open; the columns have to be read all the same.)
+    # The cost of a decision that was only seen is never open; the columns have to be read all the same.
     life.state.classic.cost = open_cost(world.rows.rebalance_churn[-1])
     return life
 

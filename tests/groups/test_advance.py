@@ -219,7 +219,7 @@ def test_an_unlisted_group_that_still_has_offsets_is_closed_all_the_same() -> No
     )
     closing = life.rows.lag[-1]
     assert (closing.ended, closing.committed_offset) == (True, 10)
-    assert closing.subscribed  # (its subscription is not known)
+    assert closing.subscribed  # its subscription is not known
 
 
 # Arbitrary contents of logs and topics.
@@ -330,7 +330,7 @@ def test_the_state_of_a_steady_group_does_not_grow() -> None:
         )
         assert life.state is not None
         sizes.append(len(encode_state(life.state)[1]))
-    assert sizes[-1] <= sizes[70] + 16  # (The first rates come after ten minutes.)
+    assert sizes[-1] <= sizes[70] + 16  # The first rates come after ten minutes.
 
 
 def test_rows_travel_packed() -> None:

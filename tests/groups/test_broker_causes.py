@@ -153,7 +153,7 @@ def test_a_handover_that_ends_before_a_round_sees_the_move_stays_in_the_row() ->
     rows = [row for row in life.rows.rebalance_churn if row.generation == 2]
     assert [row.revision for row in rows] == list(range(1, len(rows) + 1))
     assert [found.cause for found in rows[-1].causes or ()] == ["member_joined", "broker_down"]
-    # (b's partitions have been without an owner from 30 to 37.)
+    # B's partitions have been without an owner from 30 to 37.
     assert rows[-1].unassigned_partition_seconds_min == 14.0
 
 

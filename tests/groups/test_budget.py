@@ -48,7 +48,7 @@ def far_beyond(*, generation: int = 5) -> tuple[Member, ...]:
             name,
             ("x",),
             {"x": (number,)},
-            subscription_version=1,  # (of Java 2.4 to 3.3, whose oldest leaders take the longest)
+            subscription_version=1,  # of Java 2.4 to 3.3, whose oldest leaders take the longest
             user_data=write_sticky((("x", (number,)),), generation),
         )
         for name, number in (("a", 0), ("b", 1), ("c", FAR))
@@ -61,7 +61,7 @@ def gone(position: int) -> GroupInput:
 
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky", "range", "roundrobin"])
 def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol: str) -> None:
-    # (This is the first round with the topic: it may have had as many partitions before.)
+    # This is the first round with the topic: it may have had as many partitions before.
     life = Life.after(make_record(5, far_beyond(), protocol=protocol), make_observation(10, make_topic("x", 3)))
     assert life.rows.drift == [], "a coming round may show so many partitions"
     tracemalloc.start()
@@ -143,7 +143,7 @@ def test_up_to_twice_what_rounds_have_seen_and_a_hundred_a_leader_is_recomputed(
 
 
 def test_what_members_keep_of_a_topic_that_was_made_again_far_smaller_is_identical() -> None:
-    # (Java from 3.0 on leaves members partitions that their topic no longer has.)
+    # Java from 3.0 on leaves members partitions that their topic no longer has.
     had = {"a": range(500), "b": range(500, 1_000)}
     subscribed = {"a": ("x",), "b": ("x", "y")}
     told = tuple(

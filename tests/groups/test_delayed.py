@@ -150,7 +150,7 @@ def test_where_the_broker_assigns_the_round_after_the_last_taking_over_tells() -
 
 def test_what_a_group_that_has_ended_delayed_is_told_by_the_next_round() -> None:
     life = Life()
-    # (Its only round is the first of all.)
+    # Its only round is the first of all.
     commits = [make_commit(16 + partition, 60, partition=partition) for partition in range(4)]
     life.take(*read(FIRST), *commits, observation(21, elapsed=0))
     life.take(*read(SECOND_MEMBER, 22), *read([owns("a", 2, 0, 1)], 30), *read([owns("b", 2, 2, 3)], 37))

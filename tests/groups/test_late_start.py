@@ -184,7 +184,7 @@ def test_what_trails_behind_a_group_that_ended_in_a_stretch_is_forgotten_without
 
 
 def test_a_stretch_begins_before_the_record_at_its_first_offset_in_whatever_order_they_come() -> None:
-    # (The first offset is that of a batch from which records are missing; its first record may exist.)
+    # The first offset is that of a batch from which records are missing; its first record may exist.
     stretch, record = Compacted(5, 6), make_record(5, even("x", 2, "a", "b"))
     assert in_order([record, stretch]) == in_order([stretch, record]) == [stretch, record]
 

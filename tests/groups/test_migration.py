@@ -63,7 +63,7 @@ def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> N
     assert (migration.kind, migration.decision, migration.protocol_type) == ("migration", 15, "consumer")
     assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (3, 3, 0)
     assert (migration.joined, migration.left, migration.members, migration.partitions) == ((), (), 2, 4)
-    # (There was no decision, so there is no optimum to compare with.)
+    # There was no decision, so there is no optimum to compare with.
     assert (migration.partitions_moved, migration.partitions_moved_optimal) == (0, None)
     assert (joined.kind, joined.generation, joined.previous_generation) == ("rebalance", 4, 3)
     assert (joined.joined, joined.left, joined.partitions_moved, joined.partitions_moved_optimal) == (("n",), (), 1, 1)

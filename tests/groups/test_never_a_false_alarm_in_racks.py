@@ -103,7 +103,7 @@ def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drift
         )
         for second in range(first + data.draw(st.integers(0, 9)), DECIDED + 2 * GRACE, INTERVAL)
     ]
-    # (In the log's order, like the job: the rounds before the decision first.)
+    # In the log's order, like the job: the rounds before the decision first.
     life.take(record, *rounds)
     verdict = life.rows.drift[-1]
     assert verdict.decision == DECIDED

@@ -69,7 +69,7 @@ def test_every_verdict_of_any_life_follows_from_its_inputs(steps: list[Step]) ->
     recompute_all(life.rows)
 
 
-# (RocketMQ's lines have queues: `rocketmq/test_inputs.py`.)
+# RocketMQ's lines have queues: `rocketmq/test_inputs.py`.
 @pytest.mark.parametrize("name", sorted(name for name in STATES if "rocketmq" not in name))
 def test_the_verdicts_of_the_golden_states_follow_from_their_inputs(name: str) -> None:
     life = STATES[name][1]()

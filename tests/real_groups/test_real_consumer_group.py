@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups import Rows
-from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import Ended, ModernDecision, ModernGroup, state_of
 from streaming.offsets_log import (
     Compactor,
@@ -63,7 +63,7 @@ class Watched:
                 if isinstance(key, OtherKey) and key.group == self._group_id:
                     item = decode_modern(record.offset, record.timestamp, key, record.value, record.partition)
                     assert not isinstance(item, Rejected | UnknownVersion), item
-                    self.group, word = take(self.group, item, born=True)
+                    self.group, word = replay(self.group, item, born=True)
                     if word is not None:
                         self.said.append(word)
             assert codec.unreadable() == []

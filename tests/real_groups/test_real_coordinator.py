@@ -19,7 +19,7 @@ from kafka import KafkaConsumer, TopicPartition
 from assignors import from_topics, same
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
 from assignors.jsonl import write_server_line
-from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import ModernDecision, ModernGroup
 from streaming.groups.modern.recompute import in_every_order
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
@@ -135,7 +135,7 @@ def read_decisions(bootstrap: str, group_id: str) -> list[ModernDecision]:
                 if isinstance(key, OtherKey) and key.group == group_id:
                     item = decode_modern(record.offset, record.timestamp, key, record.value, record.partition)
                     assert not isinstance(item, Rejected | UnknownVersion), item
-                    group, said = take(group, item, born=True)
+                    group, said = replay(group, item, born=True)
                     if isinstance(said, ModernDecision):
                         decisions.append(said)
     reader.close()

@@ -71,7 +71,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
 def _begin(state: GroupState, record: MembershipRecord, past: Past, change: _Change) -> None:
     """What begins with a decision. A static member that returns under a new id keeps its partitions, so none of it."""
     if not past.compacted:
-        # (What compaction has left says nothing about how often a group rebalanced.)
+        # What compaction has left says nothing about how often a group rebalanced.
         count_rebalance(state, record.record_time)
     state.classic.shown = change.shown
     state.classic.cost = None
@@ -98,7 +98,7 @@ def _hand_to_verdicts(
     if len(classic.waiting) > WAITING_MAX:
         at = len(classic.waiting) - WAITING_MAX - 1
         oldest = classic.waiting[at]
-        # (Names may have 32 KB, and a thousand of these are kept.)
+        # Names may have 32 KB, and a thousand of these are kept.
         protocol = oldest.record.protocol
         emptied = msgspec.structs.replace(
             oldest.record, members=(), leader=None, protocol=None if protocol is None else protocol[:_LONGEST_PROTOCOL]

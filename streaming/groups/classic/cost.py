@@ -220,7 +220,7 @@ def close_cost(
         told[modern.decision] = modern
     if cost is not None:
         end_by_commits(cost, state.classic.rounds.newest if observation and state.classic.rounds else None)
-        # (A static member that returns writes a record of the same generation.)
+        # A static member that returns writes a record of the same generation.
         if following is not None and generation_column(following) != cost.row.generation:
             end_by_decision(cost, following)
     if cost is not None and is_complete(cost):

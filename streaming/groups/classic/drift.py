@@ -177,7 +177,7 @@ def _judge(
     if not is_consumer(record):
         return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
     counts = seen_counts(state, decision, config)
-    # (It was decided after the round before it, even if its coordinator's clock is behind.)
+    # It was decided after the round before it, even if its coordinator's clock is behind.
     settled = state.clock.passed - max(record.record_time, decision.after_round) >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     is_dated = not (record.seen and record.decided_after < 0)

@@ -176,7 +176,7 @@ def _membership_findings(
             orphaned.append((given_up, detail))
     if orphaned:
         found.append(finding_of("unassigned", "partitions without an owner", orphaned))
-    # (Who waits for a partition will get it, and one without an owner is the graver finding.)
+    # Who waits for a partition will get it, and one without an owner is the graver finding.
     if settled and not (count or orphaned or stale):
         found.extend(_idle_members(record, shown, decided))
     return found

@@ -132,7 +132,7 @@ def note(known: Rebalances, time: int) -> None:
             coordinator's clock may be behind. With one that is far earlier a clock was wrong, so counting begins again.
     """
     if time < 0:
-        return  # (no client and no broker writes such a time)
+        return  # no client and no broker writes such a time
     newest = known.recent[-1] if known.recent else -1
     if known.first < 0 or time < newest - WINDOW_MS:
         known.first = known.counted_at = time
@@ -162,7 +162,7 @@ def storm(known: Rebalances | None, now: int) -> FindingAtRound | None:
     """
     if known is None or known.storm_since < 0:
         return None
-    # (A record far ahead of the round has a wrong time.)
+    # A record far ahead of the round has a wrong time.
     number = sum(now - WINDOW_MS < time <= now + WINDOW_MS for time in known.recent)
     if number < LEAST:
         return None
@@ -204,7 +204,7 @@ def _usual(known: Rebalances, time: int) -> float:
 _SINCE_A_ROUND: Final = frozenset({"topic_not_visible", "rewound", "data_lost"})
 
 # How long rounds have watched a rebalance is kept in elapsed time, which no clock changes (`stuck_rebalance`).
-# (Names with a topic in them end in other words.)
+# Names with a topic in them end in other words.
 _IN_ELAPSED_TIME: Final = re.compile(r"\w+ watched since -?\d+")
 
 

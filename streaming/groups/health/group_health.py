@@ -181,7 +181,7 @@ def _seconds_since(time: int | None, totals: Totals, now: int) -> float | None:
     """Seconds from a time to a round; 0 if there is no such time, None if no lag is known at all."""
     if totals.total is None:
         return None
-    # (The oldest unread record may have come while the round was under way.)
+    # The oldest unread record may have come while the round was under way.
     return max(0, now - time) / 1000 if time is not None else 0.0
 
 

@@ -122,7 +122,7 @@ def rested_until(observation: GroupObservation, now: RoundTimes, before: RoundTi
         before: Times of the newest round before it that were certain.
     """
     since, until = observation.rested_since, observation.rested_until
-    # (Without a rest both are -1, as is the time of a round that is not certain.)
+    # Without a rest both are -1, as is the time of a round that is not certain.
     return until if since <= before.opened <= until <= now.opened else -1
 
 
@@ -219,7 +219,7 @@ def unread_between(earliest: int, latest: int, method: str = ROUNDS) -> Unread:
         return Unread(None if earliest < 0 else earliest, None, None if earliest < 0 else method, UNCERTAIN_TIME)
     if earliest < 0:
         return Unread(None, latest, method, BEFORE_ROUNDS)
-    # (A clock that was set back by less than a minute is believed, `RoundClock`.)
+    # A clock that was set back by less than a minute is believed, `RoundClock`.
     return Unread(min(earliest, latest), latest, method, None)
 
 

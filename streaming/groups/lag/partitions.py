@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from streaming.groups.context import Context
 from streaming.groups.lag.oldest_unread import Unread
-from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, longest_wait, look, look_away
+from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, add_round, longest_wait, skip_round
 from streaming.groups.rows import LagRow, split
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
@@ -108,7 +108,7 @@ class Measured:
             self.lag = end - first if end > first else 0
             self.ahead_by = committed - end if committed > end else 0
             if stable >= end:
-                # (It is asked for after the high watermark, and may be of some records more.)
+                # It is asked for after the high watermark, and may be of some records more.
                 self.lag_read_committed = self.lag
             elif stable >= 0:
                 self.lag_read_committed = stable - first if stable > first else 0
@@ -227,10 +227,10 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
     if measured.start is not None and measured.reason not in _NEWER_COMMITS:
         state.start = measured.start
     if measured.lag is None or measured.end is None or state.committed < 0:
-        look_away(state.trend)
+        skip_round(state.trend)
         return
     commits = state.sampled_commits > 0
-    look(state.trend, state.rhythm, state.committed, measured.lag, measured.end, passed, rounds, commits=commits)
+    add_round(state.trend, state.rhythm, state.committed, measured.lag, measured.end, passed, rounds, commits=commits)
     state.sampled_commits = 0
 
 

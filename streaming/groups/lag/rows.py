@@ -155,7 +155,7 @@ class _Round:
                 # No commit, owner or subscription any more: write the closing row and drop the state.
                 if not known.is_void():
                     end_partition(state, known, self._observation, self._context, topic, partition, subscribed=ours)
-                # (Should a commit come again in this window, it is not a step from the one that was deleted.)
+                # Should a commit come again in this window, it is not a step from the one that was deleted.
                 if not self._begins:
                     self._doubtful[0].append(partition)
                 del partitions[partition]

@@ -137,7 +137,7 @@ def _is_recent(length: int, at: int, lived: int) -> bool:
 
 
 class Trend(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
-    """Lag of one partition over recent rounds. Changed in place by `look` and `look_away`.
+    """Lag of one partition over recent rounds. Changed in place by `look` and `skip_round`.
 
     Attributes:
         lag: Lag at the newest round; -1 if that round did not know it.
@@ -172,7 +172,7 @@ class Trend(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=Tru
     run_end: int = 0
 
 
-def look(
+def add_round(
     trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: int, passed: int, rounds: int, *, commits: bool
 ) -> None:
     """Add a round that knows the lag.
@@ -197,7 +197,7 @@ def look(
         _take_commits(trend, rhythm, committed, lag, end, passed, rounds)
 
 
-def look_away(trend: Trend) -> None:
+def skip_round(trend: Trend) -> None:
     """Add a round that does not know the lag; the time up to the next round does not count."""
     trend.lag = -1
     trend.whole = False

@@ -47,7 +47,7 @@ def rates_of(load: LoadState | None, topic: str) -> list[tuple[float | None, flo
     counts = load.counts.get(topic) if load is not None else None
     if counts is None or load is None:
         return []
-    # (One pass for all: asked for one at a time they cost several times as much.)
+    # One pass for all: asked for one at a time they cost several times as much.
     length = load.length
     return [
         (produced * 1000 / length if produced >= 0 else None, consumed * 1000 / length if consumed >= 0 else None)
@@ -158,7 +158,7 @@ def void_topic(load: LoadState | None, topic: str) -> None:
     if load is not None:
         load.starts.pop(topic, None)
         if load.counts.pop(topic, None) is not None:
-            # (`end_window` sums up again, without it.)
+            # `end_window` sums up again, without it.
             load.produced_per_second = load.consumed_per_second = None
 
 
@@ -200,7 +200,7 @@ def _starts(state: GroupState, observation: GroupObservation) -> dict[str, Topic
 def _committed(known: PartitionState | None, seen: TopicObservation) -> int:
     if known is None:
         return _NONE
-    # (A commit names its topic; whether it is the one that this round shows is settled only when lag is judged.)
+    # A commit names its topic; whether it is the one that this round shows is settled only when lag is judged.
     is_of_it = known.of_topic is None or (known.of_topic and seen.topic_id in {None, known.of_topic})
     return known.committed if is_of_it else _VOID
 

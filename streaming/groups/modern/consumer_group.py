@@ -1,6 +1,6 @@
 """Rebuilds a modern group from its records: its members, their targets, what they own, and the decisions.
 
-    take(group, item) -> (group, ModernDecision | Ended | None)
+    replay(group, item) -> (group, ModernDecision | Ended | None)
 
 A pure state machine over `ModernInput`, one record at a time, in log order. It replays the log as the coordinator does
 when it loads a partition (`GroupMetadataManager.replay`, Kafka 4.x), and has a result at three records only:
@@ -56,7 +56,7 @@ _FIRST_EPOCH = 1
 _FIRST_EPOCH_SINCE_4_3 = 2
 
 
-def take(
+def replay(
     group: ModernGroup | None, item: ModernInput, *, born: bool = False
 ) -> tuple[ModernGroup | None, ModernDecision | Ended | None]:
     """Process the next record of a group.

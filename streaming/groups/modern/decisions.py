@@ -19,7 +19,7 @@ from streaming.groups.context import Context, of_record
 from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, NewestTimes, Stopped, arrived_before
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.modern.causes import Before, before_decision, modern_causes
-from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import Ended, ModernDecision, ModernGroup, newest_targets
 from streaming.groups.modern.members import (
     close_modern_members,
@@ -73,7 +73,7 @@ def meet(state: GroupState, *, born: bool) -> None:
 def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> None:  # noqa: ARG001
     """Note a record that cannot be decoded. Nothing is said of targets and owners while there is one."""
     unreadable = state.modern.unreadable
-    # (Beyond the limit one entry stands for all others, and stays until the group ends.)
+    # Beyond the limit one entry stands for all others, and stays until the group ends.
     unreadable.setdefault(row_of(item) if len(unreadable) < _UNREADABLE_MAX else "", item.record)
     state.modern.pauses = None
 
@@ -99,7 +99,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     if isinstance(item, GroupEpoch | TargetEpoch):
         leader_epoch = item.leader_epoch
         before = before_decision(state.modern.group) if state.modern.group is not None else None
-    state.modern.group, word = take(state.modern.group, item, born=upgraded)
+    state.modern.group, word = replay(state.modern.group, item, born=upgraded)
     if owner is not None and state.modern.group is not None and not (context.is_seen or state.modern.unreadable):
         state.modern.pauses = state.modern.pauses or Pauses()
         now = state.modern.group.currents.get(owner)
@@ -144,7 +144,7 @@ def _decide(
 ) -> None:
     before = state.modern.epoch
     if state.modern.unreadable:
-        exact = decision.became_empty  # (tombstones can be read)
+        exact = decision.became_empty  # tombstones can be read
         decision = msgspec.structs.replace(decision, exact=exact, before=None, joined=None, left=None)
         if state.modern.group is not None:
             state.modern.group.told = None  # nor is it known what the next one changes

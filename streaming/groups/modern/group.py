@@ -34,7 +34,7 @@ AWAY: Final = -2
 
 
 class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """One modern group, according to the log. Changed in place by `take`; packed as it is.
+    """One modern group, according to the log. Changed in place by `replay`; packed as it is.
 
     Attributes:
         group_type: "consumer", "share" or "streams".

@@ -108,7 +108,7 @@ def _left_out(state: GroupState, observation: GroupObservation, config: GroupCon
             continue
         topic_id = seen.topic_id
         if topic_id is None:
-            continue  # (assignments name topics by id)
+            continue  # assignments name topics by id
         if (owned := assigned[topic_id]) >= count:
             continue
         kept_as = f"{topic} left out by {made}"
@@ -178,7 +178,7 @@ def _subscribed(group: ModernGroup) -> dict[str, bool]:
     Without the topics of regular expressions that are not resolved yet.
     """
     topics: dict[str, bool] = {}
-    # (Members of a group mostly share one regular expression, which may match thousands of topics.)
+    # Members of a group mostly share one regular expression, which may match thousands of topics.
     for regex in {member.regex for member in group.members.values() if member.regex is not None}:
         resolved = group.regexes.get(regex)
         topics.update(dict.fromkeys(resolved.topics if resolved is not None else (), False))

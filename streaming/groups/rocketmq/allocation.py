@@ -150,7 +150,7 @@ class Computed:
     def __init__(self, topic: str, views: Sequence[ClientView]) -> None:
         """Prepare for a topic."""
         self._topic, self._views = topic, views
-        # (By the view's number: the hash of a view walks over all its queues and clients, and each client asks.)
+        # By the view's number: the hash of a view walks over all its queues and clients, and each client asks.
         self._prepared: dict[tuple[str, int], Callable[[str], Queues | None]] = {}
         self._found: dict[tuple[str, int, str], frozenset[Queue] | None] = {}
 
@@ -183,5 +183,5 @@ class Computed:
             given = allocate(client)
         except CallWouldFail:
             return None
-        # (null counts as no queues; CONFIG gives the same list for every topic.)
+        # Null counts as no queues; CONFIG gives the same list for every topic.
         return frozenset((queue.broker, queue.queue) for queue in given or () if queue.topic == self._topic)

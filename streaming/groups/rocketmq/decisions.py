@@ -98,7 +98,7 @@ def _of_members(before: DecisionInputs, after: DecisionInputs, had: set[str], ha
         frozen,
         "had not answered before brokers took it off their lists (120 s after its last heartbeat)",
     )
-    # (One that had not told its start time need not have started again.)
+    # One that had not told its start time need not have started again.
     told = had & have & before.started.keys() & after.started.keys()
     again = [client for client in sorted(told) if before.started[client] != after.started[client]]
     yield from of_members(REJOINED, again, "has another start time under the same client id")
@@ -161,8 +161,8 @@ def _of_views(before: DecisionInputs, after: DecisionInputs, staying: list[str])
             "name servers report different queues" if after.poorer else "name servers report the same queues again"
         )
         yield cause(NAME_SERVER_DIFFERS, evidence, before=", ".join(before.poorer), after=", ".join(after.poorer))
-    # (Members tell the brokers of their topics that they are there: one that gets a topic, or loses it, has another
-    # list for that reason.)
+    # Members tell the brokers of their topics that they are there: one that gets a topic, or loses it, has another
+    # list for that reason.
     routed = _brokers(before.routes) & _brokers(after.routes)
     both = before.lists.keys() & after.lists.keys() & routed
     entries = [(Counter(before.lists[broker]), Counter(after.lists[broker])) for broker in both]
@@ -332,7 +332,7 @@ SILENT: Final = "not_answering "
 
 
 def _silent(mine: RocketMQState) -> tuple[str, ...]:
-    # (One that has just ended is on lists for a moment, too.)
+    # One that has just ended is on lists for a moment, too.
     return tuple(
         sorted(
             name.removeprefix(SILENT)

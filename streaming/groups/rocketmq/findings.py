@@ -111,7 +111,7 @@ def _lists(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
             texts.append(f"{client[:200]} is not on the list of {some(brokers)}")
     if views.missing:
         left_out = {broker for brokers in views.missing.values() for broker in brokers}
-        # (A broker that has none of the group's topics has no list of it, either.)
+        # A broker that has none of the group's topics has no list of it, either.
         lists = "; ".join(
             f"{broker} has {len(set(clients))}"
             for broker, clients in views.lists.items()

@@ -108,7 +108,7 @@ class QueueOwners:
         holders, subscribed = views.holders[topic], views.subscribers[topic]
         names = {views.runs[client].name for client in subscribed if client in views.runs}
         if not names & BY_CONFIGURATION:
-            # (By their own word now: what a member held that does not answer may be somebody else's by now.)
+            # By their own word now: what a member held that does not answer may be somebody else's by now.
             self.doubly += [
                 (topic, queue)
                 for queue, of in sorted(holders.items())

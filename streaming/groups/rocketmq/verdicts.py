@@ -18,14 +18,11 @@ client within 30 s, and its next rebalance comes 20 s later.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
-
-import msgspec
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
 
 from assignors import AssignorError
-from assignors.jsonl import write_allocate_line
 from assignors.rocketmq import MessageQueue, strategy_named
 from streaming.groups.context import Context
 from streaming.groups.health.columns import some
@@ -41,9 +38,9 @@ from streaming.groups.rocketmq.allocation import (
 from streaming.groups.rocketmq.state import AGAIN, RocketMQState
 from streaming.groups.rocketmq.views import NO_MEMBERS, Views, queues_of
 from streaming.groups.rocketmq.what_if import rocketmq_what_if_rows
-from streaming.groups.rows import ROCKETMQ, DriftedPartition, DriftRow
+from streaming.groups.rows import ROCKETMQ, DriftedPartition
 from streaming.groups.state import GroupState
-from streaming.groups.verdict_inputs import pack_line
+from streaming.groups.verdict_inputs import AllocateInputs
 from streaming.groups.verdicts import (
     DECLARED,
     DRIFTED,
@@ -83,15 +80,6 @@ _RANKS = (NOT_APPLICABLE, IDENTICAL, UNVERIFIED, DRIFTED)
 """From nothing to say to bad: a group's verdict is that of its worst topic."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicVerdict:
-    """The verdict on one topic, with the line of `evenkeel assign` that gives the expected owners."""
-
-    topic: str
-    verdict: Verdict
-    line: dict[str, Any] | None = None
-
-
 def write_verdicts(
     state: GroupState, mine: RocketMQState, views: Views, observation: GroupObservation, context: Context
 ) -> None:
@@ -109,17 +97,14 @@ def write_verdicts(
         return
     is_old = observation.elapsed_time - mine.views_since >= SETTLED_MS
     runs, configured = current.record.protocol, configured_name(observation)
-    judged = [_against(configured, runs, views, verdict_on_topic(views, topic)) for topic in sorted(views.topics)] or [
-        _nothing(views)
-    ]
-    if not is_old and any(of.verdict.verdict not in {IDENTICAL, NOT_APPLICABLE} for of in judged):
+    judged = {topic: _against(configured, runs, views, topic) for topic in sorted(views.topics)} or _nothing(views)
+    if not is_old and any(verdict.verdict not in {IDENTICAL, NOT_APPLICABLE} for verdict in judged.values()):
         return
     mine.unjudged = None
-    mine.standing = standing_of(judged)
+    mine.standing = standing_of(judged.values())
     decided = _judged(current.record, mine, context)
-    rows_of = [*judged, *_left(mine.judged, views)]
-    mine.judged = tuple(sorted(of.topic for of in judged if of.verdict.verdict != NOT_APPLICABLE))
-    context.rows.drift.extend(_row(decided, of, observation, context) for of in rows_of)
+    _write(decided, judged | _left(mine.judged, views), observation, context)
+    mine.judged = tuple(topic for topic, verdict in judged.items() if verdict.verdict != NOT_APPLICABLE)
     if mine.standing.verdict != NOT_APPLICABLE and waiting.kind != AGAIN:
         rows = rocketmq_what_if_rows(state, waiting, decided, views, observation, context.config)
         context.rows.what_if.extend(rows)
@@ -135,48 +120,45 @@ def give_up(state: GroupState, mine: RocketMQState, observation: GroupObservatio
     mine.judged = tuple(sorted({*mine.judged, *topics}))
     verdict = Verdict(UNVERIFIED, SUPERSEDED)
     mine.standing = StandingVerdict(UNVERIFIED, SUPERSEDED, 0)
-    decided = _judged(current.record, mine, context)
-    context.rows.drift.extend(_row(decided, TopicVerdict(topic, verdict), observation, context) for topic in topics)
+    _write(_judged(current.record, mine, context), dict.fromkeys(topics, verdict), observation, context)
 
 
-def standing_of(judged: Sequence[TopicVerdict]) -> StandingVerdict:
+def standing_of(judged: Collection[Verdict]) -> StandingVerdict:
     """The verdict on the group: that of its worst topic, with the drifted queues of all."""
-    worst = max(judged, key=lambda of: _RANKS.index(of.verdict.verdict)).verdict
-    count = sum(len(of.verdict.drifted) for of in judged)
+    worst = max(judged, key=lambda verdict: _RANKS.index(verdict.verdict))
+    count = sum(len(verdict.drifted) for verdict in judged)
     return StandingVerdict(worst.verdict, worst.reason, count, worst.basis, worst.own)
 
 
-def _nothing(views: Views) -> TopicVerdict:
+def _nothing(views: Views) -> dict[str, Verdict]:
     reason = NO_MEMBERS if not views.clients else "the filters exclude all its topics"
-    return TopicVerdict("", Verdict(NOT_APPLICABLE, reason))
+    return {"": Verdict(NOT_APPLICABLE, reason)}
 
 
-def _left(judged: Sequence[str], views: Views) -> list[TopicVerdict]:
+def _left(judged: Sequence[str], views: Views) -> dict[str, Verdict]:
     """Verdicts that end those on topics that the group has left: else the last one on each would stand for ever."""
     reason = NO_MEMBERS if not views.clients else "the group has left it"
-    return [TopicVerdict(topic, Verdict(NOT_APPLICABLE, reason)) for topic in judged if topic not in views.topics]
+    return {topic: Verdict(NOT_APPLICABLE, reason) for topic in judged if topic not in views.topics}
 
 
-def verdict_on_topic(views: Views, topic: str) -> TopicVerdict:
+def verdict_on_topic(views: Views, topic: str) -> Verdict:
     """Judge one topic by the views of one round, as if they had been so for long enough."""
     why_not = views.not_applicable(topic)
     if why_not is not None:
-        return TopicVerdict(topic, Verdict(NOT_APPLICABLE, why_not))
+        return Verdict(NOT_APPLICABLE, why_not)
     if views.is_mapped(topic):
-        return TopicVerdict(topic, Verdict(UNVERIFIED, "a static topic: its logical queues are not asked for"))
+        return Verdict(UNVERIFIED, "a static topic: its logical queues are not asked for")
     found = _Topic(views, topic)
-    return TopicVerdict(topic, found.verdict(), found.line())
+    return replace(found.verdict(), inputs=found.inputs())
 
 
-def _against(configured: str | None, runs: str | None, views: Views, own: TopicVerdict) -> TopicVerdict:
+def _against(configured: str | None, runs: str | None, views: Views, topic: str) -> Verdict:
     """The verdict against the configured strategy where members run another one; else their own."""
-    verdict = own.verdict
-    if verdict.verdict == NOT_APPLICABLE or verdict.basis == INVARIANT or not mismatch(configured, runs):
+    own = verdict_on_topic(views, topic)
+    if own.verdict == NOT_APPLICABLE or own.basis == INVARIANT or not mismatch(configured, runs):
         return own
-    expected, line = _Topic(views, own.topic).expected_by(str(configured))
-    return TopicVerdict(
-        own.topic, drifted_from_configured(verdict, str(configured), str(runs), expected), line or own.line
-    )
+    expected = _Topic(views, topic).expected_by(str(configured))
+    return drifted_from_configured(own, str(configured), str(runs), expected)
 
 
 class _Topic:
@@ -194,7 +176,7 @@ class _Topic:
                 held.setdefault(client, set()).add(queue)
         self._held = {client: frozenset(queues) for client, queues in held.items()}
         self._clients = views.clients
-        # (One that has never told its topics may have a share of any.)
+        # One that has never told its topics may have a share of any.
         self._unknown = [
             client for client in views.unknown if (topics := views.subscribed_by(client)) is None or topic in topics
         ]
@@ -230,16 +212,16 @@ class _Topic:
             return self._drifted(broken, self._why_split())
         return Verdict(IDENTICAL, library=self._library(), candidates=self._candidates)
 
-    def expected_by(self, name: str) -> tuple[Expected | str, dict[str, Any] | None]:
-        """What another strategy gives by the fullest views, or why nobody can tell; and its line."""
+    def expected_by(self, name: str) -> Expected | str:
+        """What another strategy gives by the fullest views, or why nobody can tell."""
         missing = missing_of(name, self._views.allocation)
         try:
             runs = Runs(name, strategy_named(name, options_of(self._views.allocation)), is_sure=True)
         except AssignorError as error:
-            return str(error)[:200], None
+            return str(error)[:200]
         expected = self._expected(runs)
         if missing is not None or not expected:
-            return missing or self._why_not() or "the strategy fails for members", None
+            return missing or self._why_not() or "the strategy fails for members"
         owners = {queue: tuple(sorted(self._holders.get(queue, ()))) for queue in {*expected, *self._holders}}
         drifted = []
         for (broker, number), of in sorted(owners.items()):
@@ -247,16 +229,16 @@ class _Topic:
             if of != (() if should is None else (should,)):
                 kind = MISPLACED if of else UNASSIGNED
                 drifted.append(DriftedPartition(self._topic, number, kind, should, of, broker))
-        return Expected(tuple(drifted), None), self.line(runs)
+        return Expected(tuple(drifted), self.inputs(runs))
 
-    def line(self, runs: Runs | None = None) -> dict[str, Any] | None:
-        """The line of `evenkeel assign` for the fullest views; of what most members run if no strategy is given."""
+    def inputs(self, runs: Runs | None = None) -> AllocateInputs | None:
+        """What gives the owners by the fullest views; by what most members run if no strategy is given."""
         runs = runs or self._usual()
         if not self._pairs or runs is None or runs.strategy is None:
             return None
         queues, clients = self._pairs[0]
-        listed = [MessageQueue(self._topic, broker, number) for broker, number in queues]
-        return write_allocate_line(runs.name, listed, clients, options_of(self._views.allocation))
+        listed = tuple([MessageQueue(self._topic, broker, number) for broker, number in queues])
+        return AllocateInputs(runs.name, listed, clients, options_of(self._views.allocation))
 
     def _library(self) -> str:
         versions = {f"{(m.language or 'java').lower()}:{_release(m.version)}" for m in self._views.told.values()}
@@ -322,7 +304,7 @@ class _Topic:
         if not names & BY_CONFIGURATION:
             found.update((queue, (DOUBLY_ASSIGNED, of)) for queue, of in self._holders.items() if len(of) > 1)
         by_rooms = any("MACHINE_ROOM" in name or name in BY_CONFIGURATION for name in names)
-        # (A client id that two processes use holds each of its queues twice; only the list shows it.)
+        # A client id that two processes use holds each of its queues twice; only the list shows it.
         if not by_rooms:
             for queue in queues_of(self._views.routes[self._topic]):
                 if queue not in self._holders:
@@ -399,9 +381,11 @@ def _release(version: str | None) -> str:
     return "?" if version is None else version.removeprefix("V").replace("_", ".")
 
 
-def _row(judged: Judged, of: TopicVerdict, observation: GroupObservation, context: Context) -> DriftRow:
-    row = drift_row(judged, of.verdict, observation, context.config)
-    return msgspec.structs.replace(row, topic=of.topic or None, inputs=None if of.line is None else pack_line(of.line))
+def _write(judged: Judged, verdicts: Mapping[str, Verdict], observation: GroupObservation, context: Context) -> None:
+    context.rows.drift.extend(
+        drift_row(replace(judged, topic=topic or None), verdict, observation, context.config)
+        for topic, verdict in verdicts.items()
+    )
 
 
 def _judged(record: MembershipRecord, mine: RocketMQState, context: Context) -> Judged:

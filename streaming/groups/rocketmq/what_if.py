@@ -27,7 +27,7 @@ from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import WhatIfRow, for_people, split, unit_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
-from streaming.groups.what_if.classic import StrategyColumns, told_of, too_large, what_if_row
+from streaming.groups.what_if.classic import StrategyColumns, columns_of, too_large, what_if_row
 from streaming.records import GroupObservation, Member
 
 
@@ -56,21 +56,21 @@ def rocketmq_what_if_rows(
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
     count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
     why_not = too_large(count, len(members), config) if count else "its topics have no queues that can be read"
-    told: Sequence[StrategyColumns] = ()
+    columns: Sequence[StrategyColumns] = ()
     if why_not is None and any(member.topics is None for member in members):
         why_not = "members do not tell what they subscribe to"
     if why_not is None:
         try:
             with of_decision():
-                told = _told(state, waiting, judged.strategy, members, routes, views)
+                columns = _columns(state, waiting, judged.strategy, members, routes, views)
         except AssignorError as error:
             why_not = str(error)[:200]
     if why_not is not None:
-        told = [StrategyColumns(judged.strategy or "", runs=True, reason=why_not, load_reason=why_not)]
-    return [what_if_row(of, judged, observation, config) for of in told]
+        columns = [StrategyColumns(judged.strategy or "", runs=True, reason=why_not, load_reason=why_not)]
+    return [what_if_row(of, judged, observation, config) for of in columns]
 
 
-def _told(
+def _columns(
     state: GroupState,
     waiting: Unjudged,
     runs: str | None,
@@ -85,11 +85,11 @@ def _told(
     load = _load(state, numbered, routes)
     weights = None if isinstance(load, str) else load
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
-    told = []
+    columns = []
     for name in (*names, *(() if runs is None or runs in names else (runs,))):
         found = _found(name, numbered, before, members, routes, views, bounds, weights)
-        told.append(
-            told_of(
+        columns.append(
+            columns_of(
                 name,
                 found,
                 bounds,
@@ -99,7 +99,7 @@ def _told(
                 known_before=waiting.before is not None,
             )
         )
-    return told
+    return columns
 
 
 def _found(

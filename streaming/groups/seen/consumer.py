@@ -80,7 +80,7 @@ def records_of(group: ModernGroup | None, told: SeenConsumer, observation: Group
     known = group if group is not None else ModernGroup(CONSUMER)
     yield from list(_changed(known.members, members, where, _MEMBER))
     if not told.members:
-        # (The tombstones of its targets come before the epoch that makes it empty.)
+        # The tombstones of its targets come before the epoch that makes it empty.
         yield from list(_changed(known.targets, targets, where, _TARGET))
         yield from list(_changed(known.currents, currents, where, _CURRENT))
     if epoch != told.epoch:

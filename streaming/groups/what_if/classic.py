@@ -165,7 +165,7 @@ def what_if_rows(
         return []
     if verdict.verdict == NOT_APPLICABLE:
         return []
-    told: list[StrategyColumns]
+    columns: list[StrategyColumns]
     try:
         why_not = CROWDED if crowded else _why_not(decision, verdict, config)
         counts = _counts(state, decision, verdict, config) if why_not is None else {}
@@ -175,28 +175,30 @@ def what_if_rows(
         with of_decision():
             load = known_load(state.load, counts)
             names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
-            told = [] if why_not else list(_told(decision, names, runs, verdict, counts, racks, least, load, config))
-            told = with_load_optimal(told, Group(tuple(map(subscription_of, record.members)), counts), load)
+            columns = (
+                [] if why_not else list(_columns(decision, names, runs, verdict, counts, racks, least, load, config))
+            )
+            columns = with_load_optimal(columns, Group(tuple(map(subscription_of, record.members)), counts), load)
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
-        told = [StrategyColumns(runs, runs=True, reason=why_not, load_reason=why_not)]
-    return [what_if_row(of, judged, observation, config) for of in told]
+        columns = [StrategyColumns(runs, runs=True, reason=why_not, load_reason=why_not)]
+    return [what_if_row(of, judged, observation, config) for of in columns]
 
 
-def with_load_optimal(told: list[StrategyColumns], group: Group, load: Load | str) -> list[StrategyColumns]:
+def with_load_optimal(columns: list[StrategyColumns], group: Group, load: Load | str) -> list[StrategyColumns]:
     """The columns with the bounds of the best that any assignment could do, where one was weighed.
 
     They come last: where they take more than a decision may cost, only they are missing.
     """
-    if isinstance(load, str) or all(one.load_imbalance is None for one in told):
-        return told
+    if isinstance(load, str) or all(one.load_imbalance is None for one in columns):
+        return columns
     found = load_imbalance_optimal(group, load)
     if found is None:
-        return told
-    # (One of the strategies may have found a better assignment than that of the bound.)
-    best = min(found[1], *(one.load_imbalance for one in told if one.load_imbalance is not None))
-    return [replace(one, load_optimal=(found[0], max(found[0], best))) for one in told]
+        return columns
+    # One of the strategies may have found a better assignment than that of the bound.
+    best = min(found[1], *(one.load_imbalance for one in columns if one.load_imbalance is not None))
+    return [replace(one, load_optimal=(found[0], max(found[0], best))) for one in columns]
 
 
 def configured_name(observation: GroupObservation) -> str | None:
@@ -204,7 +206,9 @@ def configured_name(observation: GroupObservation) -> str | None:
     return observation.configured.strategy if observation.configured is not None else None
 
 
-def what_if_row(told: StrategyColumns, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
+def what_if_row(
+    columns: StrategyColumns, judged: Judged, observation: GroupObservation, config: GroupConfig
+) -> WhatIfRow:
     """The row of `what_if` for one strategy at one decision."""
     return WhatIfRow(
         cluster=config.cluster,
@@ -218,19 +222,19 @@ def what_if_row(told: StrategyColumns, judged: Judged, observation: GroupObserva
         generation=judged.generation,
         round=observation.round,
         round_time=observation.time,
-        strategy=told.strategy,
-        runs=told.runs,
-        configured=None if (name := configured_name(observation)) is None else name == told.strategy,
-        library=told.library,
-        partitions_moved=told.partitions_moved,
-        partitions_moved_optimal=told.partitions_moved_optimal,
-        imbalance=told.imbalance,
-        imbalance_optimal=told.imbalance_optimal,
-        reason=told.reason,
-        load_imbalance=told.load_imbalance,
-        load_reason=told.load_reason,
-        load_imbalance_optimal_min=told.load_optimal[0] if told.load_optimal is not None else None,
-        load_imbalance_optimal_max=told.load_optimal[1] if told.load_optimal is not None else None,
+        strategy=columns.strategy,
+        runs=columns.runs,
+        configured=None if (name := configured_name(observation)) is None else name == columns.strategy,
+        library=columns.library,
+        partitions_moved=columns.partitions_moved,
+        partitions_moved_optimal=columns.partitions_moved_optimal,
+        imbalance=columns.imbalance,
+        imbalance_optimal=columns.imbalance_optimal,
+        reason=columns.reason,
+        load_imbalance=columns.load_imbalance,
+        load_reason=columns.load_reason,
+        load_imbalance_optimal_min=columns.load_optimal[0] if columns.load_optimal is not None else None,
+        load_imbalance_optimal_max=columns.load_optimal[1] if columns.load_optimal is not None else None,
     )
 
 
@@ -287,7 +291,7 @@ def _least_imbalance(state: GroupState, decision: ClassicDecision) -> float | No
     return state.classic.balance[1] if newest else None
 
 
-def _told(
+def _columns(
     decision: ClassicDecision,
     names: Iterable[str],
     runs: str,
@@ -324,7 +328,7 @@ def _told(
                 found = what_if(
                     asked, [strategy], now, library=as_library, partition_racks=racks, load=weights, bounds=bounds
                 )[name]
-        yield told_of(name, found, bounds, load, runs=name == runs, library=library, known_before=before is not None)
+        yield columns_of(name, found, bounds, load, runs=name == runs, library=library, known_before=before is not None)
 
 
 def result_of(
@@ -396,7 +400,7 @@ def _strategy(
     return strategy, library
 
 
-def told_of(
+def columns_of(
     strategy: str,
     found: Outcome | AssignorError,
     bounds: Bounds,
@@ -410,7 +414,7 @@ def told_of(
 
     `load` is what the outcome was weighed by, or why that is not known.
     """
-    told = StrategyColumns(
+    columns = StrategyColumns(
         strategy,
         runs,
         library,
@@ -419,9 +423,9 @@ def told_of(
     )
     if isinstance(found, AssignorError):
         reason = str(found)[:_LONGEST_REASON]
-        return replace(told, reason=reason, load_reason=reason)
+        return replace(columns, reason=reason, load_reason=reason)
     return replace(
-        told,
+        columns,
         partitions_moved=found.partitions_moved if known_before else None,
         imbalance=found.partitions.imbalance if found.partitions is not None else None,
         reason=None if known_before else UNKNOWN_BEFORE,

@@ -18,7 +18,7 @@ from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.groups.what_if.classic import (
     CROWDED,
     StrategyColumns,
-    told_of,
+    columns_of,
     too_large,
     what_if_row,
     with_load_optimal,
@@ -50,21 +50,21 @@ def modern_what_if_rows(
     why_not = CROWDED if crowded else too_large(partitions, len(decision.members), config)
     asked = asked_of(state, decision, config) if why_not is None else why_not
     if isinstance(asked, str):
-        told = [_untold(name, decision, asked) for name in _names(decision)]
+        columns = [_not_computed(name, decision, asked) for name in _names(decision)]
     else:
         try:
             with of_decision():
-                told = _told(state, decision, verdict, asked)
+                columns = _columns(state, decision, verdict, asked)
         except TooMuchWork as error:
-            told = [_untold(name, decision, error.reason) for name in _names(decision)]
-    return [what_if_row(of, judged, observation, config) for of in told]
+            columns = [_not_computed(name, decision, error.reason) for name in _names(decision)]
+    return [what_if_row(of, judged, observation, config) for of in columns]
 
 
 def _names(decision: ModernDecision) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
 
 
-def _untold(name: str, decision: ModernDecision, reason: str) -> StrategyColumns:
+def _not_computed(name: str, decision: ModernDecision, reason: str) -> StrategyColumns:
     return StrategyColumns(name, _asks(name, decision), reason=reason, load_reason=reason)
 
 
@@ -73,12 +73,14 @@ def _asks(name: str, decision: ModernDecision) -> bool | None:
     return name in decision.assignors if len(decision.assignors) == 1 else None
 
 
-def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: ServerGroup) -> list[StrategyColumns]:
+def _columns(
+    state: GroupState, decision: ModernDecision, verdict: Verdict, asked: ServerGroup
+) -> list[StrategyColumns]:
     names = names_at(state, decision)
     group = group_of_target(decision, names)
     had = before_target(decision)
     if group is None or had is None:
-        return [_untold(name, decision, _NOT_MEASURED) for name in _names(decision)]
+        return [_not_computed(name, decision, _NOT_MEASURED) for name in _names(decision)]
     target = from_topics(decision.targets)
     fits = verdict.on_running == IDENTICAL
     release, found = _answers(decision, asked, target, fits=fits)
@@ -86,15 +88,15 @@ def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: 
     bounds = bounds_of(group, had)
     load = _load(state, group, names)
     weights = None if isinstance(load, str) else load
-    told = []
+    columns = []
     for name, answer in found.items():
         runs = _asks(name, decision)
         if runs is None and len(gives) == 1:
             runs = name in gives
         library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
         measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds, weights)
-        told.append(told_of(name, measured, bounds, load, runs=runs, library=library, known_before=True))
-    return with_load_optimal(told, group, load)
+        columns.append(columns_of(name, measured, bounds, load, runs=runs, library=library, known_before=True))
+    return with_load_optimal(columns, group, load)
 
 
 def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | str:

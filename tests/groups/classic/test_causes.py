@@ -68,7 +68,7 @@ def test_a_member_gone_before_any_timeout_can_have_ended_left() -> None:
 
 @pytest.mark.parametrize("seconds", [23, 45, 4_000])
 def test_a_member_gone_later_may_have_left_or_expired(seconds: int) -> None:
-    # (From half of the timeout on the brokers' clocks are not trusted.)
+    # From half of the timeout on the brokers' clocks are not trusted.
     assert causes_of(three(5, 1), two(5 + seconds, 2)) == ["member_gone"]
 
 
@@ -375,7 +375,7 @@ def cost_of(*inputs: GroupInput) -> tuple[str | None, int | None]:
 
 
 def test_an_eager_rebalance_stops_partitions_that_keep_their_owner() -> None:
-    # (a keeps 0 and 1; 2 and 3 move to b.)
+    # A keeps 0 and 1; 2 and 3 move to b.
     assert cost_of(make_record(5, even("x", 4, "a")), two(900, 2)) == ("eager", 2)
 
 

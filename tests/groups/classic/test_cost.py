@@ -46,7 +46,7 @@ def test_the_cost_is_bounded_once_every_partition_has_committed_again() -> None:
     life = Life.after(
         first_owner(), *committed(8), two_owners(20), make_commits(23, 11, topic="x", partition=0), make_observation(24)
     )
-    # (What arrived meanwhile: the round shows no topic.)
+    # What arrived meanwhile: the round shows no topic.
     assert [(row.revision, row.records_delayed_reason) for row in life.rows.rebalance_churn[1:]] == [
         (1, "no_round"),
         (2, "high_watermark_unknown"),
@@ -170,7 +170,7 @@ def test_a_later_round_shows_that_a_group_was_still_stable() -> None:
 
 
 def test_the_newest_round_before_a_decision_may_have_seen_what_comes_after_it() -> None:
-    # (Partition 0: 8 to 61, partition 1: 8 to 62.)
+    # Partition 0: 8 to 61, partition 1: 8 to 62.
     assert bounds_with(*rounds((55, STABLE))) == (0.5, 53.0 + 54.0, None)
 
 

@@ -59,7 +59,7 @@ def judged(*members: Member, before: Racks, after: Racks | str = "same", **chang
 def test_racks_are_told_where_rounds_have_shown_those_of_every_topic_that_exists_since_the_grace_period(
     x_since: int, y_since: int | None, told: bool
 ) -> None:
-    # (600 s before the decision at 2000.)
+    # 600 s before the decision at 2000.
     life = Life()
     for position in (1, 1_900, 1_990):
         topics = [make_topic("y", None)] if y_since is None else []
@@ -70,7 +70,7 @@ def test_racks_are_told_where_rounds_have_shown_those_of_every_topic_that_exists
     assert life.state is not None
     decision = ClassicDecision(make_record(2_000, two((1,), (0,))), "rebalance", 1)
     assert seen_racks(life.state, decision, life.config, ["x", "y", "never seen"]).told == told
-    # (A state of a release that did not keep racks.)
+    # A state of a release that did not keep racks.
     life.state.topics["x"].racks.clear()
     assert not seen_racks(life.state, decision, life.config, ["x", "y"]).told
 
@@ -313,7 +313,7 @@ def test_a_rolling_restart_leaves_no_more_than_a_few_entries() -> None:
 def test_racks_that_were_replaced_before_the_grace_period_are_none_that_a_leader_may_have_known(
     changed: int, views: list[Racks]
 ) -> None:
-    # (600 s before the decision at 2000.)
+    # 600 s before the decision at 2000.
     life = Life()
     for position, racks in ((1, CROSSED), (changed, STRAIGHT), (1_990, STRAIGHT)):
         life.take(make_observation(position, make_topic("x", 2, racks=racks)))

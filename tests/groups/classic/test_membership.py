@@ -184,7 +184,7 @@ def test_a_custom_strategy_may_have_left_out_partitions_and_no_count_is_tried_tw
 def test_counts_are_complete_where_rounds_have_shown_them_since_the_beginning_of_the_grace_period(
     since: int, complete: bool
 ) -> None:
-    # (600 s before the decision at 2000.)
+    # 600 s before the decision at 2000.
     life = Life.after(make_observation(since, make_topic("x", 3)), make_observation(1_990, make_topic("x", 3)))
     assert life.state is not None
     decision = ClassicDecision(make_record(2_000, even("x", 3, "a")), "rebalance", 1)

@@ -124,7 +124,7 @@ def test_the_longest_timeout_of_the_members_counts() -> None:
         member = inputs[at]
         assert isinstance(member, ModernMember)
         inputs[at] = msgspec.structs.replace(member, rebalance_timeout=timeout * SECOND)
-    # (A target that nobody is sure to be the first one is not judged: another follows.)
+    # A target that nobody is sure to be the first one is not judged: another follows.
     life = Life.after(*inputs, *read([epoch(2), stands(2), owns("a", 2, 0), owns("b", 2, 3)], 20))
     life.take(shows(30, orders=4), shows(421, orders=4))
     assert "unassigned" not in {name for name, _ in found(life)}
@@ -164,7 +164,7 @@ def test_a_topic_of_a_regular_expression_that_the_target_has_and_no_round_shows_
         assert found(life) == []
         life.take(shows(30 + GRACE_S))
         assert [name for name, _ in found(life)] == ["topic_not_visible"]
-        # (Of a topic whose id no round has shown nobody knows whether it is old or orders that the target has.)
+        # Of a topic whose id no round has shown nobody knows whether it is old or orders that the target has.
         names = "orders" if first else "old, orders"
         assert detail(life) == f"subscribed, but not visible: {names}"
 

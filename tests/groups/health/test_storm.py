@@ -39,7 +39,7 @@ def test_a_burst_after_quiet_days_is_a_storm_since_its_first_rebalance_until_it_
     found = storm(known, START + 2 * DAY + LEAST * MINUTE)
     assert found is not None
     assert (found.name, found.since - START) == ("rebalance_storm", 2 * DAY)
-    # (One two days before and one a day before, by their weights of a quarter and a half.)
+    # One two days before and one a day before, by their weights of a quarter and a half.
     assert found.detail == "6 rebalances in the last 10 minutes; usually about 0.7 a day"
     assert since(known, 2 * DAY + WINDOW_MS) is None
 

@@ -150,7 +150,7 @@ def test_what_was_read_while_no_round_came_was_not_read_in_three_intervals() -> 
 
 
 def test_a_pace_across_minutes_without_a_round_is_that_of_these_minutes() -> None:
-    # (The first round after them cannot tell an outage from a wrong clock.)
+    # The first round after them cannot tell an outage from a wrong clock.
     assert read_through_an_outage(10, 20, 320, 330, 340)[2:] == [None, 4_670.0, 4_660.0]
 
 

@@ -329,7 +329,7 @@ def test_an_offset_set_back_is_rewound_until_it_is_where_it_was() -> None:
 def test_a_topic_made_again_is_not_taken_for_a_rewind() -> None:
     life = Life.after(make_commit(5, 90, topic="x"), make_observation(10, make_topic("x", 1, topic_id="first")))
     life.take(make_commit(15, 3, topic="x"), make_observation(20, make_topic("x", 1, end=10, topic_id="second")))
-    # (The commit may belong to either of the two topics.)
+    # The commit may belong to either of the two topics.
     assert (last(life).lag_status, last(life).rewound_by) == ("unknown", 0)
     life.take(make_commit(25, 4, topic="x"), make_observation(30, make_topic("x", 1, end=10, topic_id="second")))
     assert (last(life).lag_status, last(life).lag, last(life).rewound_by) == ("ok", 6, 0)

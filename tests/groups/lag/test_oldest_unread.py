@@ -39,7 +39,7 @@ def test_a_group_that_was_behind_and_has_read_everything_has_nothing_unread() ->
 
 
 def test_rounds_from_before_a_topic_was_not_shown_for_long_say_nothing_about_the_one_that_comes_back() -> None:
-    # (It may have been deleted and created again by brokers that do not tell ids.)
+    # It may have been deleted and created again by brokers that do not tell ids.
     life = caught_up()
     see(life, 30, 150)
     for second in range(60, 1_300, 60):
@@ -333,7 +333,7 @@ def test_the_last_row_of_a_partition_claims_nothing() -> None:
 def test_the_marks_are_bounded_while_no_round_tells_its_time(wrong: dict[str, int]) -> None:
     life = Life.after(make_commit(5, 0, topic="x"))
     for number in range(700):
-        # (Every other round is an hour off, where the closing time is known.)
+        # Every other round is an hour off, where the closing time is known.
         time = START + (number * 10 + (number % 2) * 3_600) * SECOND
         see(life, 10 + number, 100 + number, time=time, **wrong)
     assert life.state is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streaming.groups.lag.state import PartitionState, Rhythm, Trend, count_pause, longest_wait, look, look_away
+from streaming.groups.lag.state import PartitionState, Rhythm, Trend, add_round, count_pause, longest_wait, skip_round
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -92,10 +92,10 @@ class Partition:
         self.trend, self.rhythm = Trend(), Rhythm()
 
     def commits(self, offset: int, end: int, *, rounds: int = 1) -> None:
-        look(self.trend, self.rhythm, offset, end - offset, end, rounds * ROUND, rounds, commits=True)
+        add_round(self.trend, self.rhythm, offset, end - offset, end, rounds * ROUND, rounds, commits=True)
 
     def waits(self, offset: int, end: int, *, rounds: int = 1) -> None:
-        look(self.trend, self.rhythm, offset, end - offset, end, rounds * ROUND, rounds, commits=False)
+        add_round(self.trend, self.rhythm, offset, end - offset, end, rounds * ROUND, rounds, commits=False)
 
     @property
     def pauses(self) -> list[int]:
@@ -116,7 +116,7 @@ def test_waiting_is_counted_while_there_is_lag_and_up_to_ten_rounds() -> None:
     partition.commits(100, 100)
     partition.waits(100, 100)
     assert (partition.trend.waited, partition.trend.rounds) == (0, 0)
-    partition.waits(100, 150)  # (from now on there is something to read)
+    partition.waits(100, 150)  # from now on there is something to read
     for number in range(1, 13):
         partition.waits(100, 150)
         assert (partition.trend.waited, partition.trend.rounds) == (number * ROUND, min(number, 10))
@@ -135,7 +135,7 @@ def test_a_partition_that_is_met_with_lag_and_without_a_commit_has_waited_since_
 def test_a_pause_in_which_a_round_did_not_know_the_lag_is_none() -> None:
     partition = Partition()
     partition.commits(100, 150)
-    look_away(partition.trend)
+    skip_round(partition.trend)
     partition.waits(100, 150)
     partition.commits(150, 150)
     assert partition.pauses == []

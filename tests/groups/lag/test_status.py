@@ -189,5 +189,5 @@ def test_a_group_that_rests_with_lag_is_told_at_the_first_look_after_its_time(rh
         died = life.dies()
         life.quiet = ((died + 5 * MINUTE, life.ends),)
         life.rest = died + 5 * MINUTE + 120 + moment
-        # (An observation every ten minutes may come ten minutes late.)
+        # An observation every ten minutes may come ten minutes late.
         assert first(life, STOPPED, died) <= max(found, 2.4 * 1.02 * every + 10 * MINUTE)

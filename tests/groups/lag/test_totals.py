@@ -205,7 +205,7 @@ def test_lag_is_what_can_be_read_between_the_commit_or_the_log_start_and_the_end
 def test_what_is_lost_lies_below_the_log_start_of_the_round_before(
     start: int, start_before: int, lost: int | None
 ) -> None:
-    # (One offset, as from 3 to 4, may be a transaction's marker.)
+    # One offset, as from 3 to 4, may be a transaction's marker.
     assert Measured(3, 10, 10, start, None, start_before).lost == lost
 
 

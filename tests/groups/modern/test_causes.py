@@ -120,7 +120,7 @@ def test_a_subscription_that_is_as_before_again_has_not_changed() -> None:
 def test_what_a_regular_expression_newly_matches_is_a_change_of_the_subscription() -> None:
     log = subscribes("a", regex="or.*"), matches("or.*", "orders"), epoch(2), stands(2)
     more = matches("or.*", "orders", "orphans", version=9), epoch(3), stands(3)
-    # (By name or by expression: it is subscribed to the same topic.)
+    # By name or by expression: it is subscribed to the same topic.
     assert [c.cause for c in causes_of(*log)] == ["unknown"]
     assert [(c.cause, c.topic) for c in causes_of(*log, *more)] == [("subscription_changed", "orphans")]
 
@@ -263,7 +263,7 @@ def test_a_member_of_the_classic_protocol_among_them_may_stop_everything() -> No
 @given(lives())
 def test_no_cause_is_claimed_that_did_not_happen(group: Coordinator) -> None:
     rows = {row.decision: row for row in rows_of(*read(group.log, 0))}
-    # (A group whose beginning looks like its middle has no row for having become empty.)
+    # A group whose beginning looks like its middle has no row for having become empty.
     for told in [told for told in group.decisions if told.record in rows]:
         causes = {found.cause: found for found in rows[told.record].causes or ()}
         named = {kind: found.members for kind, found in causes.items()}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups.modern.consumer_group import take
+from streaming.groups.modern.consumer_group import replay
 from streaming.groups.modern.group import (
     Ended,
     ModernDecision,
@@ -67,7 +67,7 @@ def played(
 ) -> tuple[ModernGroup | None, list[Said]]:
     said = []
     for item in items:
-        group, word = take(group, item, born=born)
+        group, word = replay(group, item, born=born)
         if isinstance(word, Ended):
             born = True
         if word is not None:
@@ -156,25 +156,25 @@ def test_a_tombstone_removes_what_its_key_names_from_groups_of_every_type(
         TargetAssignment(*where, "a", ()),
         CurrentAssignment(*where, "a", 1, 0, 0, ()),
     ):
-        group, _ = take(group, item, born=True)
+        group, _ = replay(group, item, born=True)
     for tombstone, left in ((of_current, (1, 1, 0)), (of_target, (1, 0, 0)), (of_member, (0, 0, 0))):
-        group, _ = take(group, Removed(*where, tombstone, "a"))
+        group, _ = replay(group, Removed(*where, tombstone, "a"))
         assert group is not None
         assert (len(group.members), len(group.targets), len(group.currents)) == left
-    assert take(group, Removed(*where, of_epoch)) == (None, Ended(10, 1_000, 3, group_type))
+    assert replay(group, Removed(*where, of_epoch)) == (None, Ended(10, 1_000, 3, group_type))
 
 
 def test_tombstones_remove_a_resolved_expression_the_known_topics_and_a_topology() -> None:
     where, streams = (10, 1_000, CONSUMER, 3), (10, 1_000, STREAMS, 3)
     group: ModernGroup | None = None
-    group, _ = take(group, ResolvedRegex(*where, "or.*", ("orders",), 1, 1_000), born=True)
-    group, _ = take(group, StreamsTopology(*streams, 1, ()))
-    group, _ = take(group, KnownTopics(*where, ((TOPIC_ID, "orders", 4),)))
+    group, _ = replay(group, ResolvedRegex(*where, "or.*", ("orders",), 1, 1_000), born=True)
+    group, _ = replay(group, StreamsTopology(*streams, 1, ()))
+    group, _ = replay(group, KnownTopics(*where, ((TOPIC_ID, "orders", 4),)))
     assert group is not None
     assert (list(group.regexes), group.topology is None, group.topics is None) == (["or.*"], False, False)
-    group, _ = take(group, Removed(*where, 16, "or.*"))
-    group, _ = take(group, Removed(*streams, 23))
-    group, _ = take(group, Removed(*where, 4))
+    group, _ = replay(group, Removed(*where, 16, "or.*"))
+    group, _ = replay(group, Removed(*streams, 23))
+    group, _ = replay(group, Removed(*where, 4))
     assert group is not None
     assert (list(group.regexes), group.topology, group.topics) == ([], None, None)
 
@@ -182,8 +182,8 @@ def test_tombstones_remove_a_resolved_expression_the_known_topics_and_a_topology
 def test_a_regular_expression_that_comes_and_goes_between_two_decisions_leaves_nothing() -> None:
     group, _ = lived(metadata("a"), epoch(1), target("a"), stands(1))
     where = (20, 1_000, CONSUMER, 3)
-    taken, _ = take(group, ResolvedRegex(*where, "o.*", ("orders",), 1, 1_000))
-    taken, _ = take(taken, Removed(*where, 16, "o.*"))
+    taken, _ = replay(group, ResolvedRegex(*where, "o.*", ("orders",), 1, 1_000))
+    taken, _ = replay(taken, Removed(*where, 16, "o.*"))
     assert taken is not None
     assert (taken.regexes, taken.regexes_before) == ({}, {})
 
@@ -227,10 +227,10 @@ def test_members_of_the_classic_protocol_and_the_assignor_asked_for_are_known() 
     assert group.members["b"].classic_protocols is None
     assert asked_assignors(group) == ("uniform",)
     (item,) = decoded([metadata("c", assignor="range")])
-    take(group, item)
+    replay(group, item)
     assert asked_assignors(group) == ("range",)
     (item,) = decoded([metadata("a")])
-    take(group, item)
+    replay(group, item)
     assert asked_assignors(group) == ("range", "uniform")
 
 
@@ -271,7 +271,7 @@ def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays
             item = decode_modern(offset, offset, key, value)
             kinds[type(item).__name__] += 1
             if not isinstance(item, Rejected | UnknownVersion):
-                group, _ = take(group, item)
+                group, _ = replay(group, item)
                 if group is not None and offset % 50 == 0:
                     behind(group)
                     packed = msgspec.msgpack.encode(group)

@@ -172,7 +172,7 @@ def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: 
     size = 2 * len(life.log)
     rounds = sorted(data.draw(st.sets(st.integers(1, size), max_size=6), label="rounds"))
     rows = rows_of(life, rounds, ())
-    # (Its targets are random but break no invariant, so none may be reported as drift.)
+    # Its targets are random but break no invariant, so none may be reported as drift.
     assert "drifted" not in {row.verdict for row in rows.drift}
     whole = counted(rows)
     assert counted(rows_of(life, rounds, range(1, size))) == whole

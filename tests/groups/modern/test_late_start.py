@@ -106,7 +106,7 @@ def assert_nothing_is_made_up(group: Coordinator, rows: Rows) -> None:
     for row in rows.rebalance_churn:
         real = told[row.decision]
         assert row.members == len(real.members)
-        # (Compaction moves a member whose record was written again behind the others.)
+        # Compaction moves a member whose record was written again behind the others.
         assert row.joined is None or sorted(row.joined) == sorted(real.joined)
         assert not row.left or sorted(row.left) == sorted(real.left)
     moves = {

@@ -22,7 +22,7 @@ from tests.groups.coordinator import TOPIC, Written
 from tests.groups.modern_log import FIRST, SECOND_MEMBER, epoch, gone, metadata, observation, owns, read, stands, target
 from tests.offsets_log.written import current_assignment, other_key
 
-# (The log begins at offset 10: b's two partitions are decided at 19; the times are the offsets in seconds.)
+# The log begins at offset 10: b's two partitions are decided at 19; the times are the offsets in seconds.
 
 
 def revoking(name: str, keeps: tuple[int, ...], gives: tuple[int, ...]) -> Written:
@@ -194,7 +194,7 @@ def test_the_end_of_the_group_ends_the_waiting() -> None:
 
 
 def test_times_are_those_of_the_records() -> None:
-    # (The other tests count offsets as seconds; this one verifies that an offset is a second.)
+    # The other tests count offsets as seconds; this one verifies that an offset is a second.
     assert [item.record_time for item in read(FIRST)][:2] == [START + 10 * SECOND, START + 11 * SECOND]  # type: ignore[union-attr]
 
 

@@ -137,7 +137,7 @@ def test_a_count_that_no_round_saw_leaves_the_verdict_open() -> None:
 def test_a_count_that_the_coordinator_may_still_have_known_within_ten_minutes_explains_a_target(
     grown_at: int, verdict: str
 ) -> None:
-    # (The target is decided at 1,003.)
+    # The target is decided at 1,003.
     life = Life()
     for second, count in ((300, 4), (grown_at, 6)):
         life.take(make_observation(second, make_topic("orders", count, topic_id=TOPIC_ID)))

@@ -118,7 +118,7 @@ class Simulation:
     def _poll(self, name: str) -> None:
         if (alive := self.alive.get(name)) is not None:
             route = self.world.routes[alive.server].get(TOPIC)
-            if route:  # (a topic that a name server does not know leaves the route as it was)
+            if route:  # a topic that a name server does not know leaves the route as it was
                 alive.route = dict(route)
             self.later(POLL, lambda: self._poll(name))
 

@@ -134,7 +134,7 @@ def test_members_are_on_other_lists_or_twice_on_one() -> None:
 
 def test_where_nothing_is_seen_to_differ_clients_have_settled_or_it_came_and_went() -> None:
     assert causes(DecisionInputs(), DecisionInputs(), "ab", "ab") == [("settled", (), None, None, None)]
-    # (With members that differ there is always a cause.)
+    # With members that differ there is always a cause.
     assert [one[0] for one in causes(DecisionInputs(), DecisionInputs(), "ab", "a")] == ["member_gone"]
 
 
@@ -200,7 +200,7 @@ def test_a_member_that_starts_again_or_runs_another_strategy_decides_although_it
     world = three()
     world.clients[B].started += 1
     assert [(one.cause, one.members) for one in caused(world)] == [("rejoined", (B,))]
-    # (One client of the three: so it holds what it held.)
+    # One client of the three: so it holds what it held.
     world.clients[C].strategy = CIRCLE
     assert [(one.cause, one.members) for one in caused(world)] == [("strategy_changed", (C,))]
 
@@ -234,7 +234,7 @@ def rows_of(world: World, broker: str = "broker-b", rounds: int = 1) -> list[Bro
 def test_a_list_is_written_when_it_changes_and_once_per_heartbeat() -> None:
     world = World(GroupConfig("test", heartbeat_ms=60_000))
     world.join(Client(A))
-    # (Rounds come every 10 s.)
+    # Rounds come every 10 s.
     assert [row.round for row in rows_of(world, rounds=13)] == [10, 70, 130]
     world.lists["broker-b"].append(B)  # type: ignore[union-attr]
     assert [row.connections for row in rows_of(world, rounds=6)] == [2]

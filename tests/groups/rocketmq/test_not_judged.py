@@ -27,7 +27,7 @@ def test_sixty_four_views_are_computed_and_one_more_is_not() -> None:
         world.join(Client(A))
         world.rebalance(server="n00")
         [(found, reason)] = verdicts(world, 9).values()
-        # (A member holds what the poorest name server says; nobody has the other queues.)
+        # A member holds what the poorest name server says; nobody has the other queues.
         assert found == ("drifted" if verdict == "identical" else verdict)
         assert (reason == "more than 64 different views: not recomputed") == (verdict == "unverified")
 

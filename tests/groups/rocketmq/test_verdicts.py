@@ -54,7 +54,7 @@ def test_drifted_is_said_after_60_s_without_any_change() -> None:
         1,
         f"members hold what no broker's list and no name server's route explain: {A}",
     )
-    # (C should own it, and does.)
+    # C should own it, and does.
     assert drifted(row) == [("broker-b", 3, "doubly_assigned", C, (A, C))]
 
 
@@ -159,7 +159,7 @@ def test_members_that_each_follow_a_view_of_their_own_are_split_for_a_reason_tha
 
 
 def test_a_member_may_have_its_list_from_a_broker_whose_queues_nobody_can_read() -> None:
-    # (Clients choose among all brokers of the route, `MQClientInstance.findBrokerAddrByTopic`.)
+    # Clients choose among all brokers of the route, `MQClientInstance.findBrokerAddrByTopic`.
     lists = group()
     lists.routes["n1"][TOPIC] = {"broker-a": 4, "broker-b": 0}
     lists.lists["broker-b"].remove(C)  # type: ignore[union-attr]
@@ -325,7 +325,7 @@ def test_a_strategy_that_fails_by_one_view_explains_nothing_and_another_view_wha
     allocation = Allocation(room_separator="@", nearby_delegate="AVG")
     world = World(GroupConfig("test", allocation=lambda _: allocation))
     world.join(*(Client(name, strategy=NEARBY) for name in (A, B)))
-    # (Of this client the room is "". It is on one broker's list alone, and in no room it gets no queue.)
+    # Of this client the room is "". It is on one broker's list alone, and in no room it gets no queue.
     world.clients["@"] = Client("@", strategy=NEARBY, topics=())
     world.lists["broker-b"] = [A, B, "@"]
     world.clients[A].held[TOPIC] = {("broker-a", 0), ("broker-a", 1), ("broker-b", 0), ("broker-b", 1)}

@@ -137,7 +137,7 @@ def test_a_wrong_assignment_is_unverified_where_the_order_of_members_may_matter(
 
 
 def test_a_wrong_assignment_by_range_is_unverified_where_static_and_dynamic_members_are_mixed() -> None:
-    # (kafka-python does not sort them then. A broken invariant would be drift: here each partition has one owner.)
+    # Kafka-python does not sort them then. A broken invariant would be drift: here each partition has one owner.
     a, b = even("x", 2, "a", "b")
     wrong = msgspec.structs.replace(a, assigned=b.assigned), msgspec.structs.replace(b, assigned=a.assigned)
     mixed = msgspec.structs.replace(wrong[0], group_instance_id="i-a"), wrong[1]

@@ -216,7 +216,7 @@ def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
     assert life.state is not None
     assert sum(decision.before is not None for decision in life.state.classic.waiting) == 8
     assert life.state.classic.current is not None
-    # (A configured strategy needs what they had before the newest.)
+    # A configured strategy needs what they had before the newest.
     assert life.state.classic.current.before is not None
 
 

@@ -135,7 +135,7 @@ def test_what_is_not_known_is_the_reason() -> None:
 
 @pytest.mark.parametrize(("topics", "partition"), [(("orders", "bills"), 0), (("orders",), 2**31 - 1)])
 def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tuple[str, ...], partition: int) -> None:
-    # (Topic ids have 16 bytes; nothing else is known of this one.)
+    # Topic ids have 16 bytes; nothing else is known of this one.
     both = target_assignment({TOPIC: (0, 1, 2, 3), bytes(16): (partition,)})
     log = [*FIRST, (other_key(5, GROUP, "b"), member_metadata(topics)), epoch(2)]
     log += [(other_key(7, GROUP, "a"), both), target("b"), stands(2)]
