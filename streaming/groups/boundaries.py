@@ -24,7 +24,6 @@ from collections.abc import Iterable
 
 from streaming.groups.classic.before import note_commits
 from streaming.groups.classic.cost import commit_after_rebalance
-from streaming.groups.classic.state import CLOCK_WENT_BACK
 from streaming.groups.context import Context
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
@@ -71,7 +70,7 @@ def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> N
     if goes_on:
         return
     state.classic.cost = state.classic.rounds = state.modern.pauses = None
-    state.classic.committed = CLOCK_WENT_BACK
+    state.classic.committed = -1
     state.stopped = []
     void_window(state.load)
     for partitions in state.partitions.values():

@@ -200,7 +200,7 @@ def note_commits(state: GroupState) -> None:
     """Note the time of the newest commit; call this before the commits since the last boundary are processed."""
     classic = state.classic
     newest = max((w.last_commit_time for windows in state.windows.values() for w in windows.values()), default=-1)
-    if newest >= 0:
+    if newest >= 0 and classic.committed >= 0:
         classic.committed = newest if newest >= classic.committed else CLOCK_WENT_BACK
 
 
@@ -297,7 +297,7 @@ def _signs(
         joined = -1  # its time is that of the return
     committed, rounds, ended = state.classic.committed, state.classic.rounds, record.state_time
     # Times of commits are compared only on one broker, and not across a step back of its clock.
-    if committed <= ended and before.leader_epoch == record.leader_epoch:
+    if 0 <= committed <= ended and before.leader_epoch == record.leader_epoch:
         # A commit that is older than the decision may have been another member's.
         joined = max([joined, *(p.commit_time for p in owned if p.commit_time > before.record_time)])
         if rounds is not None and rounds.stable is not None:

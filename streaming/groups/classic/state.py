@@ -176,7 +176,7 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             the group has decided since; -1 if there is none.
         rounds: The rounds since the newest membership record; None before the first, and while they prove nothing.
         committed: Record time of the newest commit since the newest record, or of that record before the first, ms;
-            `CLOCK_WENT_BACK` if a later one had an earlier time, or where not known.
+            `CLOCK_WENT_BACK` if a later one had an earlier time; -1 if not known.
     """
 
     current: ClassicDecision | None = None
