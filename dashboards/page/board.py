@@ -108,7 +108,7 @@ class View:
         Returns:
             The rows; none while they are still being read, which `unread` says then.
         """
-        query = (queries() | history_queries())[name]
+        query = queries().get(name) or history_queries()[name]
         known = {"cluster": self.cluster, "group_id": None, "since": since(self.lake.past, self.now)}
         if span is not None:
             known |= {"since": span.whole_minutes.begin, "until": span.whole_minutes.end}
