@@ -149,6 +149,7 @@ def test_all_groups_are_not_the_group_that_is_called_none(rounds: Rounds, first:
     rounds.write(1)
     rounds.write(1, cluster="None")
     rounds.page.look()
+    rounds.page.read_on()
     for cluster in (first, None, "None"):
         asked = {"cluster": cluster, "since": datetime(2020, 1, 1, tzinfo=UTC), "most": 9}
         found = {row["cluster"] for row in rounds.page.ask("rounds_past", asked)}
