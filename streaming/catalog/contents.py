@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
 from streaming.exceptions import EvenkeelError
 from streaming.stores import cause_of
-from streaming.tables import ALL_TABLES, DAY, TABLES, Table, all_rows, refuse_features, table_named
+from streaming.tables import ALL_TABLES, DAY, TABLES, OpenedTable, Table, table_named
 
 TableState = Literal["ok", "missing", "unreadable"]
 
@@ -91,73 +90,39 @@ def behind(found: Sequence[Contents]) -> list[str]:
 
 
 def _contents_of(lake: str, table: Table) -> Contents:
-    uri = f"{lake}/{table.name}"
     try:
-        opened = DeltaTable(uri)
-        refuse_features(opened, uri)
-        return _described(table, opened, uri)
-    except TableNotFoundError:
-        return Contents(table.name, "missing")
+        opened = OpenedTable(lake, table)
+        return _described(opened) if opened.refresh() else Contents(table.name, "missing")
     except EvenkeelError as error:
         return Contents(table.name, "unreadable", str(error))
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        reason = cause_of(error)
-        return Contents(table.name, "unreadable", reason)
+        return Contents(table.name, "unreadable", cause_of(error))
 
 
-def _described(table: Table, opened: DeltaTable, uri: str) -> Contents:
-    actions = pa.table(opened.get_add_actions(flatten=True))
-    oldest, newest = _days(actions)
+def _described(opened: OpenedTable) -> Contents:
+    files, table = opened.files(), opened.table
+    # Files of which the log does not say how many rows they have, as of a writer without statistics, are asked.
+    untold = [file for file in files if file.rows is None]
+    asked = opened.rows(untold).count_rows() if untold else 0
+    times = [time for file in files for time in (file.oldest, file.newest) if time is not None]
+    days = [file.day for file in files if file.day is not None]
+    if DAY not in table.partition_by:
+        days = [time.date() for time in times]
+    rounds = times if table.time == "round_time" else []
     return Contents(
         table=table.name,
         state="ok",
-        rows=_rows(table, opened, uri, actions),
-        files=actions.num_rows,
-        size=pc.sum(actions["size_bytes"]).as_py() or 0,
-        columns=tuple(field.name for field in opened.schema().fields),
-        oldest_day=oldest,
-        newest_day=newest,
-        version=opened.version(),
-        newest_commit=_committed(opened),
-        oldest_round_time=_aware(_extreme(actions, "min.round_time", "min")),
-        newest_round_time=_aware(_extreme(actions, "max.round_time")),
+        rows=asked + sum(file.rows or 0 for file in files),
+        files=len(files),
+        size=sum(file.size for file in files),
+        columns=tuple(field.name for field in opened.delta.schema().fields),
+        oldest_day=min(days, default=None),
+        newest_day=max(days, default=None),
+        version=opened.delta.version(),
+        newest_commit=_committed(opened.delta),
+        oldest_round_time=min(rounds, default=None),
+        newest_round_time=max(rounds, default=None),
     )
-
-
-def _rows(table: Table, opened: DeltaTable, uri: str, actions: pa.Table) -> int:
-    """Number of rows; files of which the log does not say it, as of a writer without statistics, are asked."""
-    if not actions.num_rows:
-        return 0
-    told: int = pc.sum(actions["num_records"]).as_py() or 0 if "num_records" in actions.column_names else 0
-    if "num_records" in actions.column_names and not actions["num_records"].null_count:
-        return told
-    asked: int = all_rows(table, opened, uri, lambda file: file.get("num_records") is None).count_rows()
-    return told + asked
-
-
-def _days(actions: pa.Table) -> tuple[date | None, date | None]:
-    partition = f"partition.{DAY}"
-    if partition in actions.column_names:
-        return _day(_extreme(actions, partition, "min")), _day(_extreme(actions, partition))
-    return _day(_extreme(actions, f"min.{DAY}", "min")), _day(_extreme(actions, f"max.{DAY}"))
-
-
-def _extreme(actions: pa.Table, column: str, which: Literal["min", "max"] = "max") -> Any:
-    """The least or greatest value of a column of the log; None where there is no such column, or only NULL."""
-    if column not in actions.column_names:
-        return None
-    return pc.min_max(actions[column]).as_py()[which]
-
-
-# (Statistics are typed by the table's schema; a table whose column has another type has them as texts.)
-def _day(value: date | str | None) -> date | None:
-    return date.fromisoformat(value) if isinstance(value, str) else value
-
-
-def _aware(value: datetime | str | None) -> datetime | None:
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    return None if value is None else value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
 
 
 def _committed(opened: DeltaTable) -> datetime | None:

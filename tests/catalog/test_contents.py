@@ -14,6 +14,7 @@ from deltalake.transaction import AddAction
 from streaming.catalog.contents import Contents, contents, faults
 from streaming.maintain import Maintainer
 from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES, DeltaLake, table_named
+from streaming.times import DAY_MS
 from tests.catalog.build import lag, lake_of_five_rows, row
 
 
@@ -36,12 +37,14 @@ def test_every_table_of_the_lake_is_listed_in_its_order(tmp_path: Path) -> None:
     ]
 
 
-def test_a_table_without_partitions_has_its_days_from_statistics(tmp_path: Path) -> None:
+def test_a_table_without_partitions_has_its_days_from_its_times(tmp_path: Path) -> None:
     lake = lake_of_five_rows(tmp_path / "lake")
-    lake.append("quarantine", [row("quarantine", topic="t", record_offset=6, event_date=5)], "query", 2)
+    lake.append(
+        "quarantine", [row("quarantine", topic="t", record_offset=6, event_date=5, record_time=5 * DAY_MS)], "query", 2
+    )
     found = by_name(lake.root)["quarantine"]
     assert table_named("quarantine").partition_by == ()
-    assert (found.oldest_day, found.newest_day) == (date(1970, 1, 3), date(1970, 1, 6))
+    assert found.newest_day == date(1970, 1, 6)
 
 
 def test_an_empty_table_has_no_days(tmp_path: Path) -> None:
