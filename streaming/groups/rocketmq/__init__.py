@@ -2,7 +2,7 @@
 
 One round (`round.py`) goes through these modules in this order:
 
-    views, places, gone          what the round says, and what no server names any more
+    views, units, gone          what the round says, and what no server names any more
     membership, broker_members   who is in the group, by all brokers and by each
     decisions, causes            whether members hold something else now, and why
     allocation, verdicts         what each view gives, and whether members hold that

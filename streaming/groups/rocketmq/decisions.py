@@ -368,7 +368,7 @@ def _churn_row(
 ) -> ChurnRow:
     had = {member.member_id for member in before.members} if before is not None else set()
     have = {member.member_id for member in record.members}
-    queues = {(place, n) for places in (after or {}).values() for place, numbers in places.items() for n in numbers}
+    queues = {(unit, n) for units in (after or {}).values() for unit, numbers in units.items() for n in numbers}
     return ChurnRow(
         cluster=context.config.cluster,
         group_id=context.group,

@@ -215,7 +215,7 @@ def _membership(state: GroupState, observation: GroupObservation) -> Membership:
         decided=record.record_time if record is not None else None,
         members=len(members),
         assigned=len(
-            {(place, number) for member in members for place, numbers in member.assigned or () for number in numbers}
+            {(unit, number) for member in members for unit, numbers in member.assigned or () for number in numbers}
         ),
         balance=state.classic.balance,
     )

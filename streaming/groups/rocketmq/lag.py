@@ -1,4 +1,4 @@
-"""Lag of a RocketMQ group: queues as partitions by place, committed offsets as a round saw them.
+"""Lag of a RocketMQ group: queues as partitions by unit, committed offsets as a round saw them.
 
 The room of lag judges by rounds and commits. A round sees how far an offset has come, not how often it was committed:
 one that has moved since the round before counts as one commit at this round. Brokers are asked for committed offsets
@@ -38,13 +38,13 @@ def named_brokers(seen: RocketMQObservation) -> set[str]:
     return in_routes | {broker.name for broker in seen.brokers}
 
 
-def named_places(seen: RocketMQObservation) -> set[str]:
+def named_units(seen: RocketMQObservation) -> set[str]:
     """Topics on brokers that any server names: those of routes, and those with queues."""
-    places = set()
+    units = set()
     for topic in seen.topics:
-        places |= {unit_of(topic.topic, broker.name) for route in topic.routes for broker in route.brokers}
-        places |= {unit_of(topic.topic, queues.broker) for queues in topic.queues}
-    return places
+        units |= {unit_of(topic.topic, broker.name) for route in topic.routes for broker in route.brokers}
+        units |= {unit_of(topic.topic, queues.broker) for queues in topic.queues}
+    return units
 
 
 def unnamed_since(before: Mapping[str, int], unnamed: Iterable[str], elapsed: int) -> dict[str, int]:
@@ -137,10 +137,10 @@ def take_commits(state: GroupState, mine: RocketMQState, views: Views) -> None:
     """
     seen = views.observation
     elapsed = seen.elapsed_time
-    unnamed = set[str]() if "topics" in seen.cut else state.partitions.keys() - named_places(seen)
-    mine.unnamed_places = unnamed_since(mine.unnamed_places, unnamed, elapsed)
-    for place in gone(mine.unnamed_places, elapsed):
-        for known in state.partitions[place].values():
+    unnamed = set[str]() if "topics" in seen.cut else state.partitions.keys() - named_units(seen)
+    mine.unnamed_units = unnamed_since(mine.unnamed_units, unnamed, elapsed)
+    for unit in gone(mine.unnamed_units, elapsed):
+        for known in state.partitions[unit].values():
             known.committed = -1
             known.forget_rounds()
     if views.message_model == BROADCASTING:
@@ -151,8 +151,8 @@ def take_commits(state: GroupState, mine: RocketMQState, views: Views) -> None:
                 _take(state, seen, unit_of(topic, queues.broker), queues.committed)
 
 
-def _take(state: GroupState, seen: RocketMQObservation, place: str, committed: tuple[int, ...]) -> None:
-    partitions = state.partitions.setdefault(place, {})
+def _take(state: GroupState, seen: RocketMQObservation, unit: str, committed: tuple[int, ...]) -> None:
+    partitions = state.partitions.setdefault(unit, {})
     for number, offset in enumerate(committed):
         known = partitions.get(number)
         before = known.committed if known is not None else -1
@@ -160,9 +160,9 @@ def _take(state: GroupState, seen: RocketMQObservation, place: str, committed: t
             continue
         if known is None:
             known = partitions[number] = PartitionState()
-        lag.absorb(known, window_seen(seen.round, place, number, offset), None)
+        lag.absorb(known, window_seen(seen.round, unit, number, offset), None)
     if not partitions:
-        del state.partitions[place]
+        del state.partitions[unit]
 
 
 def lag_rules(round_seen: RocketMQRound) -> LagRules:

@@ -1,7 +1,7 @@
 """A round's members as a membership record.
 
 RocketMQ writes no record of a decision. The core makes one of what a round saw, so that lag, rates and balance find the
-owners where they find those of any group; its partitions are numbered by place (`places.py`).
+owners where they find those of any group; its partitions are numbered by unit (`rows.py`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def members_of(views: Views) -> tuple[Member, ...]:
 
 def _member(views: Views, client: str) -> Member:
     topics, held = views.subscribed_by(client), views.held[client]
-    places: set[str] = set()
+    units: set[str] = set()
     for topic in topics or ():
         brokers = views.routes.get(topic)
-        places.update((unit_of(topic, broker) for broker in brokers) if brokers else (topic,))
+        units.update((unit_of(topic, broker) for broker in brokers) if brokers else (topic,))
     hosts = sorted({address.rpartition(":")[0] for address in views.addresses_of(client)})
     more = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
     return Member(
@@ -41,7 +41,7 @@ def _member(views: Views, client: str) -> Member:
         rebalance_timeout=-1,
         session_timeout=-1,
         subscription_version=None,
-        topics=None if topics is None else tuple(sorted({*places, *(held or ())})),
+        topics=None if topics is None else tuple(sorted({*units, *(held or ())})),
         owned=(),
         generation=None,
         rack=None,
@@ -76,11 +76,11 @@ def record_of(members: tuple[Member, ...], number: int, time: int, strategy: str
 
 def topics_of(member: Member) -> frozenset[str]:
     """Topics of a member; empty if unknown."""
-    return frozenset(split(place)[0] for place in member.topics or ())
+    return frozenset(split(unit)[0] for unit in member.topics or ())
 
 
 def held_queues(members: Sequence[Member]) -> Owned | None:
-    """What members hold, by member and place; None if it is unknown of one."""
+    """What members hold, by member and unit; None if it is unknown of one."""
     if any(member.assigned is None for member in members):
         return None
     return {member.member_id: dict(member.assigned or ()) for member in members}
@@ -115,12 +115,12 @@ class Numbered:
         return numbers.setdefault(queue, len(numbers))
 
     def numbered(self, held: Owned) -> Assignment:
-        """Queues by place as partition numbers by topic."""
+        """Queues by unit as partition numbers by topic."""
         result: Assignment = {}
-        for member, places in held.items():
+        for member, units in held.items():
             topics: dict[str, list[int]] = {}
-            for place, numbers in places.items():
-                topic, broker = split(place)
+            for unit, numbers in units.items():
+                topic, broker = split(unit)
                 topics.setdefault(topic, []).extend(self._number(topic, (broker or "", queue)) for queue in numbers)
             result[member] = {topic: tuple(sorted(of)) for topic, of in topics.items()}
         return result

@@ -68,7 +68,7 @@ class Unjudged(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     """The newest decision, while it waits for its verdict.
 
     Attributes:
-        before: What each member held before, by place; None if unknown.
+        before: What each member held before, by unit; None if unknown.
         partitions_moved_optimal: As in its churn row.
         kind: Kind of its churn row, or `AGAIN`.
     """
@@ -127,7 +127,7 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
         judged: Topics whose newest verdict says anything but `not_applicable`, sorted.
         unnamed: Brokers with a list in `facts` that no server names any more: elapsed time at the first round of those
             in a row that did not name it, ms, by broker name.
-        unnamed_places: The same of places with committed offsets, by place.
+        unnamed_units: The same of units with committed offsets, by unit.
     """
 
     incarnation: int = -1
@@ -146,4 +146,4 @@ class RocketMQState(msgspec.Struct, array_like=True, forbid_unknown_fields=True)
     seen_at: int = -1
     judged: tuple[str, ...] = ()
     unnamed: dict[str, int] = {}
-    unnamed_places: dict[str, int] = {}
+    unnamed_units: dict[str, int] = {}

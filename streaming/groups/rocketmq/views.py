@@ -160,7 +160,7 @@ class Views:
             elif before is None or before.topics is None:
                 found[client] = None
             else:
-                found[client] = frozenset(split(place)[0] for place in before.topics)
+                found[client] = frozenset(split(unit)[0] for unit in before.topics)
         return found
 
     @cached_property
@@ -216,7 +216,7 @@ class Views:
         return {name: clients for name, clients in self.lists.items() if clients and name in self.brokers_of[topic]}
 
     def held_by(self, client: str) -> dict[str, tuple[int, ...]] | None:
-        """Queues that a client holds, by place, dropped ones left out; what it held when it last told; None if unknown.
+        """Queues that a client holds, by unit, dropped ones left out; what it held when it last told; None if unknown.
 
         A client that tells no queues at all (DefaultMQPullConsumer) holds what it wants.
         """
@@ -228,7 +228,7 @@ class Views:
             for queue in member.queues:
                 if not queue.dropped and not is_dead_letters(queue.topic):
                     held.setdefault(unit_of(queue.topic, queue.broker), []).append(queue.queue)
-            return {place: tuple(sorted(set(numbers))) for place, numbers in sorted(held.items())}
+            return {unit: tuple(sorted(set(numbers))) for unit, numbers in sorted(held.items())}
         before = self.assumed.get(client)
         return dict(before.assigned) if before is not None and before.assigned is not None else None
 
@@ -241,9 +241,9 @@ class Views:
     def holders(self) -> dict[str, dict[Queue, tuple[str, ...]]]:
         """Clients that hold a queue, by topic and queue."""
         found: dict[str, dict[Queue, list[str]]] = {topic: {} for topic in self.topics}
-        for client, places in self.held.items():
-            for place, numbers in (places or {}).items():
-                topic, broker = split(place)
+        for client, units in self.held.items():
+            for unit, numbers in (units or {}).items():
+                topic, broker = split(unit)
                 of_topic = found.setdefault(topic, {})
                 for number in numbers:
                     of_topic.setdefault((broker or "", number), []).append(client)

@@ -124,11 +124,11 @@ def _found(
             for client, dealt in allocate_all(strategy, queues, subscribers).items():
                 if isinstance(dealt, CallWouldFail):
                     return dealt
-                places: dict[str, list[int]] = {}
+                units: dict[str, list[int]] = {}
                 for queue in dealt or ():
                     if queue.topic == topic:
-                        places.setdefault(unit_of(topic, queue.broker), []).append(queue.queue)
-                held[client].update({place: tuple(of) for place, of in places.items()})
+                        units.setdefault(unit_of(topic, queue.broker), []).append(queue.queue)
+                held[client].update({unit: tuple(of) for unit, of in units.items()})
         return outcome(numbered.group, before, numbered.numbered(held), bounds, weights)
     except AssignorError as error:
         return error
@@ -137,8 +137,8 @@ def _found(
 def _within(held: Owned, routes: Mapping[str, Mapping[str, int]]) -> Owned:
     """What members held, of the topics that are compared."""
     return {
-        member: {place: numbers for place, numbers in places.items() if split(place)[0] in routes}
-        for member, places in held.items()
+        member: {unit: numbers for unit, numbers in units.items() if split(unit)[0] in routes}
+        for member, units in held.items()
     }
 
 
