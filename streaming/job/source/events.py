@@ -159,6 +159,10 @@ class EventReader:
         self.held += _EVENT_BYTES + _DECODED * len(plain.value or b"")
 
     def _of_kafka(self, saw: GroupObservation, current: EventRound) -> GroupObservation:
+        """What a round saw of a group, and beside it what its event does not have.
+
+        Topics come with each group's event; told once a round, they would be laid beside the groups here.
+        """
         number, partition = current.taken.round, saw.log_partition
         return msgspec.structs.replace(
             saw,

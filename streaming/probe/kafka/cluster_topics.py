@@ -26,7 +26,7 @@ from streaming.probe.kafka.requests import (
     Refused,
     TopicMetadata,
 )
-from streaming.records import TopicObservation
+from streaming.records import ClusterTopicObservation, TopicObservation
 
 TOPICS_A_ROUND: Final = 1_000
 """With rounds every 10 s and a heartbeat of 10 minutes 60,000 topics are asked for in time, some ten thousand
@@ -37,39 +37,17 @@ ABSENT_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTopic:
-    """A topic that was asked for by its name.
-
-    Attributes:
-        topic_id: Kafka's printed id; None when the broker gives none.
-        end: High watermark per partition; -1 where it is unknown.
-        start: Log start offset per partition, the same shape.
-        sizes: Bytes of the leader's log per partition, the same shape, -1 where unknown; None if there are none.
-        leaders: Node id of the leader per partition; -1 where there is none.
-        unsized: Why `sizes` is None, as in `ClusterTopicEvent`.
-        absent: "deleted" or "not_visible"; None when the topic is there.
-    """
-
-    topic_id: str | None = None
-    end: tuple[int, ...] = ()
-    start: tuple[int, ...] = ()
-    sizes: tuple[int, ...] | None = None
-    leaders: tuple[int, ...] = ()
-    unsized: str | None = None
-    absent: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class AskedTopics:
     """What a round has learned of the cluster's topics.
 
     Attributes:
-        topics: Those that were asked for and answered for.
+        topics: Those that were asked for and answered for, as yet without round, time and readers; `gone` where brokers
+            do not show one, which may be for this round only.
         listing: Names of all topics that pass the filters; None if they were not asked for.
         hidden: As in `ClusterTopicEvent`, where it does not depend on the groups: "filtered" or "no_right".
     """
 
-    topics: Mapping[str, ClusterTopic] = field(default_factory=dict)
+    topics: Mapping[str, ClusterTopicObservation] = field(default_factory=dict)
     listing: frozenset[str] | None = None
     hidden: str | None = None
 
@@ -135,9 +113,9 @@ def gone(turns: TopicTurns, asked: AskedTopics, watches: Callable[[str], bool]) 
         watches: Whether a topic passes the filters.
     """
     found = {
-        name: topic.absent
+        name: topic.gone
         for name, topic in asked.topics.items()
-        if topic.absent is not None and turns.absent.get(name, 0) + 1 >= ABSENT_ROUNDS
+        if topic.gone is not None and turns.absent.get(name, 0) + 1 >= ABSENT_ROUNDS
     }
     if turns.listed < 0:
         # Filters can only have changed while no probe ran.
@@ -159,7 +137,7 @@ def turns_after(turns: TopicTurns, asked: AskedTopics, ended: Collection[str], t
     for name in asked.listing or ():
         told.setdefault(name, -1)
     for name, topic in asked.topics.items():
-        if topic.absent is None:
+        if topic.gone is None:
             told[name] = time
             absent.pop(name, None)
         elif name in ended or told.get(name, -1) < 0:
@@ -184,6 +162,9 @@ _UNKNOWN: Final = -1
 
 _NOBODY: Final = "evenkeel-any-group"
 """A group that need not exist: a broker checks the right to describe one before its existence."""
+
+_AS_YET: Final = (-1, -1)
+"""Round and time of an observation that is not told yet."""
 
 _ByPartition = dict[tuple[str, int], int]
 
@@ -250,7 +231,7 @@ class ClusterTopics:
 
     def _topics(
         self, names: list[str], seen: Mapping[str, TopicObservation], deadline: Deadline
-    ) -> dict[str, ClusterTopic]:
+    ) -> dict[str, ClusterTopicObservation]:
         if not names:
             return {}
         answers = self._ask_topics.topics(names, deadline)
@@ -270,20 +251,21 @@ class ClusterTopics:
         end = self._ask_partitions.offsets(OffsetKind.END, unread, deadline) if unread else {}
         sizes, unsized = self._sizes(leaders, deadline)
         topics = {
-            name: ClusterTopic(
-                topic.topic_id,
-                tuple(known[name].ends) if name in known else _values(name, topic, end),
-                tuple(known[name].starts) if name in known else _values(name, topic, start),
-                None if sizes is None else _values(name, topic, sizes),
-                tuple([_UNKNOWN if leader is None else leader for leader in topic.leaders]),
-                unsized,
+            name: ClusterTopicObservation(
+                *_AS_YET,
+                topic_id=topic.topic_id,
+                end=tuple(known[name].ends) if name in known else _values(name, topic, end),
+                start=tuple(known[name].starts) if name in known else _values(name, topic, start),
+                leaders=tuple([_UNKNOWN if leader is None else leader for leader in topic.leaders]),
+                sizes=None if sizes is None else _values(name, topic, sizes),
+                unsized=unsized,
             )
             for name, topic in found.items()
         }
         absent = {Refused.UNKNOWN: "deleted", Refused.FORBIDDEN: "not_visible"}
         for name, answer in answers.items():
             if isinstance(answer, Refused):
-                topics[name] = ClusterTopic(absent=absent[answer])
+                topics[name] = ClusterTopicObservation(*_AS_YET, gone=absent[answer])
         return topics
 
     def _sizes(self, leaders: _ByPartition, deadline: Deadline) -> tuple[_ByPartition | None, str | None]:

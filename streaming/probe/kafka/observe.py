@@ -51,16 +51,11 @@ def cluster_topic_events(
     hidden = asked.hidden or _unknown_readers(look, memory) if asked.topics else None
     saw = {name: ClusterTopicObservation(head.number, head.time, gone=reason) for name, reason in ended.items()}
     for name, topic in asked.topics.items():
-        if topic.absent is None:
-            saw[name] = ClusterTopicObservation(
+        if topic.gone is None:
+            saw[name] = msgspec.structs.replace(
+                topic,
                 round=head.number,
                 time=head.time,
-                topic_id=topic.topic_id,
-                end=topic.end,
-                start=topic.start,
-                leaders=topic.leaders,
-                sizes=topic.sizes,
-                unsized=topic.unsized,
                 groups=len(readers[name]),
                 readers=tuple([group[:LONGEST_READER] for group in sorted(readers[name])[:MOST_READERS]]),
                 hidden=hidden,

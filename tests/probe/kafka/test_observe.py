@@ -10,7 +10,7 @@ import pytest
 from streaming.config import Filters
 from streaming.events import GroupEvent
 from streaming.probe.idle import IDLE_ROUNDS
-from streaming.probe.kafka.cluster_topics import AskedTopics, ClusterTopic
+from streaming.probe.kafka.cluster_topics import AskedTopics
 from streaming.probe.kafka.holds import HELD_ROUNDS, BlockedPartition
 from streaming.probe.kafka.look import Description, GroupsSeen
 from streaming.probe.kafka.memory import Memory, memory_after, recall, topics_of_groups
@@ -61,7 +61,7 @@ def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) 
 def told_of(
     make_head: MakeHead, look: GroupsSeen, memory: Memory | None = None, hidden: str | None = None
 ) -> ClusterTopicObservation:
-    asked = AskedTopics({"a": ClusterTopic(end=(1,), start=(0,), leaders=(1,))}, hidden=hidden)
+    asked = AskedTopics({"a": ClusterTopicObservation(-1, -1, end=(1,), start=(0,), leaders=(1,))}, hidden=hidden)
     (event,) = cluster_topic_events(make_head(0, 0), asked, {}, look, memory or Memory())
     assert event.key == "a"
     return event.saw

@@ -4,13 +4,13 @@ from streaming.probe.kafka.cluster_topics import (
     ABSENT_ROUNDS,
     TOPICS_A_ROUND,
     AskedTopics,
-    ClusterTopic,
     TopicTurns,
     gone,
     in_turn,
     lists,
     turns_after,
 )
+from streaming.records import ClusterTopicObservation
 
 INTERVAL = 10_000
 HEARTBEAT = 600_000
@@ -22,7 +22,9 @@ def everything(_: str) -> bool:
 
 
 def asked(names: list[str], listing: frozenset[str] | None) -> AskedTopics:
-    return AskedTopics({name: ClusterTopic(end=(1,), start=(0,), leaders=(1,)) for name in names}, listing)
+    return AskedTopics(
+        {name: ClusterTopicObservation(-1, -1, end=(1,), start=(0,), leaders=(1,)) for name in names}, listing
+    )
 
 
 def test_each_topic_is_asked_once_in_a_heartbeat_and_few_in_a_round() -> None:
@@ -45,7 +47,7 @@ def test_each_topic_is_asked_once_in_a_heartbeat_and_few_in_a_round() -> None:
 
 def test_a_topic_is_gone_when_it_was_absent_in_some_rounds_in_a_row() -> None:
     turns = TopicTurns(START, {"orders": START})
-    absent = AskedTopics({"orders": ClusterTopic(absent="deleted")})
+    absent = AskedTopics({"orders": ClusterTopicObservation(-1, -1, gone="deleted")})
     for number in range(1, ABSENT_ROUNDS):
         assert gone(turns, absent, everything) == {}
         turns = turns_after(turns, absent, (), START + number * INTERVAL)
@@ -63,7 +65,7 @@ def test_a_topic_that_comes_back_was_never_gone() -> None:
 
 def test_a_topic_that_no_event_tells_of_needs_no_end() -> None:
     turns = TopicTurns(START, {"orders": -1}, {"orders": ABSENT_ROUNDS})
-    assert gone(turns, AskedTopics({"orders": ClusterTopic(absent="not_visible")}), everything) == {}
+    assert gone(turns, AskedTopics({"orders": ClusterTopicObservation(-1, -1, gone="not_visible")}), everything) == {}
 
 
 def test_topics_that_the_filters_leave_out_now_end_with_the_first_round_of_a_new_probe() -> None:
