@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
 from pyspark.sql import SparkSession
 
 from streaming.config import Settings
@@ -21,6 +22,7 @@ from streaming.job.run import start_query
 from streaming.tables import DeltaLake
 from tests.e2e.recording import Recording, record, settings_for
 from tests.patience import unless_too_busy
+from tests.probe.witness import Cluster
 
 UNDISTURBED_ROUNDS = 60
 """Rounds per batch of the undisturbed run; the others have fewer."""
@@ -39,6 +41,13 @@ class Recorded:
     recording: Recording
     quiet_lake: Path
     lake: Path
+
+
+@pytest.fixture
+def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    yield Cluster(bootstrap, unique, admin)
+    admin.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,10 +29,8 @@ def bus(second_broker: EmbeddedBroker) -> EmbeddedBroker:
 
 
 @pytest.fixture
-def watched(bootstrap: str, unique: str) -> Iterator[Cluster]:
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    yield Cluster(bootstrap, unique, admin)
-    admin.close()
+def watched(cluster: Cluster) -> Cluster:
+    return cluster
 
 
 def _settings(

@@ -8,11 +8,9 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
 from pyspark.sql import SparkSession
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
@@ -31,13 +29,6 @@ from tests.probe.witness import Cluster
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(5)]
 
 _ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    yield Cluster(bootstrap, unique, admin)
-    admin.close()
 
 
 def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_comes_twice(

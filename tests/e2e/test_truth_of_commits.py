@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 
 from streaming.alerts import Alerter
 from streaming.alerts.rules.rules import load_rules
@@ -107,13 +107,6 @@ class Monitor:
         """Present findings of a group, with their details."""
         newest: GroupHealthRow = [row for row in self.rows.group_health if row.group_id == group][-1]
         return {f.finding: f.detail for f in newest.findings}
-
-
-@pytest.fixture
-def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    yield Cluster(bootstrap, unique, admin)
-    admin.close()
 
 
 @pytest.fixture
