@@ -137,7 +137,7 @@ def _is_recent(length: int, at: int, lived: int) -> bool:
 
 
 class Trend(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
-    """Lag of one partition over recent rounds. Changed in place by `look` and `skip_round`.
+    """Lag of one partition over recent rounds. Changed in place by `add_round` and `skip_round`.
 
     Attributes:
         lag: Lag at the newest round; -1 if that round did not know it.
