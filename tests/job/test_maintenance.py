@@ -139,7 +139,7 @@ def test_only_one_compactor_works_on_a_lake_and_the_other_waits(job: Job, caplog
     with only_one(MAINTAINER, job.lake.root, None):
         job.work(12)
     assert job.files == {"lag": MANY, "members": MANY}
-    assert "no maintenance by this job for 5 minutes: Another maintainer runs" in caplog.text
+    assert "no maintenance by this job for 5 minutes: Another maintainer for the lake" in caplog.text
     job.work(330)
     assert job.files == {"lag": 1, "members": 1}
 

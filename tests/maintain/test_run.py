@@ -74,7 +74,7 @@ def test_a_second_maintainer_is_refused_with_one_sentence_and_exit_code_2(lake: 
     with only_one(MAINTAINER, lake.root, None):
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 2
-    assert run.stderr.startswith(f"Another maintainer runs for the lake {lake.root} (")
+    assert run.stderr.startswith(f"Another maintainer for the lake {lake.root} runs (")
     assert f"process {os.getpid()}" in run.stderr
     assert run.stderr.count("\n") == 1
 
