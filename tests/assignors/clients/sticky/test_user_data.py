@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.clients.sticky import read_kafka_python, read_sticky, write_sticky
+from assignors.clients.sticky import read_kafka_python, read_sticky, write_kafka_python, write_sticky
 from assignors.clients.sticky.user_data import MemberData, read_generation
 
 
@@ -61,3 +61,9 @@ def test_reading_never_raises(data: bytes, position: int) -> None:
 def test_java_s_buffer_stays_where_a_read_failed(data: bytes, position: int) -> None:
     assert read_sticky(data) == (MemberData((), -1), position)
     assert read_sticky(b"???" + data, 3) == (MemberData((), -1), 3 + position)
+
+
+def test_kafka_python_writes_the_version_1_in_front() -> None:
+    written = b"\0\1" + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\3" + b"\0\0\0\7"
+    assert write_kafka_python((("t", (0, 3)),), 7) == written
+    assert read_kafka_python(written) == MemberData((("t", (0, 3)),), 7)
