@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, filterfalse, groupby, pairwise
+from operator import attrgetter
 
 from assignors.exceptions import CannotTell
 from assignors.model import Subscription
@@ -74,8 +75,8 @@ def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
             happens if the member id of a dynamic member lies between those of two static members whose instance ids are
             in the opposite order.
     """
-    static = sorted((member for member in members if member.group_instance_id is not None), key=_instance_id)
-    dynamic = sorted((member for member in members if member.group_instance_id is None), key=_member_id)
+    static = sorted(filter(_is_static, members), key=_instance_id)
+    dynamic = sorted(filterfalse(_is_static, members), key=_member_id)
     _refuse_shared_instances(static)
     result: list[Subscription] = []
     static_ids = sorted(member.member_id for member in static)
@@ -99,18 +100,27 @@ def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
     """
     runs = {static: list(run) for static, run in groupby(members, key=_is_static)}
     static, dynamic = runs.get(True, ()), runs.get(False, ())
-    return _noted("kafka-python", sorted(static, key=_instance_and_member) + sorted(dynamic, key=_member_id))
+    return _noted(
+        "kafka-python",
+        sorted(static, key=attrgetter("group_instance_id", "member_id")) + sorted(dynamic, key=_member_id),
+    )
+
+
+_member_id = attrgetter("member_id")
+_instance_id = attrgetter("group_instance_id")
+
+
+def _is_static(member: Subscription) -> bool:
+    return member.group_instance_id is not None
 
 
 def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes]) -> list[Subscription]:
-    static = [member for member in members if member.group_instance_id is not None]
+    static = list(filter(_is_static, members))
     if not static:
         return sorted(members, key=lambda member: key(member.member_id))
     static.sort(key=lambda member: key(_instance_id(member)))
     _refuse_shared_instances(static)
-    dynamic = [member for member in members if member.group_instance_id is None]
-    dynamic.sort(key=lambda member: key(member.member_id))
-    return static + dynamic
+    return static + sorted(filterfalse(_is_static, members), key=lambda member: key(member.member_id))
 
 
 def _noted(rule: str, ordered: list[Subscription]) -> list[Subscription]:
@@ -124,19 +134,3 @@ def _refuse_shared_instances(ordered: Sequence[Subscription]) -> None:
     if any(a.group_instance_id == b.group_instance_id for a, b in pairwise(ordered)):
         reason = "two members share a group.instance.id"
         raise CannotTell(reason)
-
-
-def _is_static(member: Subscription) -> bool:
-    return member.group_instance_id is not None
-
-
-def _member_id(member: Subscription) -> str:
-    return member.member_id
-
-
-def _instance_id(member: Subscription) -> str:
-    return member.group_instance_id or ""
-
-
-def _instance_and_member(member: Subscription) -> tuple[str, str]:
-    return _instance_id(member), member.member_id

@@ -1,20 +1,19 @@
-"""kafka-python's own classes, and the plain rules of librdkafka, franz-go, sarama and aiokafka, compared with ours.
+"""The classes of kafka-python and aiokafka, and the plain rules of librdkafka, franz-go and sarama, compared with ours.
 
-2,000 groups for each class and each rule; the environment variable CASES sets another number for the classes (20,000
-in `make test-all`, a million in `make fuzz`), and 3,000 for the rules.
+2,000 groups for each class of `range` and `roundrobin` and each rule, 1,000 decisions for each sticky class; the
+environment variable CASES sets another number for the classes (20,000 in `make test-all`, a million in `make fuzz`),
+and 3,000 for the rules.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from random import Random
-from types import SimpleNamespace
 
 import pytest
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, from_topics, same
+from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, same
 from tests.assignors.plain_rules import (
     franz_go_compare,
     goes_in_circles,
@@ -24,109 +23,142 @@ from tests.assignors.plain_rules import (
     plain_roundrobin,
 )
 from tests.assignors.random_groups import random_group
+from tests.assignors.sticky_chains import chain
+from tests.examples import examples
+from tests.oracle.java_assignors import Case
+from tests.oracle.python_assignors import ask_aiokafka, ask_kafka_python
 
 CASES = int(os.environ.get("CASES", "2000"))
+DECISIONS = int(os.environ.get("CASES", "1000"))
+KAFKA_PYTHON = "kafka-python:3.0.12"
 
 
-def kafka_python(assignor: type, group: Group) -> Assignment | Exception:
-    """The result of an assignor class of the installed kafka-python, or its exception."""
-
-    class Cluster:
-        @staticmethod
-        def partitions_for_topic(topic: str) -> set[int] | None:
-            count = group.partitions_per_topic.get(topic)
-            return set(range(count)) if count else None
-
-    members = [
-        SimpleNamespace(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            metadata=SimpleNamespace(topics=list(member.topics)),
-        )
-        for member in group.members
-    ]
+def ours_or_failure(strategy: str, group: Group, library: str) -> Assignment | LeaderWouldFail:
     try:
-        made = assignor.assign(Cluster(), members)
-    except Exception as error:  # noqa: BLE001 (any exception is a result)
-        return error
-    return from_topics(
-        {
-            member_id: [(topic, tuple(parts)) for topic, parts in (tuple(t) for t in _assigned(assignment)) if parts]
-            for member_id, assignment in made.items()
-        }
-    )
-
-
-def _assigned(assignment: object) -> list[tuple[str, list[int]]]:
-    return [
-        (entry.topic, entry.partitions) if hasattr(entry, "topic") else tuple(entry)
-        for entry in assignment.assigned_partitions  # type: ignore[attr-defined]
-    ]
+        return assign(strategy, group, library)
+    except LeaderWouldFail as failure:
+        return failure
 
 
 @pytest.mark.timeout(0 if CASES > 20_000 else 300)
 @pytest.mark.parametrize("strategy", ["range", "roundrobin"])
 def test_every_random_group_gets_what_kafka_pythons_own_class_gives(strategy: str) -> None:
-    # Imported here: the tests of this folder start without Kafka's client.
-
-    assignor = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}[strategy]
     random = Random(f"kafka-python {strategy}")
     threw = 0
     for _ in range(CASES):
         group = random_group(random)
-        theirs = kafka_python(assignor, group)
-        if isinstance(theirs, Exception):
-            assert isinstance(theirs, KeyError)
+        theirs, ours = ask_kafka_python(strategy, group), ours_or_failure(strategy, group, KAFKA_PYTHON)
+        if isinstance(ours, Exception) or isinstance(theirs, Exception):
+            assert isinstance(ours, LeaderWouldFail), group
+            assert isinstance(theirs, KeyError), group
             threw += 1
-            with pytest.raises(LeaderWouldFail):
-                assign(strategy, group, "kafka-python:3.0.12")
         else:
-            assert same(assign(strategy, group, "kafka-python:3.0.12"), theirs), group
+            assert same(ours, theirs), group
     assert (threw > CASES // 10) == (strategy == "roundrobin")
 
 
-def test_librdkafka_range_follows_its_plain_rules_or_cannot_tell() -> None:
-    _compare("range", "librdkafka:2.16", lambda group: plain_range(group, librdkafka_compare, count_twice=False))
+@pytest.mark.timeout(0 if CASES > 20_000 else 300)
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_every_decision_in_a_chain_is_that_of_kafka_pythons_own_class(strategy: str) -> None:
+    def ask(group: Group) -> Assignment | None:
+        ours, theirs = ours_or_failure(strategy, group, KAFKA_PYTHON), ask_kafka_python(strategy, group)
+        assert isinstance(ours, Exception) == isinstance(theirs, Exception), group
+        if isinstance(ours, Exception) or isinstance(theirs, Exception):
+            return None
+        assert same(ours, theirs), group
+        return ours
+
+    _decide(ask, strategy, kafka_python=True)
 
 
-def test_librdkafka_roundrobin_follows_its_plain_rules_or_cannot_tell() -> None:
-    _compare(
-        "roundrobin",
-        "librdkafka:2.16",
-        lambda group: plain_roundrobin(group, librdkafka_compare, lambda topic, p: (topic.encode(), p)),
-    )
+@pytest.mark.nightly
+def test_every_decision_in_a_chain_is_that_of_aiokafkas_own_class() -> None:
+    sticky = pytest.importorskip("aiokafka.coordinator.assignors.sticky.sticky_assignor")
+
+    def ask(group: Group) -> Assignment:
+        ours = assign("sticky", group, "aiokafka:0.14")
+        assert same(ours, ask_aiokafka(sticky, group)), group
+        return ours
+
+    _decide(ask, "sticky", kafka_python=False)
 
 
-def test_franz_go_range_follows_its_plain_rules() -> None:
-    _compare("range", "franz-go", lambda group: plain_range(group, franz_go_compare, count_twice=True))
+def _decide(ask: Callable[[Group], Assignment | None], strategy: str, *, kafka_python: bool) -> None:
+    """Decisions in chains, most of which can be told."""
+    random = Random(f"{kafka_python} {strategy}")
+    done = told = 0
+
+    def decide(case: Case) -> Assignment | None:
+        nonlocal done, told
+        done += 1
+        try:
+            result = ask(case.group)
+        except CannotTell:
+            return None
+        told += result is not None
+        return result
+
+    while done < DECISIONS:
+        for _ in chain(random, strategy, decide, tidy=random.random() < 0.3, kafka_python=kafka_python):
+            pass
+    assert told > done * 0.8
 
 
-def test_franz_go_roundrobin_follows_its_plain_rules() -> None:
-    _compare(
-        "roundrobin",
-        "franz-go",
-        lambda group: plain_roundrobin(group, franz_go_compare, lambda topic, p: (topic.encode(), p)),
-    )
+def test_topics_that_nobody_subscribes_to_change_the_order_of_kafka_python() -> None:
+    random = Random("other topics")
+    told = 0
+
+    def decide(case: Case) -> Assignment | None:
+        nonlocal told
+        group = Group(case.group.members, case.group.partitions_per_topic, other_topics_known=True)
+        try:
+            ours = assign("sticky", group, KAFKA_PYTHON)
+        except (CannotTell, LeaderWouldFail):
+            return None
+        theirs = ask_kafka_python("sticky", case.group, others=("foreign",))
+        assert not isinstance(theirs, Exception)
+        assert same(ours, theirs), case
+        told += 1
+        return ours
+
+    chains = examples(120)
+    for _ in range(chains):
+        for _ in chain(random, "sticky", decide, tidy=True, kafka_python=True):
+            pass
+    assert told > 5 * chains
 
 
-def test_sarama_range_follows_its_plain_rules() -> None:
-    _compare("range", "sarama:1.60.1", lambda group: plain_range(group, member_id_compare, count_twice=False))
+def _by_number(topic: str, partition: int) -> object:
+    return topic.encode(), partition
 
 
-def test_sarama_roundrobin_follows_its_plain_rules() -> None:
-    _compare(
-        "roundrobin",
-        "sarama:1.60.1",
-        lambda group: plain_roundrobin(group, member_id_compare, lambda topic, p: f"{topic}-{p}".encode()),
-    )
+def _as_text(topic: str, partition: int) -> object:
+    return f"{topic}-{partition}".encode()
 
 
-def test_aiokafka_roundrobin_passes_members_over_where_kafka_python_fails() -> None:
-    _compare(
-        "roundrobin",
-        "aiokafka",
-        lambda group: plain_roundrobin(group, member_id_compare, lambda topic, p: (topic.encode(), p)),
-    )
+RANGES = {
+    "librdkafka:2.16": (librdkafka_compare, False),
+    "franz-go": (franz_go_compare, True),
+    "sarama:1.60.1": (member_id_compare, False),
+}
+DEALS = {
+    "librdkafka:2.16": (librdkafka_compare, _by_number),
+    "franz-go": (franz_go_compare, _by_number),
+    "sarama:1.60.1": (member_id_compare, _as_text),
+    "aiokafka": (member_id_compare, _by_number),  # it passes members over where kafka-python fails
+}
+
+
+@pytest.mark.parametrize("library", RANGES)
+def test_range_follows_its_plain_rules_or_cannot_tell(library: str) -> None:
+    compare, twice = RANGES[library]
+    _compare("range", library, lambda group: plain_range(group, compare, count_twice=twice))
+
+
+@pytest.mark.parametrize("library", DEALS)
+def test_roundrobin_follows_its_plain_rules_or_cannot_tell(library: str) -> None:
+    compare, key = DEALS[library]
+    _compare("roundrobin", library, lambda group: plain_roundrobin(group, compare, key))
 
 
 def _compare(strategy: str, library: str, plain: object, cases: int = min(CASES, 3_000)) -> None:

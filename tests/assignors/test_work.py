@@ -26,7 +26,6 @@ from assignors import (
     violations,
 )
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, member_orders
-from tests.assignors.random_groups import random_group
 
 _PLENTY = 10**12
 
@@ -198,27 +197,6 @@ def test_every_order_of_members_comes_once_and_the_last_bucket_turns_first() -> 
         buckets.setdefault({"A": 0, "B": 0, "x": 1, "c": 2}[name[0]], []).append(name)
     assert orders == [list(chain.from_iterable(order)) for order in product(*map(permutations, buckets.values()))]
     assert len(orders) == 12
-
-
-def test_sarama_s_turns_are_those_of_one_member_after_the_other() -> None:
-    random = Random(5)
-    for _ in range(300):
-        group = random_group(random)
-        dealt = assign("roundrobin", group, "sarama")
-        order = sorted(group.members, key=lambda member: member.member_id)
-        expected: dict[str, set[tuple[str, int]]] = {member.member_id: set() for member in order}
-        turn = 0
-        asked = {topic for member in order for topic in member.topics}
-        pairs = [(topic, number) for topic in asked for number in range(group.partitions_per_topic.get(topic, 0))]
-        for topic, number in sorted(pairs, key=lambda pair: f"{pair[0]}-{pair[1]}"):
-            while topic not in order[turn % len(order)].topics:
-                turn += 1
-            expected[order[turn % len(order)].member_id].add((topic, number))
-            turn += 1
-        assert {
-            name: {(topic, number) for topic, numbers in topics.items() for number in numbers}
-            for name, topics in dealt.items()
-        } == expected
 
 
 def test_a_broker_s_assignor_stops_at_a_limit() -> None:

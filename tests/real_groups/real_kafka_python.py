@@ -10,6 +10,7 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from streaming.demo.kafka_python_member import wait_for_joins
 from tests.real_groups.member_program import Tell, serve
@@ -30,6 +31,7 @@ _ASSIGNORS = {
     "slow range": _SlowRange,
     "range": RangePartitionAssignor,
     "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
     "cooperative-sticky": CooperativeStickyAssignor,
 }
 

@@ -7,44 +7,30 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafka import KafkaConsumer
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import KafkaError
-
-from streaming.demo.kafka_python_member import wait_for_joins
 from streaming.demo.stage import QUIET_LIBRDKAFKA
 from tests.oracle.java_members import JavaMembers
 from tests.oracle.members_process import MembersProcess
 
 __all__ = [
     "HASH_SEED",
+    "LIBRARIES",
     "Joins",
+    "KafkaPythonMembers",
     "LibrdkafkaMembers",
     "Member",
     "StartMember",
-    "java_starter",
-    "librdkafka_starter",
-    "program_starter",
-    "start_kafka_python",
+    "starter",
 ]
 
 HASH_SEED = "the result depends on the hash seed of the leader's Python process"
 """Why a decision of kafka-python's sticky strategies may only be checked for validity."""
 
+_JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
 _JAVA_CLASSES = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",
     "sticky": "StickyAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
-}
-_KAFKA_PYTHON_CLASSES = {
-    "range": RangePartitionAssignor,
-    "roundrobin": RoundRobinPartitionAssignor,
-    "sticky": StickyPartitionAssignor,
-    "cooperative-sticky": CooperativeStickyAssignor,
 }
 
 
@@ -99,20 +85,6 @@ class Member:
 StartMember = Callable[[Joins], Member]
 
 
-def java_starter(members: JavaMembers) -> StartMember:
-    """Starts members in this JVM."""
-
-    def start(joins: Joins) -> Member:
-        own = {
-            "partition.assignment.strategy": "org.apache.kafka.clients.consumer." + _JAVA_CLASSES[joins.strategy],
-            "metadata.max.age.ms": str(joins.metadata_ms),
-        }
-        name = members.start(joins.topics, _settings(joins) | own)
-        return Member(joins, lambda: members.stop(name), members.closed(name))
-
-    return start
-
-
 class LibrdkafkaMembers(MembersProcess):
     """Members of confluent-kafka in a separate process (real_librdkafka.py), because some of its leaders crash.
 
@@ -124,36 +96,48 @@ class LibrdkafkaMembers(MembersProcess):
         super().__init__([sys.executable, "-m", "tests.real_groups.real_librdkafka"])
 
 
-def librdkafka_starter(members: LibrdkafkaMembers) -> StartMember:
-    """Starts members in this process."""
+class KafkaPythonMembers(MembersProcess):
+    """Members of kafka-python in a separate process."""
+
+    def __init__(self) -> None:
+        super().__init__([sys.executable, "-m", "tests.real_groups.real_kafka_python"])
+
+
+LIBRARIES: Mapping[str, Callable[[], MembersProcess]] = {
+    "java": lambda: JavaMembers("4.3.1"),
+    "librdkafka": LibrdkafkaMembers,
+    "kafka-python": KafkaPythonMembers,
+}
+"""Members of each client library, each library in a process of its own."""
+
+
+def starter(members: MembersProcess) -> StartMember:
+    """Starts members in this process, with the names of settings that its library has."""
 
     def start(joins: Joins) -> Member:
-        own = {
+        name = members.start(joins.topics, _settings(joins) | _of_library(members, joins) | dict(joins.own))
+        return Member(joins, lambda: members.stop(name), members.closed(name))
+
+    return start
+
+
+def _of_library(members: MembersProcess, joins: Joins) -> dict[str, str]:
+    if isinstance(members, LibrdkafkaMembers):
+        return {
             "partition.assignment.strategy": joins.strategy,
             "topic.metadata.refresh.interval.ms": str(joins.metadata_ms),
             "log_level": str(QUIET_LIBRDKAFKA),
         }
-        name = members.start(joins.topics, _settings(joins) | own)
-        return Member(joins, lambda: members.stop(name), members.closed(name))
-
-    return start
-
-
-def program_starter(members: MembersProcess) -> StartMember:
-    """Starts members in this process, whose program takes Kafka's own names of settings (programs.py)."""
-
-    def start(joins: Joins) -> Member:
-        own = {"metadata.max.age.ms": str(joins.metadata_ms), "auto.commit.interval.ms": str(joins.commit_ms)}
-        if joins.strategy:
-            own["partition.assignment.strategy"] = joins.strategy
-        name = members.start(joins.topics, _settings(joins) | own | dict(joins.own))
-        return Member(joins, lambda: members.stop(name), members.closed(name))
-
-    return start
+    own = {"metadata.max.age.ms": str(joins.metadata_ms)}
+    if isinstance(members, JavaMembers):
+        return own | {"partition.assignment.strategy": _JAVA_PACKAGE + _JAVA_CLASSES[joins.strategy]}
+    if joins.strategy:
+        own["partition.assignment.strategy"] = joins.strategy
+    return own | {"auto.commit.interval.ms": str(joins.commit_ms)}
 
 
 def _settings(joins: Joins) -> dict[str, str]:
-    """Settings with the same name in Java and librdkafka."""
+    """Settings with the same name in all."""
     settings = {
         "bootstrap.servers": joins.bootstrap,
         "group.id": joins.group,
@@ -164,46 +148,3 @@ def _settings(joins: Joins) -> dict[str, str]:
     }
     told = {"group.instance.id": joins.instance, "client.rack": joins.rack}
     return settings | {name: value for name, value in told.items() if value is not None}
-
-
-def start_kafka_python(joins: Joins) -> Member:
-    """Start a member of kafka-python in this process."""
-
-    def run(leaving: threading.Event) -> None:
-        consumer = KafkaConsumer(
-            bootstrap_servers=joins.bootstrap,
-            group_id=joins.group,
-            group_instance_id=joins.instance,
-            partition_assignment_strategy=[_KAFKA_PYTHON_CLASSES[joins.strategy]],
-            session_timeout_ms=joins.session_ms,
-            heartbeat_interval_ms=joins.heartbeat_ms,
-            max_poll_interval_ms=joins.rejoin_ms,
-            metadata_max_age_ms=joins.metadata_ms,
-            allow_auto_create_topics=False,
-        )
-        wait_for_joins(consumer)
-        consumer.subscribe(list(joins.topics))
-        try:
-            while not leaving.is_set():
-                consumer.poll(100)
-        except KafkaError:
-            # A later member with the same instance id fences a static one; its group goes on without it.
-            if joins.instance is None:
-                raise
-        finally:
-            consumer.close(autocommit=False)
-
-    return _in_thread(joins, run)
-
-
-def _in_thread(joins: Joins, run: Callable[[threading.Event], None]) -> Member:
-    leaving, left = threading.Event(), threading.Event()
-
-    def whole() -> None:
-        try:
-            run(leaving)
-        finally:
-            left.set()
-
-    threading.Thread(target=whole, daemon=True, name=f"member of {joins.group}").start()
-    return Member(joins, leaving.set, left)

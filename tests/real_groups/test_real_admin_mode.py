@@ -15,7 +15,7 @@ from tests.probe.witness import Cluster
 from tests.real_groups.both_modes import ONLY_THE_LOG, BothModes
 from tests.real_groups.followed import until
 from tests.real_groups.party import RELEASE, Party, make_topics
-from tests.real_groups.real_members import Joins, start_kafka_python
+from tests.real_groups.real_members import Joins, KafkaPythonMembers, starter
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.turn(2), pytest.mark.timeout(600)]
 
@@ -80,6 +80,7 @@ def test_groups_at_rest_look_the_same_by_the_log_and_by_requests(
         Party(bootstrap, java, f"{unique}-cooperative") as coop,
         Party(bootstrap, java, f"{unique}-static") as static,
         Party(bootstrap, java, f"{unique}-broker") as broker,
+        KafkaPythonMembers() as python,
     ):
         parties = (ranged, sticky, coop, static, broker)
         groups = Groups(bootstrap, parties)
@@ -119,7 +120,7 @@ def test_groups_at_rest_look_the_same_by_the_log_and_by_requests(
             assert {group: of for group, of in found.items() if of} == {}
 
         join(first=True)
-        member = start_kafka_python(
+        member = starter(python)(
             Joins(bootstrap, kafka_python, "roundrobin", names, session_ms=6_000, rejoin_ms=30_000)
         )
         all_rest(1)

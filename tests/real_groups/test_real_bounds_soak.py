@@ -26,10 +26,10 @@ from streaming.groups.rows import ChurnRow
 from streaming.records import group_key
 from tests.conftest import Tell
 from tests.real_groups.followed import Followed
-from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.measured_churn import MeasuredGroup
 from tests.real_groups.ownership import unowned
 from tests.real_groups.party import make_topics
+from tests.real_groups.real_members import LIBRARIES
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 

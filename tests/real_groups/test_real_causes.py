@@ -23,10 +23,9 @@ from streaming.probe import RoundAbandonedError
 from tests.conftest import Tell
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed, until
-from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_log import offsets_log
-from tests.real_groups.real_members import LibrdkafkaMembers
+from tests.real_groups.real_members import LIBRARIES, LibrdkafkaMembers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 

@@ -23,11 +23,10 @@ from streaming.groups.rows import ChurnRow
 from tests.conftest import Tell
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed
-from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_clients import PROGRAMS
 from tests.real_groups.real_log import offsets_log
-from tests.real_groups.real_members import Joins, program_starter
+from tests.real_groups.real_members import LIBRARIES, Joins, starter
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(0)]
 
@@ -85,7 +84,7 @@ def _start(library: str, process: MembersProcess, bootstrap: str, group: str) ->
     if library in PROGRAMS:
         program = PROGRAMS[library]
         joins = Joins(bootstrap, group, program.strategies[0], (group,), session_ms=_SESSION_MS, heartbeat_ms=300)
-        return program_starter(process)(replace(joins, **program.groups[0])).leave
+        return starter(process)(replace(joins, **program.groups[0])).leave
     config = {
         "bootstrap.servers": bootstrap,
         "group.id": group,

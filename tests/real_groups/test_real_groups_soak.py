@@ -42,12 +42,10 @@ from tests.real_groups.real_log import offsets_log, read_on
 from tests.real_groups.real_members import (
     HASH_SEED,
     Joins,
+    KafkaPythonMembers,
     LibrdkafkaMembers,
     StartMember,
-    java_starter,
-    librdkafka_starter,
-    program_starter,
-    start_kafka_python,
+    starter,
 )
 from tests.real_groups.real_verdicts import Rounds, judged, settings_of
 from tests.real_groups.recorded import Recording
@@ -208,12 +206,13 @@ class _Processes:
 
     def starts(self) -> list[StartMember]:
         """Functions that start a member of the next group."""
-        starts = [java_starter(jvm) for jvm in self._jvms]
+        starts = [starter(jvm) for jvm in self._jvms]
         if "librdkafka" in self._clients:
             self._of_librdkafka.append(self._stack.enter_context(LibrdkafkaMembers()))
-            starts.append(librdkafka_starter(self._of_librdkafka[-1]))
+            starts.append(starter(self._of_librdkafka[-1]))
         if "kafka-python" in self._clients:
-            starts.append(start_kafka_python)
+            self._built.append(self._stack.enter_context(KafkaPythonMembers()))
+            starts.append(starter(self._built[-1]))
         return starts
 
     def built(self, client: str) -> list[MembersProcess]:
@@ -268,7 +267,7 @@ def _group(
     program = PROGRAMS[client]
     first = replace(first, **program.groups[number])
     built = processes.built(client)
-    starts, kills = [program_starter(process) for process in built], [process.kill for process in built]
+    starts, kills = [starter(process) for process in built], [process.kill for process in built]
     # The members of the first group have one subscription: what a strategy promises can be checked there.
     return ChurningGroup(first, starts, chance, number == 0, grow, counts, wanted, kills, program.static)
 

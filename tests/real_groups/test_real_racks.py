@@ -26,8 +26,7 @@ from tests.real_groups.real_members import (
     LibrdkafkaMembers,
     Member,
     StartMember,
-    java_starter,
-    librdkafka_starter,
+    starter,
 )
 from tests.real_groups.real_stories import Scaled, follow
 
@@ -81,7 +80,7 @@ def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: st
     assert topics[0].racks == (("a",), ("b",), ("b",), ("a",), ("b",))
     groups: dict[str, Scaled[tuple[str | None, str]]] = {}
 
-    def starter(of_client: StartMember, strategy: str, group: str) -> Callable[[tuple[str | None, str]], Member]:
+    def start_in(of_client: StartMember, strategy: str, group: str) -> Callable[[tuple[str | None, str]], Member]:
         def start(wants: tuple[str | None, str]) -> Member:
             rack, wanted = wants
             return of_client(Joins(bootstrap, group, strategy, [names[topic] for topic in wanted], rack=rack))
@@ -89,10 +88,10 @@ def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: st
         return start
 
     with offsets_log(bootstrap) as log, JavaMembers("4.3.1") as java, LibrdkafkaMembers() as librdkafka:
-        starters = {"java": java_starter(java), "librdkafka": librdkafka_starter(librdkafka)}
+        starters = {"java": starter(java), "librdkafka": starter(librdkafka)}
         for client, strategy in RUNS:
             group = f"{unique}.{client}.{strategy}"
-            groups[group] = Scaled(starter(starters[client], strategy, group), FIRST, LATER)
+            groups[group] = Scaled(start_in(starters[client], strategy, group), FIRST, LATER)
         follow(log, groups, SETTLED_S)
     admin.close()
     left = {name: len(group.records) for name, group in groups.items() if not group.done}

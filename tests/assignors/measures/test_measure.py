@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -34,165 +33,122 @@ def alike(members: int, partitions: int) -> Group:
     return Group(tuple(Subscription(f"m{i}", ("t",)) for i in range(members)), {"t": partitions})
 
 
-class TestBalance:
-    def test_it_tells_the_emptiest_and_the_fullest_member(self) -> None:
-        told = balance([4, 2, 0])
-
-        assert told is not None
-        assert (told.least, told.most, told.imbalance) == (0, 4, pytest.approx(1.0))
-        assert balance([]) is None
-
-    def test_a_members_load_is_the_sum_over_its_partitions(self) -> None:
-        assignment = from_pairs({"a": [("t", 0), ("t", 2), ("u", 0)], "b": [("t", 1)]})
-
-        # The load of u, and of a partition beyond the list, is unknown.
-        assert loads(assignment, {"t": [1, 2]}, ("a", "b", "c")) == {"a": 1, "b": 2, "c": 0}
+def group(topics: dict[str, str], /, **counts: int) -> Group:
+    """Members with topics of one letter each."""
+    return Group(tuple(Subscription(member, tuple(of)) for member, of in topics.items()), counts)
 
 
-class TestImbalance:
-    def test_it_is_the_fullest_member_over_the_mean_minus_one(self) -> None:
-        assert imbalance([4, 2, 0]) == pytest.approx(1.0)
+def test_balance_tells_the_emptiest_and_the_fullest_member() -> None:
+    told = balance([4, 2, 0])
 
-    def test_even_is_zero(self) -> None:
-        assert imbalance([3, 3]) == 0.0
-
-    def test_nothing_assigned_has_no_imbalance(self) -> None:
-        assert imbalance([0, 0]) is None
-        assert imbalance([]) is None
-
-    def test_three_partitions_on_five_members_cannot_be_more_even_than_two_thirds(self) -> None:
-        assert imbalance_optimal(alike(5, 3)) == pytest.approx(2 / 3)
-
-    def test_a_topic_of_one_member_alone_bounds_the_least(self) -> None:
-        group = Group((Subscription("a", ("t",)), Subscription("b", ("t", "u"))), {"t": 2, "u": 10})
-
-        # b must have all ten of u; a takes both of t.
-        assert imbalance_optimal(group) == pytest.approx(10 / 6 - 1)
-
-    def test_a_bottleneck_of_two_topics_is_found(self) -> None:
-        group = Group(
-            (Subscription("a", ("t", "u", "v")), Subscription("b", ("t", "u")), Subscription("c", ("v",))),
-            {"t": 5, "u": 6, "v": 1},
-        )
-
-        assert smallest_maximum(group) == 6
-
-    def test_members_without_a_topic_count_in_the_mean(self) -> None:
-        group = Group((Subscription("a", ("t",)), Subscription("b", ())), {"t": 2})
-
-        assert imbalance_optimal(group) == pytest.approx(1.0)
-
-    def test_nothing_to_assign_has_no_least(self) -> None:
-        assert imbalance_optimal(Group((Subscription("a", ("gone",)),), {})) is None
+    assert told is not None
+    assert (told.least, told.most, told.imbalance) == (0, 4, pytest.approx(1.0))
+    assert balance([]) is None
 
 
-class TestMoves:
-    before: ClassVar[Assignment] = {"a": {"t": (0, 1)}, "b": {"t": (2,), "u": (0,)}}
+def test_a_members_load_is_the_sum_over_its_partitions() -> None:
+    assignment = from_pairs({"a": [("t", 0), ("t", 2), ("u", 0)], "b": [("t", 1)]})
 
-    def test_a_changed_owner_is_a_move(self) -> None:
-        assert moves(self.before, {"a": {"t": (0,)}, "b": {"t": (1, 2), "u": (0,)}}) == 1
-
-    def test_the_same_assignment_has_none(self) -> None:
-        assert moves(self.before, {"b": {"u": [0], "t": [2]}, "a": {"t": range(2)}}) == 0
-
-    def test_an_owner_that_left_makes_its_partitions_move(self) -> None:
-        assert moves(self.before, {"b": {"t": (0, 1, 2), "u": (0,)}}) == 2
-
-    def test_a_first_owner_and_a_lost_owner_are_no_moves(self) -> None:
-        assert moves(self.before, {"a": {"t": (0, 1), "v": (0,)}, "b": {"t": (2,)}}) == 0
-
-    def test_a_partition_of_two_owners_stays_while_one_of_them_does(self) -> None:
-        twice: Assignment = {"a": {"t": (0,)}, "b": {"t": (0,)}}
-
-        assert moves(twice, {"b": {"t": (0,)}}) == 0
-        assert moves(twice, {"c": {"t": (0,)}}) == 1
+    # The load of u, and of a partition beyond the list, is unknown.
+    assert loads(assignment, {"t": [1, 2]}, ("a", "b", "c")) == {"a": 1, "b": 2, "c": 0}
 
 
-class TestLeastMoves:
-    def test_a_member_that_joins_takes_its_share_and_no_more(self) -> None:
-        before = assign("range", alike(2, 6))
+@pytest.mark.parametrize(("sizes", "told"), [([4, 2, 0], 1.0), ([3, 3], 0.0), ([0, 0], None), ([], None)])
+def test_imbalance_is_the_fullest_member_over_the_mean_minus_one(sizes: list[int], told: float | None) -> None:
+    assert imbalance(sizes) == (None if told is None else pytest.approx(told))
 
-        assert optimal_moves(before, alike(3, 6)) == 2
 
-    def test_a_member_that_leaves_gives_what_it_had(self) -> None:
-        before = assign("range", alike(3, 6))
+LEAST_IMBALANCE = {
+    "three partitions on five members": (alike(5, 3), 2 / 3),
+    # b must have all ten of u; a takes both of t.
+    "a topic of one member alone": (group({"a": "t", "b": "tu"}, t=2, u=10), 10 / 6 - 1),
+    # Eleven of t and u for a and b: one has six.
+    "a bottleneck of two topics": (group({"a": "tuv", "b": "tu", "c": "v"}, t=5, u=6, v=1), 6 / 4 - 1),
+    "a member without a topic counts in the mean": (group({"a": "t", "b": ""}, t=2), 1.0),
+    "nothing to assign": (group({"a": "g"}), None),
+}
 
-        assert optimal_moves(before, alike(2, 6)) == 2
 
-    def test_the_larger_shares_stay_where_they_are(self) -> None:
-        before: Assignment = {"m0": {"t": (0,)}, "m1": {"t": (1, 2)}}
+@pytest.mark.parametrize(("of", "told"), LEAST_IMBALANCE.values(), ids=LEAST_IMBALANCE)
+def test_the_least_imbalance(of: Group, told: float | None) -> None:
+    assert imbalance_optimal(of) == (None if told is None else pytest.approx(told))
 
-        assert optimal_moves(before, alike(2, 3)) == 0
 
-    def test_even_means_no_two_members_differ_by_more_than_one(self) -> None:
-        # Two, two, two and zero: the maximum could not be smaller, but the new member could have one.
-        before: Assignment = {f"m{i}": {"t": (2 * i, 2 * i + 1)} for i in range(3)}
+BEFORE: Assignment = {"a": {"t": (0, 1)}, "b": {"t": (2,), "u": (0,)}}
+TWICE: Assignment = {"a": {"t": (0,)}, "b": {"t": (0,)}}
+MOVES: dict[str, tuple[Assignment, Assignment, int]] = {
+    "a changed owner": (BEFORE, {"a": {"t": (0,)}, "b": {"t": (1, 2), "u": (0,)}}, 1),
+    "the same assignment": (BEFORE, {"b": {"u": [0], "t": [2]}, "a": {"t": range(2)}}, 0),
+    "an owner that left": (BEFORE, {"b": {"t": (0, 1, 2), "u": (0,)}}, 2),
+    "a first owner and a lost owner": (BEFORE, {"a": {"t": (0, 1), "v": (0,)}, "b": {"t": (2,)}}, 0),
+    "one of two owners stays": (TWICE, {"b": {"t": (0,)}}, 0),
+    "none of two owners stays": (TWICE, {"c": {"t": (0,)}}, 1),
+}
 
-        assert optimal_moves(before, alike(4, 6)) == 1
 
-    def test_who_has_exactly_the_smaller_share_keeps_that_and_no_more(self) -> None:
-        # Two, two and none of seven: one of them may get three, and nothing moves for it.
-        before: Assignment = {"m0": {"t": (0, 1)}, "m1": {"t": (2, 3)}}
+@pytest.mark.parametrize(("before", "after", "told"), MOVES.values(), ids=MOVES)
+def test_moves_are_partitions_whose_owner_changed(before: Assignment, after: Assignment, told: int) -> None:
+    assert moves(before, after) == told
 
-        assert optimal_moves(before, alike(3, 7)) == 0
 
-    def test_new_partitions_are_no_moves(self) -> None:
-        before = assign("range", alike(2, 2))
+OF_UNLIKE = group({"a": "t", "b": "tu"}, t=4, u=4)
+LEAST_MOVES: dict[str, tuple[Assignment, Group, int | None]] = {
+    "a member that joins takes its share and no more": (assign("range", alike(2, 6)), alike(3, 6), 2),
+    "a member that leaves gives what it had": (assign("range", alike(3, 6)), alike(2, 6), 2),
+    "the larger shares stay where they are": ({"m0": {"t": (0,)}, "m1": {"t": (1, 2)}}, alike(2, 3), 0),
+    # Two, two, two and zero: the maximum could not be smaller, but the new member could have one.
+    "no two members may differ by more than one": (
+        {f"m{i}": {"t": (2 * i, 2 * i + 1)} for i in range(3)}, alike(4, 6), 1,
+    ),
+    # Two, two and none of seven: one of them may get three, and nothing moves for it.
+    "who has the smaller share keeps that and no more": (
+        {"m0": {"t": (0, 1)}, "m1": {"t": (2, 3)}}, alike(3, 7), 0,
+    ),
+    "new partitions": (assign("range", alike(2, 2)), alike(2, 10), 0),
+    "partitions of a topic that is gone": ({"m0": {"gone": (0, 1, 2)}, "m1": {"t": (0,)}}, alike(2, 2), 0),
+    "partitions beyond the count": ({"m0": {"t": (0, 2)}}, alike(2, 2), 0),
+    "different subscriptions": ({"a": {"t": (0,)}, "b": {"t": (1, 2, 3), "u": (0, 1, 2, 3)}}, OF_UNLIKE, 3),
+    # b keeps t-0, c has v-0, and two of the others one of u each.
+    "a partition returns from a member with nothing else to the one that had it": (
+        {"b": {"t": (0,)}},
+        group({"a": "tu", "b": "tv", "c": "tuv", "d": "t", "e": "u", "f": "u"}, t=1, u=2, v=1),
+        0,
+    ),
+    # b gives one of its seven to a, which gets the new t-0 and u-4 as well, and one to c.
+    "a partition moves to each of two members with fewer": (
+        {"a": {"v": (0,)}, "b": {"u": (0, 1, 2, 3), "v": (1, 2, 3)}, "c": {"v": (4, 5, 6)}},
+        group({"a": "tuv", "b": "uv", "c": "v"}, t=1, u=5, v=7),
+        2,
+    ),
+    "a partition of two owners gives no figure": ({"m0": {"t": (0,)}, "m1": {"t": (0,)}}, alike(2, 2), None),
+    "as many partitions as the limit": (
+        {"a": {"t": range(MOST_PARTITIONS - 1)}, "b": {"u": (0,)}},
+        group({"a": "t", "b": "u"}, t=MOST_PARTITIONS - 1, u=1),
+        0,
+    ),
+    "one partition more": (
+        {"a": {"t": range(MOST_PARTITIONS - 1)}, "b": {"u": (0,)}},
+        group({"a": "t", "b": "u"}, t=MOST_PARTITIONS - 1, u=2),
+        None,
+    ),
+}  # fmt: skip
 
-        assert optimal_moves(before, alike(2, 10)) == 0
 
-    def test_partitions_of_a_topic_that_is_gone_are_no_moves(self) -> None:
-        before: Assignment = {"m0": {"gone": (0, 1, 2)}, "m1": {"t": (0,)}}
+@pytest.mark.parametrize(("before", "of", "told"), LEAST_MOVES.values(), ids=LEAST_MOVES)
+def test_the_fewest_moves(before: Assignment, of: Group, told: int | None) -> None:
+    with at_most(5_000_000):
+        assert optimal_moves(before, of) == told
 
-        assert optimal_moves(before, alike(2, 2)) == 0
 
-    def test_partitions_beyond_the_count_are_no_moves(self) -> None:
-        # t has 0 and 1.
-        assert optimal_moves({"m0": {"t": (0, 2)}}, alike(2, 2)) == 0
+@pytest.mark.parametrize(("idle", "told"), [(1, 1), (30, None)])
+def test_too_large_a_search_gives_no_figure(idle: int, told: int | None) -> None:
+    # With a million pairs of a topic and a member it may take 40 rounds: enough for one move and not for thirty.
+    topics = tuple(f"t{i}" for i in range(1_000))
+    members = tuple(Subscription(f"m{i}", topics[:-1] if i % 2 else topics) for i in range(1_000))
+    before = {f"m{i}": {topics[i]: (0,)} for i in range(1_000 - idle)}
+    before["m0"] |= dict.fromkeys(topics[1_000 - idle :], (0,))
 
-    def test_different_subscriptions_are_balanced_as_far_as_they_allow(self) -> None:
-        group = Group((Subscription("a", ("t",)), Subscription("b", ("t", "u"))), {"t": 4, "u": 4})
-        before: Assignment = {"a": {"t": (0,)}, "b": {"t": (1, 2, 3), "u": (0, 1, 2, 3)}}
-
-        assert optimal_moves(before, group) == 3
-
-    def test_a_partition_returns_from_a_member_with_nothing_else_to_the_one_that_had_it(self) -> None:
-        # b keeps t-0, c has v-0, and two of the others one of u each.
-        topics = {"a": "tu", "b": "tv", "c": "tuv", "d": "t", "e": "u", "f": "u"}
-        group = Group(tuple(Subscription(m, tuple(of)) for m, of in topics.items()), {"t": 1, "u": 2, "v": 1})
-
-        assert optimal_moves({"b": {"t": (0,)}}, group) == 0
-
-    def test_a_partition_moves_to_each_of_two_members_with_fewer_in_a_few_rounds(self) -> None:
-        # b gives one of its seven to a, which gets the new t-0 and u-4 as well, and one to c.
-        topics = {"a": "tuv", "b": "uv", "c": "v"}
-        group = Group(tuple(Subscription(m, tuple(of)) for m, of in topics.items()), {"t": 1, "u": 5, "v": 7})
-        before: Assignment = {"a": {"v": (0,)}, "b": {"u": (0, 1, 2, 3), "v": (1, 2, 3)}, "c": {"v": (4, 5, 6)}}
-
-        with at_most(10_000):
-            assert optimal_moves(before, group) == 2
-
-    def test_a_partition_of_two_owners_gives_no_figure(self) -> None:
-        before: Assignment = {"m0": {"t": (0,)}, "m1": {"t": (0,)}}
-
-        assert optimal_moves(before, alike(2, 2)) is None
-
-    @pytest.mark.parametrize(("idle", "told"), [(1, 1), (30, None)])
-    def test_too_large_a_search_gives_no_figure(self, idle: int, told: int | None) -> None:
-        # With a million pairs of a topic and a member it may take 40 rounds: enough for one move and not for thirty.
-        topics = tuple(f"t{i}" for i in range(1_000))
-        members = tuple(Subscription(f"m{i}", topics[:-1] if i % 2 else topics) for i in range(1_000))
-        before = {f"m{i}": {topics[i]: (0,)} for i in range(1_000 - idle)}
-        before["m0"] |= dict.fromkeys(topics[1_000 - idle :], (0,))
-
-        assert optimal_moves(before, Group(members, dict.fromkeys(topics, 1))) == told
-
-    def test_the_moves_of_as_many_partitions_as_the_limit_are_counted_and_not_of_one_more(self) -> None:
-        members = Subscription("a", ("t",)), Subscription("b", ("u",))
-        before: Assignment = {"a": {"t": range(MOST_PARTITIONS - 1)}, "b": {"u": (0,)}}
-
-        assert optimal_moves(before, Group(members, {"t": MOST_PARTITIONS - 1, "u": 1})) == 0
-        assert optimal_moves(before, Group(members, {"t": MOST_PARTITIONS - 1, "u": 2})) is None
+    assert optimal_moves(before, Group(members, dict.fromkeys(topics, 1))) == told
 
 
 _TOPICS = ("t0", "t1", "t2")
