@@ -11,7 +11,8 @@ import subprocess
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import IO, Any
 
 from assignors import Assignment, Group
 from streaming.places import cache_folder
@@ -31,18 +32,29 @@ def ask_go(library: str, cases: Sequence[Case]) -> list[Assignment | str]:
         cases: Strategies and groups; racks are not passed on.
     """
     lines = "".join(f"{json.dumps(_question(library, case.strategy, case.group))}\n" for case in cases)
-    run = subprocess.run([_built()], input=lines.encode(), capture_output=True, timeout=_TIMEOUT_S, check=True)
-    answers = [json.loads(line) for line in run.stdout.splitlines()]
-    assert len(answers) == len(cases), run.stderr.decode()[-4000:]
+    process = _running()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    # In a thread, because otherwise both sides might wait for the other to read.
+    writer = Thread(target=_write, args=(process.stdin, lines.encode()))
+    writer.start()
+    answers = [json.loads(process.stdout.readline()) for _ in cases]
+    writer.join()
     return [answer["error"] if "error" in answer else answer["assignment"] or {} for answer in answers]
 
 
+def _write(pipe: IO[bytes], lines: bytes) -> None:
+    pipe.write(lines)
+    pipe.flush()
+
+
 @cache
-def _built() -> Path:
+def _running() -> subprocess.Popen[bytes]:
+    """The program, which answers line by line and ends with this process."""
     target = cache_folder() / "go" / "assignors"
     command = ["go", "build", "-o", str(target), "."]
     subprocess.run(command, cwd=_FOLDER, check=True, capture_output=True, timeout=_TIMEOUT_S)
-    return target
+    return subprocess.Popen([target], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def _question(library: str, strategy: str, group: Group) -> dict[str, Any]:
