@@ -23,9 +23,9 @@ from tests.oracle.members_process import MembersProcess
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster
 from tests.real_groups.followed import Followed, until
-from tests.real_groups.libraries import LIBRARIES
 from tests.real_groups.party import make_topics
 from tests.real_groups.real_log import offsets_log
+from tests.real_groups.real_members import LIBRARIES
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0), pytest.mark.turn(2)]
 
