@@ -68,8 +68,6 @@ class ClusterPast:
         self._feed = Feed(lake, cluster, conditions.columns, heartbeat_ms)
         self._tables: dict[str, DeltaTable] = {}
         self._data_sets: dict[str, ds.FileSystemDataset] = {}
-        self._present: dict[str, frozenset[str]] = {}
-        self._direct: dict[tuple[str, frozenset[str]], bool] = {}
         self._rules = [rule for rule in rules if not (rule.by_clock or rule.of_events)]
 
     def first(self) -> Chunk | None:
@@ -139,7 +137,7 @@ class ClusterPast:
         schema = pa.schema([table_named(name).arrow_schema.field(column) for column in columns])
         if groups is not None and not groups:
             return schema.empty_table()
-        if self._register(connection, name, {*columns, "cluster"}):
+        if self._register(connection, name):
             listed = ", ".join("'" + group.replace("'", "''") + "'" for group in sorted(groups or ()))
             of_groups = f" AND group_id IN ({listed})" if groups is not None else ""
             of_chunk = f'WHERE cluster = $cluster AND "round" > $after AND "round" <= $until{of_groups}'
@@ -151,30 +149,20 @@ class ClusterPast:
             chosen &= ds.field("group_id").isin(sorted(groups))
         return self._data(name).to_table(columns=list(columns), filter=chosen).cast(schema)
 
-    def _register(self, connection: duckdb.DuckDBPyConnection, name: str, columns: Collection[str]) -> bool:
+    def _register(self, connection: duckdb.DuckDBPyConnection, name: str) -> bool:
         """Show a table to the database under its name; returns whether the database itself reads its files.
 
-        This takes a tenth of the time. It needs a lake in a folder, and files that all have these columns; files of
-        older releases may lack one, and then Arrow reads them, which fills in NULL.
+        This takes a tenth of the time. It needs a lake in a folder.
         """
-        key = name, frozenset(columns)
-        if key not in self._direct:
-            self._direct[key] = self._has_all(name, columns)
-        if self._direct[key]:
-            connection.read_parquet(self._tables[name].file_uris()).create_view(name, replace=True)
-        else:
-            connection.register(name, self._data(name))
-        return self._direct[key]
-
-    def _has_all(self, name: str, columns: Collection[str]) -> bool:
         if "://" in self._lake:
+            connection.register(name, self._data(name))
             return False
-        fragments = list(self._data(name).get_fragments())
-        known = self._present.get(name)
-        if known is None:
-            schemas = [set(fragment.physical_schema.names) for fragment in fragments]
-            known = self._present[name] = frozenset(set.intersection(*schemas)) if schemas else frozenset()
-        return set(columns) <= known
+        files = self._tables[name].file_uris()
+        if not files:
+            connection.register(name, table_named(name).arrow_schema.empty_table())
+        else:
+            connection.read_parquet(files, union_by_name=True).create_view(name, replace=True)
+        return True
 
     def _of(self, table: str, *, over_time: bool = False) -> list[Rule]:
         return [rule for rule in self._rules if rule.table.name == table and rule.over_time is over_time]
@@ -186,8 +174,7 @@ class ClusterPast:
             rules = self._of(name)
             if not rules:
                 continue
-            read = {column for rule in rules for column in (*rule.when.columns, *rule.key)}
-            self._register(connection, name, {*read, "cluster", "round"})
+            self._register(connection, name)
             connection.register("current_rows", first.rows[name])
             keys = _quoted(rules[0].key) or "1 AS one"
             true = " OR ".join(f"TRY(({rule.when.sql}\n))" for rule in rules)
@@ -264,7 +251,7 @@ class ClusterPast:
             conditions.append(f"({known} AND NOT {safe})")
         if not conditions or "group_health" not in self._tables:
             return set()
-        self._register(connection, "group_health", STANDING_COLUMNS | {"group_id", "cluster", "round"})
+        self._register(connection, "group_health")
         of_cluster = 'FROM group_health WHERE cluster = $cluster AND "round" >= $after'
         connection.register("current_rows", first.rows["group_health"])
         true = " OR ".join(conditions)

@@ -21,7 +21,7 @@ from streaming.tables.dataset import LakeUnreadableError, file_system
 _FOLDER = "_lost"
 
 # What Arrow, DuckDB and object stores say of a file that is not there; and how a data file's name ends.
-_GONE = re.compile(r"No such file|not found|NotFound|NoSuchKey", re.IGNORECASE)
+_GONE = re.compile(r"No such file|No files found|not found|NotFound|NoSuchKey", re.IGNORECASE)
 _DATA = re.compile(r"(?<!checkpoint)\.parquet")
 
 _REPAIR = (

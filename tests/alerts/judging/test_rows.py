@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.chunks import Chunk
 from streaming.alerts.judging.rows import Feed
-from streaming.tables import table_named
 from tests.alerts.build import Writer, time_of
 
 
@@ -55,20 +53,6 @@ def test_a_beginning_shows_what_was_current_and_then_what_came(tmp_path: Path) -
     writer.write(5, {"group_health": [_row("d")]})
     assert _groups(feed.look(4)) == [(5, "d")]
     assert feed.look(5) is None
-
-
-def test_without_a_round_a_beginning_looks_back_as_far_as_it_is_told(tmp_path: Path) -> None:
-    writer = Writer(tmp_path)
-    writer.write(0, *[{} for _ in range(10)])
-    chunks = list(_feed(writer.root).begin(None, 30_000))
-    assert [r.number for chunk in chunks for r in chunk.rounds] == [6, 7, 8, 9]
-
-
-def test_a_round_that_is_not_there_any_more_is_a_beginning_without_one(tmp_path: Path) -> None:
-    writer = Writer(tmp_path)
-    writer.write(100, {}, {})
-    (chunk,) = _feed(writer.root).begin(5, 0)
-    assert [r.number for r in chunk.rounds] == [101]
 
 
 def test_compaction_and_vacuum_show_no_row_twice_and_lose_none(tmp_path: Path) -> None:
@@ -120,26 +104,6 @@ def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_p
     assert [r.number for chunk in sleeper.begin(0, 0) for r in chunk.rounds] == [0, 1, 2]
 
 
-def test_a_file_from_before_a_column_was_there_has_it_empty(tmp_path: Path) -> None:
-    schema = table_named("group_health").arrow_schema
-    older = pa.schema([field for field in schema if field.name != "imbalance_optimal"])
-    DeltaTable.create(str(tmp_path / "lake" / "group_health"), older, partition_by=["event_date"])
-    feed = _feed(str(tmp_path / "lake"), group_health="imbalance_optimal event_date")
-    list(feed.begin(None, 0))
-    day = pa.array([time_of(0) // 86_400_000], pa.int32()).cast(pa.date32())
-    named = {"cluster": "c", "group_id": "a", "round": 0, "round_time": time_of(0) * 1000, "ended": False}
-    row = pa.Table.from_arrays(
-        [day if f.name == "event_date" else pa.array([named.get(f.name)], f.type) for f in older], schema=older
-    )
-    write_deltalake(str(tmp_path / "lake" / "group_health"), row, mode="append")
-    Writer(tmp_path).write(0, {})
-    with pytest.raises(LostTrackError):
-        feed.look(None)  # the job has added the column
-    (chunk,) = feed.begin(None, 0)
-    (found,) = chunk.rows["group_health"].to_pylist()
-    assert (found["group_id"], found["imbalance_optimal"], found["event_date"]) == ("a", None, day[0].as_py())
-
-
 @pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000, -5])
 def test_a_round_of_a_wrong_time_hides_neither_itself_nor_those_after_it(tmp_path: Path, jump_ms: int) -> None:
     writer = Writer(tmp_path)
@@ -171,15 +135,3 @@ def test_what_is_current_needs_no_more_of_a_long_history_than_the_last_heartbeat
     current, *_ = _feed(writer.root, group_health="verdict", drift="verdict").begin(None, 0)
     assert _groups(current) == [(newest - step, "alive")]
     assert _groups(current, "drift") == [(newest - step, "alive")]
-
-
-def test_a_verdict_of_yesterday_is_found_without_reading_those_of_a_year(tmp_path: Path) -> None:
-    writer = Writer(tmp_path)
-    for number in range(30):
-        verdicts = {"drift": [_row("alive", verdict="identical", decision=number)]}
-        writer.write(number, verdicts | {"group_health": [_row("alive")]})
-    files = sorted((tmp_path / "drift").rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
-    for file in files[:5]:
-        file.unlink()
-    current, *_ = _feed(writer.root, group_health="verdict", drift="verdict").begin(None, 0)
-    assert _groups(current, "drift") == [(29, "alive")]
