@@ -82,6 +82,13 @@ class _Balance(Balancing):
         return pairwise_differences([*(self.sizes[member] for member in self.moving), *(0 for _ in self.ghosts)])
 
 
+class _BalanceOfCopy(_Balance):
+    """aiokafka's copy is from before the fix of the endless loop: a substitute moves, whoever owns it."""
+
+    def _move(self, partition: int, target: int) -> Sequence[int]:
+        return super(_Balance, self)._move(partition, target)
+
+
 def sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python from 3.0 on."""
     indexed = IndexedGroup.of_others(group, group.members)
@@ -93,7 +100,7 @@ def aiokafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
     indexed = IndexedGroup.of_others(group, group.members)
     read = [read_sticky(member.user_data)[0] for member in group.members]
     data = [NOTHING if said.generation is None else said for said in read]
-    return indexed.assignment_of_sets(_dealt(group, indexed, data))
+    return indexed.assignment_of_sets(_dealt(group, indexed, data, _BalanceOfCopy))
 
 
 def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -104,7 +111,9 @@ def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
     return from_pairs({m.member_id: sorted(mine) for m, mine in zip(group.members, given, strict=True)})
 
 
-def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> list[dict[int, None]]:
+def _dealt(
+    group: Group, indexed: IndexedGroup, data: Sequence[MemberData], balance: type[_Balance] = _Balance
+) -> list[dict[int, None]]:
     if not group.members:
         return []
     # Two claims of one generation: the first counts, but in generation 0, which is falsy, the last.
@@ -127,7 +136,7 @@ def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> l
         partitions = [*first, *(partition for partition in partitions if partition not in first)]
     task = _SeededTask.keeping(indexed, potential, existing, previous, partitions)
     task.seeded = seeded
-    return _Balance(indexed, potential, task, None).result()
+    return balance(indexed, potential, task, None).result()
 
 
 def _identical(potential: Potential) -> bool:
