@@ -41,7 +41,7 @@ ALERTS: Final = Table(
         Column(
             "state",
             STRING,
-            "pending: true, but not yet for as long as the rule asks; firing; resolved: no longer true; gone: the group, partition or rule no longer exists",
+            "pending: true, but not for long enough yet; firing; resolved: no longer true; gone: the group, partition or rule no longer exists",
         ),
         Column("from_state", STRING, "Previous state: pending or firing; NULL when the occurrence begins"),
         Column("ended", BOOLEAN, "Last row of this occurrence: resolved or gone"),
@@ -80,7 +80,7 @@ ALERT_DELIVERIES: Final = Table(
         Column(
             "outcome",
             STRING,
-            "delivered: the target accepted it; failed: will be retried; given_up: will not be retried; skipped: not sent; held: waits until a mute is over; added: the target is new, and of earlier alerts gets only those that still fire",
+            "delivered; failed: will be retried; given_up: will not be retried; skipped: not sent; held: waits until a mute is over; added: a new target, which gets of earlier alerts only those that still fire",
         ),
         Column("reason", STRING, "Why it was not delivered; NULL otherwise"),
         Column("duration_ms", LONG, "Duration of the attempt, ms; NULL when none was made"),
@@ -89,7 +89,7 @@ ALERT_DELIVERIES: Final = Table(
         Column(
             "incident",
             STRING,
-            "Key of the incident at the target: alert_id, or the key that many alerts of a rule share (a digest); NULL where nothing was delivered",
+            "Key of the incident at the target: alert_id, or the key of a digest; NULL where nothing was delivered",
         ),
         Column(
             "repeat",

@@ -28,7 +28,7 @@ from streaming.tables.schema.table import (
 
 TOPICS: Final = Table(
     "topics",
-    "One row per topic of the cluster and look at it (once in a heartbeat), and a closing row when it is gone; Kafka's internal topics, others named __ and Evenkeel's own two are left out",
+    "One row per topic and look at it (once in a heartbeat), and a closing row when it is gone; without topics named __ and Evenkeel's own two",
     (
         CLUSTER,
         Column("topic", STRING, "Topic"),
@@ -47,7 +47,7 @@ TOPICS: Final = Table(
         Column(
             "records_max",
             LONG,
-            "Sum of high watermark minus log start: as many records at most, since compaction and transactions leave gaps. NULL where one of them is not known",
+            "Sum of high watermark minus log start: as many records at most. NULL where one of them is not known",
         ),
         Column(
             "produced_per_second",
@@ -57,7 +57,7 @@ TOPICS: Final = Table(
         Column(
             "produced_reason",
             STRING,
-            "Why it is NULL: first_look, recreated (another topic of this name), missing_rounds (the time between is not certain), offset_unknown (a high watermark is not known, or went back)",
+            "Why it is NULL: first_look, recreated, missing_rounds, offset_unknown (not known, or went back)",
         ),
         Column(
             "log_bytes",
@@ -67,12 +67,12 @@ TOPICS: Final = Table(
         Column(
             "produced_bytes_per_second_min",
             DOUBLE,
-            "Bytes by which these logs have grown since the look before, per second. At least so much was written, as stored (compressed): what retention or compaction has taken away meanwhile is missing, and so is a partition whose leader has moved. NULL with bytes_reason",
+            "Growth of these logs since the look before, bytes per second, as stored. A lower bound: what retention or compaction took away, or a moved leader hides, is missing. NULL with bytes_reason",
         ),
         Column(
             "bytes_reason",
             STRING,
-            "Why log_bytes or produced_bytes_per_second_min is NULL: no_right (Describe on the cluster is not granted), unsupported (brokers before 1.0), no_answer, size_unknown (of a partition), or first_look, recreated, missing_rounds as in produced_reason, for the rate alone",
+            "Why log_bytes or produced_bytes_per_second_min is NULL: no_right (Describe on the cluster), unsupported (brokers before 1.0), no_answer, size_unknown, or for the rate alone first_look, recreated, missing_rounds",
         ),
         Column("rates_over_seconds", DOUBLE, "Time between the two looks; NULL where there is no rate over it"),
         Column(
@@ -83,12 +83,12 @@ TOPICS: Final = Table(
         Column(
             "readers",
             STRINGS,
-            "The first 20 of them by name; a name of more than 1,000 characters is cut. All of them, with their lag, are in lag_current",
+            "The first 20 of them by name, each cut at 1,000 characters. All of them are in lag_current",
         ),
         Column(
             "read_by_nobody",
             BOOLEAN,
-            "No group reads it: none has committed offsets of it or subscribes to it. Consumers without a group are not seen. NULL with read_by_nobody_reason, and in the closing row",
+            "No group has committed offsets of it or subscribes to it. Consumers without a group are not seen. NULL with read_by_nobody_reason, and in the closing row",
         ),
         Column(
             "read_by_nobody_since",
@@ -98,7 +98,7 @@ TOPICS: Final = Table(
         Column(
             "read_by_nobody_reason",
             STRING,
-            "Which groups may read it without being seen: filtered (groups that the configuration leaves out), no_right (the right Describe is not granted for all groups), share_groups (share groups have no committed offsets), undescribed (the topics of a group were not known at this look); NULL where read_by_nobody is known",
+            "Why read_by_nobody is NULL: filtered (the filters leave out groups), no_right (Describe on all groups), share_groups (they commit no offsets), undescribed (a group's topics were not known at this look)",
         ),
     ),
     key=("cluster", "topic"),
@@ -113,7 +113,7 @@ TOPICS: Final = Table(
 
 BROKER_MEMBERS: Final = Table(
     "broker_members",
-    "One row per broker address and group whenever that broker's list of the group's clients changes, at a heartbeat, and when it is no longer asked (RocketMQ)",
+    "One row per broker address and group when that broker's list of the group's clients changes, at a heartbeat, and when it is no longer asked (RocketMQ)",
     (
         CLUSTER,
         GROUP,
@@ -135,12 +135,12 @@ BROKER_MEMBERS: Final = Table(
         Column(
             "clients",
             BROKER_CLIENTS,
-            "Its list, sorted by client id: one entry per connection, so a client id that two processes use is there twice; up to 2,000 of them. Address, language and version where it tells them. NULL when not known",
+            "Its list, by client id, one entry per connection, up to 2,000: address, language and version where it tells them. NULL when not known",
         ),
         Column(
             "missing",
             STRINGS,
-            "Members on other brokers' lists that subscribe to a topic of this broker, and are not on its list: clients that ask it decide without them. NULL when not known",
+            "Members that subscribe to a topic of this broker and are missing from its list: clients that ask it decide without them. NULL when not known",
         ),
         Column("duplicated", STRINGS, "Client ids that are on its list more than once; NULL when not known"),
         Column(
@@ -172,8 +172,7 @@ BROKER_MEMBERS: Final = Table(
 
 QUARANTINE: Final = Table(
     "quarantine",
-    "One row per record that could not be decoded, up to a hundred per partition and day, and one row that counts the rest; "
-    "for unknown types and newer versions one sample per type, version and day, with a count. A day is 24 hours of rounds",
+    "One row per record that could not be decoded, up to a hundred per partition and day, and one that counts the rest; of unknown types and newer versions one sample per type, version and day, with a count. A day is 24 hours of rounds",
     (
         CLUSTER,
         Column("topic", STRING, "Topic of the record: __consumer_offsets, or one of the probe's"),
@@ -207,13 +206,13 @@ QUARANTINE: Final = Table(
 
 GAPS: Final = Table(
     "gaps",
-    "One row per range of a topic that was deleted before we read it, or was truncated after that; per recreated topic; per time without rounds; and per time that the job's state was lost and rebuilt",
+    "One row per range of a topic that was deleted before we read it or truncated after that, per recreated topic, per time without rounds, and per rebuild of the job's state",
     (
         CLUSTER,
         Column(
             "kind",
             STRING,
-            "log: records were deleted before we read them; truncated: the cluster has lost records that were read; recreated: the topic was deleted and created again; rounds: no round closed; state: the job's state was rebuilt from what is left of log and rounds",
+            "log: records were deleted before we read them; truncated: records that we read are lost; recreated: the topic is another; rounds: no round closed; state: the job's state was rebuilt",
         ),
         Column("topic", STRING, "Topic of the records; NULL for rounds and state"),
         Column("partition", INT, "Its partition; NULL for rounds and state"),

@@ -48,13 +48,13 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "generation",
             INT,
-            "Generation; where the broker assigns (KIP-848), the epoch of the target assignment. NULL for classic groups where source is admin, whose answers do not have it, and for RocketMQ, which has none",
+            "Generation; where the broker assigns (KIP-848), the target's epoch. NULL for RocketMQ, and for classic groups where source is admin",
         ),
         Column("previous_generation", INT, "Previous generation of the same incarnation; NULL when not known"),
         Column(
             "generations_skipped",
             INT,
-            "Generations that left no record (the leader never synced), or epochs without a target; where source is admin, epochs between two looks. NULL when not known",
+            "Generations without a record (the leader never synced), or epochs without a target; where source is admin, epochs between two looks. NULL when not known",
         ),
         Column(
             "follows",
@@ -78,12 +78,12 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "partitions_moved",
             INT,
-            "Partitions that went from one owner to another; where the broker assigns, between the previous target and this one. NULL when one of the two is not known, and for share groups",
+            "Partitions that went from one owner to another; where the broker assigns, between the previous target and this one. NULL when one is not known, and for share groups",
         ),
         Column(
             "partitions_moved_optimal",
             INT,
-            "Fewest moves that could have balanced the group. NULL where not computed (share and streams groups, an upgrade, members or topics that are not known), and in the first half of a cooperative rebalance",
+            "Fewest moves that could have balanced the group. NULL where not computed (verdicts.md), and in the first half of a cooperative rebalance",
         ),
         Column(
             "partitions_pending_handover",
@@ -98,12 +98,12 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "unassigned_partition_seconds_min",
             DOUBLE,
-            "Lower bound of the time without an owner, summed over partitions: from the end of the join phase to the decision, of an eager group from the first round that saw CompletingRebalance; where the broker assigns, the time between one member giving a partition up and the next one owning it. NULL when there is no bound, and until every member has reached the target",
+            "Lower bound of the time without an owner, summed over partitions (verdicts.md says what proves it). NULL when there is none, and where the broker assigns until every member has reached the target",
         ),
         Column(
             "unassigned_partition_seconds_max",
             DOUBLE,
-            "Upper bound of the same: from the last proof of the owner before (its commit, a round that saw Stable, the decision before) to the first of the next one (its commit, the next join phase); where the broker assigns, also from the last time the owner reported the partition. NULL while proofs are awaited, and where there is no bound",
+            "Upper bound of the same. NULL while proofs are awaited, and where there is none",
         ),
         Column(
             "causes",
@@ -113,32 +113,32 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "rebalance_protocol",
             STRING,
-            "How members rebalanced: eager (they give up everything before they join), cooperative (they reported what they kept), consumer (KIP-848). NULL where neither is certain: other strategies than Kafka's, cooperative-sticky before any member owns partitions, no rebalance",
+            "How members rebalanced: eager (they give up everything before they join), cooperative (they reported what they kept), consumer (KIP-848). NULL where it is not certain, and without a rebalance",
         ),
         Column(
             "partitions_stopped_unmoved",
             INT,
-            "Partitions that nobody read during an eager rebalance although they kept their owner: what cooperative members would have gone on reading. 0 for cooperative and consumer; NULL where the protocol or the owners before are not known",
+            "Partitions that kept their owner and were not read during an eager rebalance. 0 for cooperative and consumer; NULL where the protocol or the owners before are not known",
         ),
         Column(
             "records_delayed_min",
             LONG,
-            "Lower bound of the records that arrived while partitions that stopped for this rebalance (eager: all; else those that changed hands) had no owner: what came between two rounds that certainly lie inside, else 0. NULL with records_delayed_max",
+            "Lower bound of the records that arrived while partitions that stopped for this rebalance (eager: all; else those that changed hands) had no owner. NULL with records_delayed_max",
         ),
         Column(
             "records_delayed_max",
             LONG,
-            "Upper bound of the same: high watermarks of the next round minus the offsets committed before the stop, or, where a group is behind, minus high watermarks of a round a minute before that commit. A revision at the group's next round; NULL as records_delayed_reason says",
+            "Upper bound of the same (verdicts.md says how). A revision at the group's next round; NULL as records_delayed_reason says",
         ),
         Column(
             "records_delayed_reason",
             STRING,
-            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (partitions are not with their next owner yet; in a cooperative rebalance the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (it may be eager or not), high_watermark_unknown (at the next round), other_log (the topic was created again, or the commit lay beyond its end), seen_only (source is not log). NULL where it is known, without a rebalance",
+            "Why records_delayed_max is NULL: no_round (the next one tells), handover_pending (the row that completes it tells), no_commit (a partition had none before), owners_unknown, strategy_unknown (eager or not), high_watermark_unknown, other_log (the topic was created again, or the commit lay beyond its end), seen_only (source is not log). NULL without a rebalance, too",
         ),
         Column(
             "decided_time_min",
             TIMESTAMP,
-            "Where a decision was only seen (source is not log): made after this time, that of the last round that looked and did not show it, UTC; others may have been made since then. NULL for source log, where no round had looked before, and where the clock was ahead when it did",
+            "Where source is not log: made after this time, that of the last round that did not show it, UTC; others may have been made since then. NULL for source log, where no round had looked before, and where its clock was ahead",
         ),
         Column(
             "decided_time_max",
@@ -148,7 +148,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "preparing_since",
             TIMESTAMP,
-            "Time of the first round that saw this rebalance in PreparingRebalance, if a later one came before the decision, UTC: from then on only the upper bound of the time without an owner is known. NULL otherwise",
+            "Time of the first round that saw this rebalance in PreparingRebalance, if a later one came before the decision, UTC: from then on only the upper bound of the time without an owner is known",
         ),
     ),
     key=("cluster", "group_id", "decision"),
@@ -189,7 +189,7 @@ DRIFT: Final = Table(
         Column(
             "inputs",
             BINARY,
-            "What the strategy was given, as a line of evenkeel assign (JSON, compressed with zlib), for the candidate that fits, otherwise for the nearest one, or for the configured strategy where basis is configured. NULL when no strategy was asked, and beyond 1 MiB, or 64 KiB compressed",
+            "What the strategy was given, as a line of evenkeel assign (JSON, compressed with zlib), for the candidate that fits, else the nearest, or the configured strategy (basis configured). NULL when no strategy was asked, and beyond 1 MiB, or 64 KiB compressed",
         ),
         Column(
             "configuration_version",
@@ -199,7 +199,7 @@ DRIFT: Final = Table(
         Column(
             "basis",
             STRING,
-            "What drifted rests on: invariant (a partition has two owners, or one that no client of the strategy gives it), promise (the strategy's own name promises otherwise), configured (the settings name another strategy), declared (it is known which clients run, and none gives this); NULL for any other verdict",
+            "What drifted rests on: invariant (two owners, or one that no client of the strategy gives), promise (of the strategy's name), configured (the settings name another strategy), declared (none of the clients known to run gives this); NULL for any other verdict",
         ),
         Column(
             "own_verdict", STRING, "Verdict on the strategy that the group runs: verdict, unless basis is configured"
@@ -280,7 +280,7 @@ MEMBERS: Final = Table(
 
 WHAT_IF: Final = Table(
     "what_if",
-    "One row per strategy for each decision with a verdict: how balanced it would have left the group, and with how many moves; none for the first half of a cooperative rebalance",
+    "One row per strategy and decision with a verdict: how balanced it would have left the group, and with how many moves; none for the first half of a cooperative rebalance",
     (
         *OF_DECISION,
         INCARNATION,
@@ -298,17 +298,17 @@ WHAT_IF: Final = Table(
         Column(
             "runs",
             BOOLEAN,
-            "Whether the group runs it; where the broker assigns and no member asks for an assignor, whether it is the only one that gives the target. NULL where that is not known",
+            "Whether the group runs it; where the broker assigns and no member asks for an assignor, whether only it gives the target. NULL when not known",
         ),
         Column(
             "library",
             STRING,
-            "Client library or broker, with the first release of its era, that it was computed as: the one that matches the group's assignment; for other strategies that client's newest, or Java's. NULL when not computed",
+            "Client library or broker, with the first release of its era: the one that matches the group's assignment; for other strategies that client's newest, or Java's. NULL when not computed",
         ),
         Column(
             "partitions_moved",
             INT,
-            "Partitions that would have gone from one owner to another by the end of the rebalance, including those that a cooperative strategy first takes back; NULL with a reason",
+            "Partitions that would have gone from one owner to another by the end of the rebalance; NULL with a reason",
         ),
         Column(
             "partitions_moved_optimal",
@@ -325,13 +325,13 @@ WHAT_IF: Final = Table(
         Column(
             "load_imbalance",
             DOUBLE,
-            "max / mean - 1 of the records produced per second in the members' partitions, by the newest window of the rates that had ended when the verdict was reached; NULL with load_reason",
+            "max / mean - 1 of the records produced per second by member, by the newest window of the rates that had ended; NULL with load_reason",
         ),
         Column("load_reason", STRING, "Why load_imbalance is NULL; NULL when it is not"),
         Column(
             "load_imbalance_optimal_min",
             DOUBLE,
-            "No assignment of the decision's partitions to subscribers has a lower load_imbalance; NULL when that is not known for the group, without records, or where it would take too long",
+            "No assignment of these partitions has a lower load_imbalance; NULL when that is not known, without records, or where it would take too long",
         ),
         Column(
             "load_imbalance_optimal_max",

@@ -172,7 +172,7 @@ _DEFINITION: Final = Column("definition", INT, "Version of the rules by which th
 
 ADVICE: Final = Table(
     "advice",
-    "One row per group, kind of advice and day at whose end it holds, and a closing row on the first day at whose end it no longer does",
+    "One row per group, kind of advice and day at whose end it holds, and a closing row on the first day at whose end it does not",
     (
         CLUSTER,
         GROUP,

@@ -59,19 +59,19 @@ LAG: Final = Table(
         Column(
             "lost_records",
             LONG,
-            "Offsets deleted before the group committed past them: from committed_offset to the log start that the previous round saw. NULL when lag is, and until two rounds have seen the log start",
+            "Offsets deleted before the group committed past them, by the log start of the previous round. NULL when lag is, and until two rounds have seen the log start",
         ),
         Column("ahead_by", LONG, "By how many offsets the commit exceeds high_watermark; NULL when lag is"),
         Column("lag_status", STRING, "ok, no_commit, unknown, ahead, rewound, falling_behind, stalled, stopped"),
         Column(
             "reason",
             STRING,
-            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), commits_not_told (RocketMQ), high_watermark_unknown, offsets_blocked, commit_unreadable (of a version that a later Kafka writes, say: see quarantine), topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit belongs to an earlier topic of the same name), ended",
+            "Why lag is NULL: no_commit, kept_by_members (RocketMQ, BROADCASTING), commits_not_told (RocketMQ), high_watermark_unknown, offsets_blocked, commit_unreadable (see quarantine), topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of an earlier topic), ended",
         ),
         Column(
             "commits",
             LONG,
-            "Offset commits since the previous row; the sum over rows is all commits read. NULL where source is admin: offsets are seen, not commits",
+            "Offset commits since the previous row; the sum is all commits read. NULL where source is admin",
         ),
         Column("last_commit_time", TIMESTAMP, "Timestamp of the last commit's record, UTC; NULL when there is none"),
         Column(
@@ -89,7 +89,7 @@ LAG: Final = Table(
         Column(
             "oldest_unread_time_min",
             TIMESTAMP,
-            "The oldest unread record (at committed_offset, or at log_start_offset where that is higher) was not readable before, UTC. It stays the same while nothing moves; NULL with oldest_unread_reason",
+            "The oldest unread record (at committed_offset, or log_start_offset where that is higher) was not readable before, UTC. NULL with oldest_unread_reason",
         ),
         Column(
             "oldest_unread_time_max",
@@ -99,22 +99,22 @@ LAG: Final = Table(
         Column(
             "oldest_unread_method",
             STRING,
-            "Where the bounds come from: rounds (the high watermarks that rounds saw); for records from before the first known round append_time (the timestamps that brokers gave them, LogAppendTime) or timestamps (those that producers gave them, CreateTime, or that may be either: by the producers' clocks); NULL when both are NULL",
+            "Where the bounds come from: rounds; for records from before the first known round append_time (timestamps of brokers, LogAppendTime) or timestamps (of producers, by their clocks); NULL when both are NULL",
         ),
         Column(
             "oldest_unread_reason",
             STRING,
-            "Why a bound is NULL: nothing_unread, one_offset (it may be a transaction marker), lag_unknown (reason says why), before_rounds (older than the rounds that the job has kept for this partition, and timestamps do not tell, so only oldest_unread_time_max is known), uncertain_time (the round's time has jumped; the next round tells). NULL when both bounds are known",
+            "Why a bound is NULL: nothing_unread, one_offset (perhaps a transaction marker), lag_unknown (see reason), before_rounds (older than the rounds kept for this partition, and timestamps do not tell), uncertain_time (the round's time has jumped; the next round tells)",
         ),
         Column(
             "produced_per_second",
             DOUBLE,
-            "Offsets by which high_watermark grew per second, in the newest window of a heartbeat (10 min) that had ended at this round. NULL before the first, and where the log was not seen, was replaced or cut back in it",
+            "Growth of high_watermark per second, in the newest window of a heartbeat (10 min) that had ended at this round. NULL before the first, and where the log was not seen, was replaced or cut back in it",
         ),
         Column(
             "consumed_per_second",
             DOUBLE,
-            "Offsets by which committed_offset grew per second in the same window. NULL also where it went back, was deleted or first set in it, or records below log_start_offset were never read",
+            "Growth of committed_offset per second in the same window. NULL also where it went back, was deleted or first set, or records below log_start_offset were never read",
         ),
     ),
     key=("cluster", "group_id", "topic", "broker", "partition"),
@@ -179,7 +179,7 @@ GROUP_HEALTH: Final = Table(
         Column(
             "time_behind_seconds_min",
             DOUBLE,
-            "The oldest unread record of all subscribed partitions with a known lag had been readable for at least so long at round_time; 0 when nothing is unread (one offset does not count), NULL when no lag is known. It grows with the time as long as no newer row comes, unless the group keeps up",
+            "The oldest unread record of all subscribed partitions with a known lag had been readable for at least so long at round_time; 0 when nothing is unread (one offset does not count), NULL when no lag is known. Grows until a newer row comes, unless the group keeps up",
         ),
         Column(
             "time_behind_seconds_max",
@@ -194,36 +194,40 @@ GROUP_HEALTH: Final = Table(
         Column(
             "time_behind_topic",
             STRING,
-            "Topic of the record behind time_behind_seconds_min; NULL when the group keeps up (it has read all that the round before could have read), or the bound is not known",
+            "Topic of the record behind time_behind_seconds_min; NULL when the group keeps up, or the bound is not known",
         ),
         Column("time_behind_partition", INT, "Its partition"),
         Column(
             "drain_seconds",
             DOUBLE,
-            "After so long the group would have caught up at its pace of the last ten minutes, or since it fell behind, with what was produced meanwhile. NULL when lag_total did not shrink, in the first half minute, and while the group keeps up",
+            "After so long the group would have caught up at its pace of the last ten minutes, or since it fell behind. NULL when lag_total did not shrink, in the first half minute, and while the group keeps up",
         ),
         Column(
             "loses_data_in_seconds_min",
             DOUBLE,
-            "For at least so long from round_time on the topics' retention keeps all unread records, under the condition of loses_data_by; 0 when one may be deleted at any time, NULL with loses_data_reason. It counts down as long as no newer row comes",
+            "For at least so long from round_time on retention keeps all unread records, under the condition of loses_data_by; 0 when one may be deleted at any time, NULL with loses_data_reason. Counts down until a newer row comes",
         ),
         Column(
             "loses_data_in_seconds_max",
             DOUBLE,
-            "After so long at most the oldest unread record of loses_data_topic is past its retention, and may be deleted at any time: the broker deletes whole segments, so it may stay for longer. 0 when it is, NULL with loses_data_reason. It counts down likewise",
+            "After so long at most the oldest unread record of loses_data_topic may be deleted at any time; the broker deletes whole segments, so it may stay longer. 0 when it may be now, NULL with loses_data_reason. Counts down likewise",
         ),
         Column(
             "loses_data_reason",
             STRING,
-            "Why one of these is NULL: keeps_up (the group has read all that the round before could have read), no_retention (the unread topics are compacted only, or keep records without limit), retention_unknown (DescribeConfigs is not granted, or was not asked yet), retention_bytes (that may delete earlier, so only the second is known), before_rounds and uncertain_time (as in lag.oldest_unread_reason), lag_unknown; NULL when both are known",
+            "Why one of these is NULL: keeps_up (the group has read all that the round before could have read), no_retention, retention_unknown (DescribeConfigs is not granted, or not asked yet), retention_bytes (may delete earlier, so only the second is known), before_rounds, uncertain_time, lag_unknown",
         ),
-        Column("loses_data_topic", STRING, "Topic of the record behind loses_data_in_seconds_max; NULL when that is"),
+        Column(
+            "loses_data_topic",
+            STRING,
+            "Topic of the record behind loses_data_in_seconds_max; NULL when that is",
+        ),
         Column("loses_data_partition", INT, "Its partition"),
         Column("loses_data_retention_seconds", DOUBLE, "retention.ms of that topic, in seconds"),
         Column(
             "loses_data_by",
             STRING,
-            "What record timestamps are: append_time (the brokers': both bounds hold), or create_time in any of the unread topics (the producers': they hold as far as these stamp records with the present time). NULL when no retention is known",
+            "What record timestamps are: append_time (the brokers': both bounds hold), or create_time in any unread topic (the producers': they hold as far as these use the present time). NULL when no retention is known",
         ),
         Column(
             "produced_per_second",
@@ -234,12 +238,12 @@ GROUP_HEALTH: Final = Table(
         Column(
             "consumed_per_second_behind",
             DOUBLE,
-            "consumed_per_second of the newest window in which the group was behind at every round, consumed anything, and every partition with a commit has a known rate: what it can do at least. NULL before there was one",
+            "consumed_per_second of the newest window in which the group was behind at every round and all rates are known: what it can do at least. NULL before there was one",
         ),
         Column(
             "load_imbalance",
             DOUBLE,
-            "max / mean - 1 of produced_per_second per member, by the assignment at this round; NULL without members or records, or where the rate of an assigned partition is not known",
+            "max / mean - 1 of produced_per_second per member, by the assignment at this round; NULL without members or records, or where a rate is not known",
         ),
         Column(
             "load_imbalance_optimal_min",
@@ -254,7 +258,7 @@ GROUP_HEALTH: Final = Table(
         Column(
             "hot_partitions",
             HOT_PARTITIONS,
-            "Up to ten assigned partitions, hottest first, whose produced_per_second alone is more than 1.1 times a member's fair share (the sum over members, or over partitions where these are fewer), so that no assignment can mend it; NULL when load_imbalance is",
+            "Up to ten assigned partitions, hottest first, whose produced_per_second alone is more than 1.1 times a member's fair share, so that no assignment can mend it; NULL when load_imbalance is",
         ),
         Column("verdict_basis", STRING, "What a drifted verdict rests on: basis in drift; NULL for any other verdict"),
     ),
@@ -286,13 +290,13 @@ MEMBER_LOAD: Final = Table(
         Column(
             "produced_per_second",
             DOUBLE,
-            "Sum of lag.produced_per_second over its partitions, in the window that ends; 0 without partitions, NULL where one of them has none, and in the closing row",
+            "Sum of lag.produced_per_second over its partitions; 0 without partitions, NULL where one of them has none, and in the closing row",
         ),
         Column("consumed_per_second", DOUBLE, "Sum of lag.consumed_per_second likewise"),
         Column(
             "share",
             DOUBLE,
-            "Its part of what is produced in all members' partitions, 0 to 1; NULL where that is 0, or not known for all of them",
+            "Its part of what is produced in all members' partitions, 0 to 1; NULL where that is 0 or not known",
         ),
     ),
     key=("cluster", "group_id", "member_id"),
@@ -329,7 +333,7 @@ ROUNDS: Final = Table(
         Column(
             "elapsed_ms",
             LONG,
-            "Time since the job's first round, ms: the sum of the steps between rounds, each limited to 0 to 3 intervals. Durations are differences of it",
+            "Time since the job's first round, ms: the sum of steps between rounds, each of 0 to 3 intervals",
         ),
         Column(
             "opened_offset",
@@ -339,7 +343,7 @@ ROUNDS: Final = Table(
         Column(
             "offsets_retention_minutes",
             LONG,
-            "offsets.retention.minutes: for how long brokers keep the offsets of a group without members (KIP-211). NULL where the probe may not ask (DescribeConfigs on the cluster), brokers differ, or it is not known yet",
+            "offsets.retention.minutes of the brokers (KIP-211). NULL where the probe may not ask (DescribeConfigs on the cluster), brokers differ, or it is not known yet",
         ),
         Column(
             "source",
@@ -354,7 +358,7 @@ ROUNDS: Final = Table(
         Column(
             "brokers_gone",
             BROKERS,
-            "Brokers that earlier rounds had and this one has not, for a day after they went: node id, host, rack, time of the first round without it. NULL likewise",
+            "Brokers that earlier rounds had and this one has not, for a day: node id, host, rack, time of the first round without it. NULL likewise",
         ),
         Column(
             "brokers_joined",
@@ -372,7 +376,7 @@ ROUNDS: Final = Table(
 
 OPEN_TRANSACTIONS: Final = Table(
     "open_transactions",
-    "One row per change of a partition of __consumer_offsets that an open transaction blocks for more than a few rounds: when it begins, when its owner becomes known, when it ends; repeated once a day while it goes on",
+    "One row per change of a partition of __consumer_offsets that an open transaction blocks for more than a few rounds: it begins, its owner becomes known, it ends; repeated once a day",
     (
         CLUSTER,
         Column("log_partition", INT, "Partition of __consumer_offsets"),

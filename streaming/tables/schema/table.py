@@ -199,7 +199,7 @@ GROUP: Final = Column("group_id", STRING, "Group id")
 SOURCE: Final = Column(
     "source",
     STRING,
-    "Where the group was read from: log, the records of __consumer_offsets; admin, Kafka's requests about groups, asked in rounds (admin-mode.md); rocketmq, RocketMQ's name servers, brokers and clients, asked in rounds (rocketmq.md)",
+    "Where the group was read from: log (__consumer_offsets), admin (Kafka's requests in rounds, admin-mode.md), rocketmq (rocketmq.md)",
 )
 LOG_PARTITION: Final = Column(
     "log_partition",
@@ -209,7 +209,7 @@ LOG_PARTITION: Final = Column(
 DECISION: Final = Column(
     "decision",
     LONG,
-    "Number of the decision, growing within a group. For source log: the offset in log_partition of the record that closed it; for other sources: the number of the round that showed it",
+    "Number of the decision, growing within a group: the offset in log_partition of the record that closed it, or, where source is not log, the round that showed it",
 )
 RECORD_TIME: Final = Column(
     "record_time",
@@ -227,7 +227,7 @@ INCARNATION: Final = Column(
 REPEAT: Final = Column(
     "repeat",
     LONG,
-    "Round that wrote the row once more, with its day in event_date: once a day for what goes on, so that the newest row of all that lives is one of the last days. NULL in the row of the change itself",
+    "Round that wrote the row once more, with its day in event_date, once a day for what goes on. NULL in the row of the change itself",
 )
 
 OF_DECISION: Final = (CLUSTER, GROUP, DECISION, SOURCE, LOG_PARTITION, RECORD_TIME, RECORD_DATE)
