@@ -41,26 +41,26 @@ HOUR: Final = Column("hour", TIMESTAMP, "Beginning of the hour, UTC")
 HOUR_DATE: Final = Column("event_date", DATE, "Day of hour, UTC; partitions the table")
 DEFINITION: Final = Column("definition", INT, "Version of the definitions by which the row was computed")
 
-_MEANS = "weighted by the time for which each value held"
+_MEANS = "weighted by time"
 
 _OF_A_GROUP: Final = (
     DEFINITION,
     Column(
         "source_rows",
         LONG,
-        "Rows of group_health, rebalance_churn and drift with a time in the span; more of them have it computed again",
+        "Rows of group_health, rebalance_churn and drift in the span; more of them have it computed again",
     ),
-    Column("observed_seconds", DOUBLE, "Time between rounds in which the group existed; time without rounds is left out"),
+    Column("observed_seconds", DOUBLE, "Time between rounds in which the group existed"),
     Column("lag_total_max", LONG, "Highest lag_total; NULL when it was never known"),
     Column("lag_total_mean", DOUBLE, f"Mean of lag_total, {_MEANS}; NULL when it was known for no time"),
     Column("lag_known_seconds", DOUBLE, "Time in which lag_total was known"),
     Column("lag_max", LONG, "Highest lag of one partition; NULL when none was ever known"),
     Column("lost_records_max", LONG, "Highest lost_records; NULL when it was never known"),
     Column("commits", LONG, "Offset commits, by the rows that report them; NULL for groups whose log is not read"),
-    Column("lag_status_seconds", SECONDS_BY_NAME, "Time by lag_status, the group's worst; times of 0 are left out"),
+    Column("lag_status_seconds", SECONDS_BY_NAME, "Time by lag_status, the group's worst"),
     Column("state_seconds", SECONDS_BY_NAME, "Time by the coordinator's state"),
-    Column("verdict_seconds", SECONDS_BY_NAME, "Time by the verdict of the decision that was in force"),
-    Column("drifted_seconds", DOUBLE, "Time in which the decision in force had drifted, as in verdict_seconds"),
+    Column("verdict_seconds", SECONDS_BY_NAME, "Time by the verdict in force"),
+    Column("drifted_seconds", DOUBLE, "Time in which the decision in force had drifted"),
     Column("finding_seconds", SECONDS_BY_NAME, "Time by finding; several can hold at once"),
     Column("drifted_count_max", INT, "Most drifted partitions of a decision in force; NULL without a verdict"),
     Column("members_min", INT, "Fewest members; NULL when their number was never known"),
@@ -90,30 +90,30 @@ _OF_A_GROUP: Final = (
     Column(
         "rebalances_by_protocol",
         COUNT_BY_NAME,
-        "Rebalances by rebalance_protocol; those of which it is not known are left out",
+        "Rebalances by rebalance_protocol, where it is known",
     ),
     Column(
         "rebalances_by_cause",
         COUNT_BY_NAME,
-        "Rebalances by cause; one with several causes counts for each of them",
+        "Rebalances by cause; one with several counts for each",
     ),
     Column(
         "partitions_stopped_unmoved",
         LONG,
-        "Sum of partitions_stopped_unmoved where it is known: what cooperative members would have gone on reading",
+        "Sum of partitions_stopped_unmoved where it is known",
     ),
     Column("partitions_stopped_unmoved_unknown", INT, "Rebalances of which it is NULL"),
     Column(
         "members_beyond_partitions_seconds",
         DOUBLE,
-        "Time in which the group had more members than partitions, so that some had nothing to read",
+        "Time in which the group had more members than partitions",
     ),
     Column("members_beyond_partitions_max", INT, "Most such members; 0 for none"),
     Column("records_delayed_min", LONG, "Sum of records_delayed_min where it is known: a lower bound"),
     Column(
         "records_delayed_max",
         LONG,
-        "Sum of records_delayed_max where it is known: an upper bound for all rebalances but those counted in records_delayed_unknown",
+        "Sum of records_delayed_max where it is known: an upper bound without those in records_delayed_unknown",
     ),
     Column("records_delayed_unknown", INT, "Rebalances whose records_delayed_max is NULL"),
 )  # fmt: skip
