@@ -184,7 +184,7 @@ def _equal_topics(group: Group) -> dict[str, int]:
     counts = group.partitions_per_topic
     existing = [[topic for topic in member.topics if counts.get(topic)] for member in group.members]
     topics = frozenset(existing[0]) if existing else frozenset()
-    if any(len(of_member) != len(topics) or not topics.issuperset(of_member) for of_member in existing):
+    if any(len(of_member) != len(topics) or topics != set(of_member) for of_member in existing):
         reason = "franz-go's sticky strategies are not recomputed for different subscriptions"
         raise CannotTell(reason)
     return {topic: counts[topic] for topic in topics}

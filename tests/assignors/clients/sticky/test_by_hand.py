@@ -239,6 +239,12 @@ STICKY = {
     "franz-go with a topic listed twice": Case(
         "franz-go", (claiming_for_go("a", topics="t t"), claiming_for_go("b")), {"t": 2}, "different"
     ),
+    "franz-go with a topic listed twice in place of another": Case(
+        "franz-go",
+        (claiming_for_go("a", topics="t u"), claiming_for_go("b", topics="t t")),
+        {"t": 2, "u": 1},
+        "different",
+    ),
     "franz-go knows the racks of leaders from 1.21 on": Case(
         "franz-go:1.21",
         (member("a", rack="r1"), member("b", rack="r2")),
