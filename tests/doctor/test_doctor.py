@@ -49,7 +49,7 @@ def test_a_fresh_lake_is_well_and_its_job_is_named(tmp_path: Path) -> None:
     with only_one(JOB, settings.lake, CLUSTER):
         found = by_what(check_lake(settings))
     assert {line.state for line in found.values()} == {"ok"}
-    assert found["lease of the job"].text == f"held by process {os.getpid()}"
+    assert found["lease of the job"].text == f"held by process {os.getpid()} on {socket.gethostname()}"
     assert found["lease of the alerter"].text == "free: none runs"
 
 
