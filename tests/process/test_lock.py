@@ -35,7 +35,8 @@ def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_
         with only_one(ALERTER, lake, "mine"), only_one(JOB, lake, "yours"), only_one(JOB, f"{lake}2", "mine"):
             pass
         first.kill()
-        # (Dead, and not yet collected by its parent.)
+        # Dead, and not yet collected by its parent.
+        os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
         with only_one(JOB, lake, "mine"):
             pass
 
