@@ -27,7 +27,7 @@ from tests.assignors.random_groups import random_group
 from tests.assignors.sticky_chains import chain
 from tests.examples import examples
 from tests.oracle.java_assignors import Case
-from tests.oracle.python_assignors import ask_aiokafka, ask_kafka_python
+from tests.oracle.python_assignors import NeverEnds, ask_aiokafka, ask_kafka_python
 
 CASES = int(os.environ.get("CASES", "2000"))
 DECISIONS = int(os.environ.get("CASES", "1000"))
@@ -58,16 +58,23 @@ def test_every_random_group_gets_what_kafka_pythons_own_class_gives(strategy: st
     assert (threw > CASES // 10) == (strategy == "roundrobin")
 
 
+def agreed(ours: Assignment | LeaderWouldFail, theirs: Assignment | Exception, group: Group) -> Assignment | None:
+    """The common result; None if both fail in the same way."""
+    if isinstance(ours, Exception) or isinstance(theirs, Exception):
+        assert isinstance(ours, LeaderWouldFail), group
+        assert isinstance(theirs, NeverEnds if NEVER_ENDS in str(ours) else KeyError), group
+        return None
+    assert same(ours, theirs), group
+    return ours
+
+
 @pytest.mark.timeout(0 if CASES > 20_000 else 300)
+@pytest.mark.parametrize("library", ["kafka-python:3.0.11", KAFKA_PYTHON])
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_every_decision_in_a_chain_is_that_of_kafka_pythons_own_class(strategy: str) -> None:
+def test_every_decision_in_a_chain_is_that_of_kafka_pythons_own_class(strategy: str, library: str) -> None:
     def ask(group: Group) -> Assignment | None:
-        ours, theirs = ours_or_failure(strategy, group, KAFKA_PYTHON), ask_kafka_python(strategy, group)
-        assert isinstance(ours, Exception) == isinstance(theirs, Exception), group
-        if isinstance(ours, Exception) or isinstance(theirs, Exception):
-            return None
-        assert same(ours, theirs), group
-        return ours
+        theirs = ask_kafka_python(strategy, group, before_3_0_12=library != KAFKA_PYTHON)
+        return agreed(ours_or_failure(strategy, group, library), theirs, group)
 
     _decide(ask, strategy, kafka_python=True)
 
@@ -77,14 +84,7 @@ def test_every_decision_in_a_chain_is_that_of_aiokafkas_own_class() -> None:
     sticky = pytest.importorskip("aiokafka.coordinator.assignors.sticky.sticky_assignor")
 
     def ask(group: Group) -> Assignment | None:
-        ours = ours_or_failure("sticky", group, "aiokafka:0.14")
-        if isinstance(ours, Exception):
-            if NEVER_ENDS not in str(ours):
-                with pytest.raises(KeyError):
-                    ask_aiokafka(sticky, group)
-            return None
-        assert same(ours, ask_aiokafka(sticky, group)), group
-        return ours
+        return agreed(ours_or_failure("sticky", group, "aiokafka:0.14"), ask_aiokafka(sticky, group), group)
 
     _decide(ask, "sticky", kafka_python=False)
 

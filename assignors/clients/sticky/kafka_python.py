@@ -45,7 +45,7 @@ class _Movements(Movements):
 
 
 class _Balance(Balancing):
-    """Java's steps, except where its endless loop was fixed and where a defaultdict creates missing entries."""
+    """Java's steps, except where a defaultdict creates missing entries."""
 
     def result(self) -> list[dict[int, None]]:
         # Fixed members that were looked up as a previous owner: from then on they count as members without partitions.
@@ -61,15 +61,6 @@ class _Balance(Balancing):
             raise CannotTell(_SEED)
         return super()._reassign(partitions)
 
-    def _move(self, partition: int, target: int) -> Sequence[int]:
-        owner = self.owner[partition]
-        moved = self.movements.actual(partition, owner, target)
-        substitute = self.owner[moved]
-        changed: tuple[int, ...] = ()
-        if substitute != owner:
-            changed = self._transfer(partition, substitute)
-        return *changed, *self._transfer(moved, target)
-
     def _size_of_previous(self, member: int, size: int) -> int:
         if not self.fixed[member]:
             return self.sizes[member]
@@ -82,37 +73,66 @@ class _Balance(Balancing):
         return pairwise_differences([*(self.sizes[member] for member in self.moving), *(0 for _ in self.ghosts)])
 
 
-class _BalanceOfCopy(_Balance):
-    """aiokafka's copy is from before the fix of the endless loop: a substitute moves, whoever owns it."""
+class _BalanceFrom3012(_Balance):
+    """From 3.0.12 on: if a third member owns the substitute, the partition moves to that member in exchange.
+
+    Before, only the substitute moved, and the partition's owner stayed as full as it was.
+    """
 
     def _move(self, partition: int, target: int) -> Sequence[int]:
-        return super(_Balance, self)._move(partition, target)
+        owner = self.owner[partition]
+        moved = self.movements.actual(partition, owner, target)
+        substitute = self.owner[moved]
+        changed: tuple[int, ...] = ()
+        if substitute != owner:
+            changed = self._transfer(partition, substitute)
+        return *changed, *self._transfer(moved, target)
+
+
+def sticky_before_3_0_12(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """kafka-python 3.0 to 3.0.11."""
+    return _sticky(group, _Balance)
 
 
 def sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python from 3.0 on."""
-    indexed = IndexedGroup.of_others(group, group.members)
-    return indexed.assignment_of_sets(_dealt(group, indexed, [read_kafka_python(m.user_data) for m in group.members]))
+    """kafka-python from 3.0.12 on."""
+    return _sticky(group, _BalanceFrom3012)
 
 
 def aiokafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """A copy of kafka-python's class in aiokafka, whose user data are Java's of version 1."""
+    """A copy of kafka-python's class before 3.0.12, whose user data are Java's of version 1."""
     indexed = IndexedGroup.of_others(group, group.members)
     read = [read_sticky(member.user_data)[0] for member in group.members]
     data = [NOTHING if said.generation is None else said for said in read]
-    return indexed.assignment_of_sets(_dealt(group, indexed, data, _BalanceOfCopy))
+    return indexed.assignment_of_sets(_dealt(group, indexed, data, _Balance))
+
+
+def cooperative_before_3_0_12(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """kafka-python 3.0 to 3.0.11."""
+    return _cooperative(group, _Balance)
 
 
 def cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """kafka-python from 3.0.12 on."""
+    return _cooperative(group, _BalanceFrom3012)
+
+
+def _sticky(group: Group, balance: type[_Balance]) -> Assignment:
+    indexed = IndexedGroup.of_others(group, group.members)
+    data = [read_kafka_python(member.user_data) for member in group.members]
+    return indexed.assignment_of_sets(_dealt(group, indexed, data, balance))
+
+
+def _cooperative(group: Group, balance: type[_Balance]) -> Assignment:
     """Leave out partitions that another member had; if two members had one, the later member counts."""
     indexed = IndexedGroup.of_others(group, group.members)
     data = [MemberData(m.owned, m.generation) for m in group.members]
-    given, _ = without_others(indexed, _dealt(group, indexed, data), [said.partitions for said in data])
+    given, _ = without_others(indexed, _dealt(group, indexed, data, balance), [said.partitions for said in data])
     return from_pairs({m.member_id: sorted(mine) for m, mine in zip(group.members, given, strict=True)})
 
 
 def _dealt(
-    group: Group, indexed: IndexedGroup, data: Sequence[MemberData], balance: type[_Balance] = _Balance
+    group: Group, indexed: IndexedGroup, data: Sequence[MemberData], balance: type[_Balance]
 ) -> list[dict[int, None]]:
     if not group.members:
         return []
