@@ -31,8 +31,8 @@ _TIDY_EVERY_S = 1800.0
 # A lake that cannot be read is tried again after this time.
 _AGAIN_S = 5.0
 
-# A look that takes longer hangs: the first look at a lake of ten thousand groups takes half a minute.
-_LONGEST_LOOK_S = 300.0
+# A poll that takes longer hangs: the first poll of a lake of ten thousand groups takes half a minute.
+_LONGEST_POLL_S = 300.0
 
 # Limit of cached answers: all panels of a few dozen viewers.
 _MOST_ANSWERS = 512
@@ -83,7 +83,7 @@ class PageLake:
             thresholds: The alert rules' thresholds, by which the page chooses colours; None for the defaults.
             steady: A clock in seconds that no adjustment of the system time moves.
             more: Queries that may be asked beside the page's own.
-            changed: Called in the thread after each look.
+            changed: Called in the thread after each poll.
             spans: How far back the past of a table goes, where it is not `past`.
             again_s: A lake that cannot be read is tried again after this time.
         """
@@ -133,7 +133,7 @@ class PageLake:
     def followed(self) -> bool:
         """Whether the thread runs, does not hang, and the lake can be read."""
         since = self._busy_since
-        hangs = since is not None and self._steady() - since > _LONGEST_LOOK_S
+        hangs = since is not None and self._steady() - since > _LONGEST_POLL_S
         return self._thread.is_alive() and self.problem is None and not hangs
 
     @property
@@ -141,7 +141,7 @@ class PageLake:
         """Whether the newest rows of everything that lives were read."""
         return self._read and not self._cache.present_behind
 
-    def wait_for_first_look(self, seconds: float) -> bool:
+    def wait_for_first_poll(self, seconds: float) -> bool:
         """Wait until the newest rows were read, or reading failed; False when the time is up."""
         return self._read_once.wait(seconds)
 
@@ -224,7 +224,7 @@ class PageLake:
             age_s = 0.0 if known is not None else (now - row["round_time"]).total_seconds()
             self._rounds[row["cluster"]] = _Newest(row["round"], self._steady(), age_s if age_s > _APART_S else 0.0)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Read the new files; the thread calls it again and again."""
         self._busy_since = self._steady()
         try:
@@ -240,7 +240,7 @@ class PageLake:
 
     def read_on(self) -> bool:
         """Read some of the older files; False when nothing is left."""
-        # (After a failed look, only the next look reads on.)
+        # (After a failed poll, only the next poll reads on.)
         if not self._cache.behind or "new" in self._troubles:
             self._tell("older", None)
             return False
@@ -261,7 +261,7 @@ class PageLake:
         while not self._end.is_set():
             began = time.monotonic()
             try:
-                self.look()
+                self.poll()
                 self._read_once.set()
                 while self.read_on():
                     if time.monotonic() - began > self._refresh_s or self._end.is_set():

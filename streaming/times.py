@@ -19,6 +19,7 @@ another round is known: both were read from the same clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -29,6 +30,11 @@ DAY_MS: Final = 86_400_000
 def day_of(time_ms: int) -> int:
     """Days since the epoch, UTC, of a time in ms; the value of Delta's DATE."""
     return time_ms // DAY_MS
+
+
+def epoch_ms(moment: datetime) -> int:
+    """A point in time as ms since the epoch, rounded."""
+    return round(moment.timestamp() * 1000)
 
 
 # Clocks that advance together, and a wrong one that has come and gone, leave less than this between the two times

@@ -17,6 +17,7 @@ from dashboards.format import Row
 from dashboards.page.board import TIMES, Board, NotThereError, View, name_of
 from streaming.notes import Mute, muting
 from streaming.terminal import age
+from streaming.times import epoch_ms
 
 __all__ = ["ALERTS", "RULE", "firing", "lasted", "marks", "muted", "place_of"]
 
@@ -140,7 +141,7 @@ def firing(view: View, group: Row | None) -> dict[str, Any]:
 
 def muted(rows: Iterable[Row], view: View) -> Mapping[str, str]:
     """By `alert_id`, why nobody is sent an alert now: of rows with cluster, rule, severity and group_id."""
-    held, ms = [_mute(row) for row in _holding(view)], _ms(view.now)
+    held, ms = [_mute(row) for row in _holding(view)], epoch_ms(view.now)
     found = {}
     for row in rows if held else ():
         group, here = row["group_id"], [one for one in held if one.cluster == row["cluster"]]
@@ -168,7 +169,7 @@ def marks(view: View) -> list[dict[str, Any]]:
 def _holding(view: View) -> list[Row]:
     """Mutes that hold now, each with the end of this time as `until_time`."""
     begun = (row for row in view.rows("mutes") if row["from_time"] is not None)
-    holding = ((row, _mute(row).holds_until(_ms(view.now))) for row in begun)
+    holding = ((row, _mute(row).holds_until(epoch_ms(view.now))) for row in begun)
     return [
         {**row, "until_time": datetime.fromtimestamp(until / 1000, UTC)} for row, until in holding if until is not None
     ]
@@ -176,11 +177,9 @@ def _holding(view: View) -> list[Row]:
 
 def _mute(row: Row) -> Mute:
     texts = {name: row[name] or "" for name in ("mute_id", "cluster", "kind", "name", "reason", "made_by")}
-    return Mute(**texts, since=_ms(row["from_time"]), until=_ms(row["until_time"]), repeat_ms=row["repeat_ms"])
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
+    return Mute(
+        **texts, since=epoch_ms(row["from_time"]), until=epoch_ms(row["until_time"]), repeat_ms=row["repeat_ms"]
+    )
 
 
 ALERTS = Board(

@@ -95,7 +95,7 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
     }
     drift = {(_topic_of(item), item["partition"]): item for item in drifted}
     everything = {*owners, *lag, *drift}
-    # Of very many those that drifted, then the first of the others.
+    # If there are too many, those that drifted come first, then the others in order.
     places = sorted(sorted(everything, key=lambda place: (place not in drift, place))[:MOST_ROWS])
     columns = _columns(members, drifted)
     at = {member["member_id"]: column for column, member in enumerate(columns)}

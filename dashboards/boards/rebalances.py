@@ -37,8 +37,8 @@ class SpanDecisions:
     Attributes:
         span: The span.
         groups: Ids of all groups that decided, whoever owns them.
-        rows: Rows of rebalances.sql, the newest first; of very many only the newest.
-        steps: Rows of rebalance_steps.sql, of all of them; None where `rows` are few.
+        rows: Rows of rebalances.sql, the newest first; if there are too many, only the newest.
+        steps: Rows of rebalance_steps.sql over all decisions; None where `rows` are few.
         left_out: A sentence where `rows` are not all; "" otherwise.
     """
 

@@ -53,11 +53,11 @@ _WHY: Final[Mapping[str, str]] = {
     "recreated": "another topic of this name",
     "missing_rounds": "rounds are missing since the look before",
     "offset_unknown": "the end of a partition is not known, or went back",
-    "unsupported": "brokers before 1.0 do not tell",
+    "unsupported": "brokers before 1.0 do not report it",
     "no_answer": "a broker did not answer",
     "size_unknown": "the size of a partition is not known",
 }
-"""What is behind a reason of the table topics; `no_right` is told beside what it is the reason for."""
+"""The reasons in the table `topics`, in words; those for `no_right` depend on the column (`_why`)."""
 
 
 def _why(reason: str | None, right: str, otherwise: str = "") -> str:

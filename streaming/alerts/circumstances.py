@@ -18,6 +18,7 @@ from streaming.alerts.transitions import FIRING, BrokerDown, Circumstances, Deci
 from streaming.notes import Mark
 from streaming.tables import DAY, DeltaLake, all_rows, in_memory, table_named
 from streaming.terminal import visible
+from streaming.times import epoch_ms
 
 # A rebalance from before yesterday has nothing to do with what fires now; reading further back reads more files.
 _DAYS: Final = 1
@@ -118,7 +119,7 @@ class Happened:
             rows = connection.execute(_NEWEST, asked | {"groups": [*groups]}).fetchall()
             moved = connection.execute(_MOVED, asked | {"within": _BROKERS_WITHIN_MS}).fetchall()
         newest = {
-            position: DecisionBefore(decision, round(time.timestamp() * 1000), _causes(causes))
+            position: DecisionBefore(decision, epoch_ms(time), _causes(causes))
             for position, decision, time, causes in rows
             if decision is not None and time is not None
         }

@@ -1,6 +1,6 @@
 """The decisions in the tables: `alerts` is the memory of the firing state and the outbox of the deliveries.
 
-One Delta commit holds the transitions of a look and two transaction ids: the number of the decision, and the round up
+One Delta commit holds the transitions of a poll and two transaction ids: the number of the decision, and the round up
 to which everything is decided. Both are written or neither is, so a restart continues exactly where the tables are; and
 two alerters that decide at the same time cannot both succeed.
 """
@@ -8,7 +8,6 @@ two alerters that decide at the same time cannot both succeed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from deltalake import DeltaTable, Transaction
@@ -31,7 +30,7 @@ from streaming.tables import (
     named_to_arrow,
     table_named,
 )
-from streaming.times import DAY_MS
+from streaming.times import DAY_MS, epoch_ms
 
 
 class Decisions:
@@ -88,7 +87,9 @@ class Decisions:
             AnotherAlerterError: Another alerter has decided meanwhile.
         """
         number = self._decision
-        named = [_row(self._cluster, t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
+        named = [
+            _alert_row(self._cluster, t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)
+        ]
         ids = [Transaction(self._decision_id, number + 1)]
         if up_to is not None:
             ids.append(Transaction(self._round_id, up_to))
@@ -129,10 +130,10 @@ class Decisions:
 
 def decided_of(cluster: str, transition: Transition, now: int, late: bool) -> TransitionRow:
     """A transition as its future row, for one that cannot be written now."""
-    return _decided(_row(cluster, transition, now, late, decision=0))
+    return _decided(_alert_row(cluster, transition, now, late, decision=0))
 
 
-def _row(cluster: str, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:
+def _alert_row(cluster: str, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:
     alert, subject = transition.alert, transition.alert.subject
     time = transition.time if transition.round is not None else None
     return {
@@ -172,7 +173,7 @@ def _active(row: Mapping[str, Any]) -> Active:
         severity=row["severity"],
         state=row["state"],
         alert_id=row["alert_id"],
-        since=_ms(row["since"]),
+        since=epoch_ms(row["since"]),
         since_round=row["round"] if row["state"] == PENDING else None,
         value=row["value"],
         message=row["message"],
@@ -207,13 +208,11 @@ def _decided(row: Mapping[str, Any]) -> TransitionRow:
 
 def transition_of(row: Mapping[str, Any]) -> TransitionRow:
     """A row as a reader of the table `alerts` gives it."""
-    times = {name: None if row[name] is None else _ms(row[name]) for name in ("since", "round_time", "decided_time")}
+    times = {
+        name: None if row[name] is None else epoch_ms(row[name]) for name in ("since", "round_time", "decided_time")
+    }
     return _decided({**row, **times})
 
 
 def _labels(pairs: Any) -> tuple[tuple[str, str], ...]:
     return tuple((p["name"], p["value"]) if isinstance(p, dict) else (p[0], p[1]) for p in pairs or ())
-
-
-def _ms(time: datetime) -> int:
-    return round(time.timestamp() * 1000)

@@ -106,7 +106,7 @@ def wording_of(settings: Settings, rules: Iterable[Rule]) -> Wording:
 
 
 class Outgoing:
-    """The targets of one alerter. Call from one thread; `look` before each `offer`."""
+    """The targets of one alerter. Call from one thread; `read_notes` before each `offer`."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class Outgoing:
             # (Late: whether they still fire is not known before new rounds are judged.)
             queue.offer(found, fresh=False, late=True)
 
-    def look(self) -> None:
+    def read_notes(self) -> None:
         """Read mutes and marks again.
 
         Raises:
@@ -207,7 +207,7 @@ class Outgoing:
         self._marks = self._notes.marks()
 
     def judged(self) -> None:
-        """Note that a look has judged something."""
+        """Note that a poll has judged something."""
         for queue in self.queues:
             queue.judged()
 

@@ -35,16 +35,16 @@ _LATELY_S = 600.0
 _KEEP_PLACE_MS = 600_000
 
 # Transitions that cannot be written into `alerts` are delivered anyway after this time; a commit that fails only for a
-# moment succeeds at the next look.
+# moment succeeds at the next poll.
 _DIRECT_AFTER_S = 30.0
 
 _NOT_WRITTEN = "delivered directly, because the table alerts cannot be written now"
 
 
 class Alerter:
-    """One cluster's alerts. A context manager; call `look` repeatedly, from one thread.
+    """One cluster's alerts. A context manager; call `poll` repeatedly, from one thread.
 
-    A look does in this order: write the queues' outcomes, judge new rounds, judge the rules by the clock, commit the
+    A poll does in this order: write the queues' outcomes, judge new rounds, judge the rules by the clock, commit the
     transitions, hand them to the queues. Each step is guarded by itself: its failure holds up no other.
     """
 
@@ -57,7 +57,7 @@ class Alerter:
         steady: Callable[[], float] = time.monotonic,
         turn: Lease | None = None,
     ) -> None:
-        """Prepare; the tables are opened by the first `look`.
+        """Prepare; the tables are opened by the first `poll`.
 
         Args:
             settings: All settings.
@@ -79,7 +79,7 @@ class Alerter:
         self._rounds = NewestRound(settings.lake, settings.cluster)
         self._upkeep = Upkeep(settings.lake, steady)
         self._liveness = Liveness(steady, self._alerts.start_grace_ms / 1000)
-        self._placed_at = self._ms()
+        self._placed_at = self._now_ms()
         self._behind = True
         self._offered = 0
         # Written earlier, but not delivered to anybody.
@@ -126,8 +126,8 @@ class Alerter:
         """Whether nothing is left to deliver."""
         return self._outgoing.idle
 
-    def look(self) -> list[TransitionRow]:
-        """Look once; returns the decisions. Temporary failures are logged, and retried at the next look.
+    def poll(self) -> list[TransitionRow]:
+        """Poll once; returns the decisions. Temporary failures are logged, and retried at the next poll.
 
         Raises:
             LeaseLostError: Another alerter has taken over.
@@ -137,19 +137,19 @@ class Alerter:
         attempt = self._trouble.attempt
         attempt(self._write_results, None)
         attempt(self._see_rounds, None)
-        self._upkeep.look()
+        self._upkeep.count_files()
         self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
         nothing: list[TransitionRow] = []
         decided = attempt(lambda: self._commit(), nothing)  # noqa: PLW0108 - it has an argument of its own
-        self._trouble.end_of_look()
+        self._trouble.end_poll()
         # What follows only adds to messages, or holds some back: its failure does not say that nothing is judged.
         beside = self._beside.attempt
-        beside(self._outgoing.look, None)
+        beside(self._outgoing.read_notes, None)
         missed, self._missed = self._missed, []
         waiting = missed + decided
         explained = beside(lambda: self._outgoing.explained(waiting), waiting)
-        self._beside.end_of_look()
+        self._beside.end_poll()
         self._offer(explained)
         self._beat()
         return decided + self._send_directly()
@@ -171,7 +171,7 @@ class Alerter:
         return self._is_ours
 
     def _beat(self) -> None:
-        """Give a sign of life after a healthy look, which has judged a round that none before it has."""
+        """Give a sign of life after a healthy poll, which has judged a round that none before it has."""
         judged = self._evaluation.round
         if self._behind or self._trouble.reason is not None or judged is None or judged == self._beaten:
             return
@@ -181,7 +181,7 @@ class Alerter:
             self._heartbeat.beat()
 
     def run(self, stop: threading.Event) -> bool:
-        """Look until asked to stop; at once again when a queue has an outcome to write.
+        """Poll until asked to stop; at once again when a queue has an outcome to write.
 
         Returns:
             False when the tables could not be judged for so long that everything must be opened again, and when another
@@ -190,7 +190,7 @@ class Alerter:
         while not stop.is_set():
             self.wake.clear()
             try:
-                self.look()
+                self.poll()
             except LeaseLostError as error:
                 _LOG.error("%s", error)
                 return False
@@ -217,7 +217,7 @@ class Alerter:
         )
         self._behind = self._behind or (is_in_doubt and self._decisions.have_moved())
         if self._behind:
-            self._evaluation.begin(self._decisions.remember(), self._ms())
+            self._evaluation.begin(self._decisions.remember(), self._now_ms())
             # The unwritten transitions follow from the tables once more, with the same ids.
             self._unwritten, self._unwritten_since = [], None
             # Those that were committed after all have not been delivered to anybody yet.
@@ -225,9 +225,9 @@ class Alerter:
                 self._missed += self._decisions.after(self._offered)
                 self._offered = self._decisions.number
             self._behind = False
-        self._add(self._evaluation.look())
+        self._add(self._evaluation.judge_new_rounds())
         self._liveness.judged(self._evaluation.newest)
-        self._add(self._evaluation.look_at_events(self._ms()))
+        self._add(self._evaluation.judge_new_events(self._now_ms()))
         return True
 
     def _judge_by_clock(self) -> None:
@@ -235,7 +235,7 @@ class Alerter:
         goes_on = self._evaluation.is_silent and not self._liveness.has_seen_new
         silent_s = math.inf if goes_on else self._liveness.silent_s
         now = ByClock(silent_s, self._trouble.lasts_s, self._trouble.reason, self._upkeep.largest)
-        self._add(self._evaluation.judge_by_clock(self._ms(), now))
+        self._add(self._evaluation.judge_by_clock(self._now_ms(), now))
 
     def _add(self, found: Sequence[Transition]) -> None:
         self._unwritten += [(transition, self._is_late(transition)) for transition in found]
@@ -243,7 +243,7 @@ class Alerter:
     def _is_late(self, transition: Transition) -> bool:
         if self._evaluation.by_clock(transition.rule):
             return False
-        return not self._is_present() and self._ms() - transition.time > self._alerts.late_after_ms
+        return not self._is_present() and self._now_ms() - transition.time > self._alerts.late_after_ms
 
     def _is_present(self) -> bool:
         return self._liveness.is_present(self._alerts.late_after_ms / 1000)
@@ -251,7 +251,7 @@ class Alerter:
     def _commit(self, *, force: bool = False) -> list[TransitionRow]:
         if self._decisions is None:
             return []
-        now = self._ms()
+        now = self._now_ms()
         moved = self._evaluation.round is not None and self._evaluation.round != self._evaluation.kept_round
         due = moved and (force or now - self._placed_at > _KEEP_PLACE_MS or now < self._placed_at)
         if not self._unwritten and not due:
@@ -285,7 +285,7 @@ class Alerter:
         if not waiting:
             return []
         _LOG.warning("%d transitions cannot be written to the table alerts: delivering them directly", len(waiting))
-        decided = [decided_of(self._settings.cluster, t, self._ms(), is_late) for t, is_late in waiting]
+        decided = [decided_of(self._settings.cluster, t, self._now_ms(), is_late) for t, is_late in waiting]
         for transition in decided:
             _log_decided(transition)
         self._sent_directly |= {d.transition_id for d in decided}
@@ -302,18 +302,18 @@ class Alerter:
         newest = self._evaluation.newest
         if self._behind or newest is None:
             return False
-        return self._is_present() or self._ms() - newest.time <= self._alerts.late_after_ms
+        return self._is_present() or self._now_ms() - newest.time <= self._alerts.late_after_ms
 
     def _open(self) -> tuple[Decisions, Deliveries]:
         """Open the alerter's own tables, and offer what an earlier run has left."""
         decisions = Decisions(self._settings.lake, self._settings.cluster)
         deliveries = Deliveries(self._settings.lake, self._settings.cluster)
-        now = self._ms()
+        now = self._now_ms()
         firing = {alert.alert_id for alert in decisions.remember().active.values()}
         decided = decisions.since(now - self._alerts.give_up_after_ms)
         queues = self._outgoing.queues
         # Before anything is offered: a mute that was not read holds nothing back.
-        self._beside.attempt(self._outgoing.look, None)
+        self._beside.attempt(self._outgoing.read_notes, None)
         known = deliveries.know([queue.name for queue in queues], [d.transition_id for d in decided], now)
         self._offered = decisions.number
         self._outgoing.remember(known, decided)
@@ -344,7 +344,7 @@ class Alerter:
                 self._outgoing.results.put(result)
             raise
 
-    def _ms(self) -> int:
+    def _now_ms(self) -> int:
         return round(self._clock() * 1000)
 
 

@@ -88,7 +88,7 @@ def print_backtest(
         for which, one in done.items():
             for transition in one.transitions:
                 if group is None or transition.alert.subject.group_id == group:
-                    console.out(json.dumps(_row(which, transition)), highlight=False)
+                    console.out(json.dumps(_transition_row(which, transition)), highlight=False)
         return
     _show(done, console, group, files)
 
@@ -114,7 +114,7 @@ def _must_be_there(settings: Settings, group: str) -> None:
         raise SetupError(message)
 
 
-def _row(which: str, transition: Transition) -> dict[str, Any]:
+def _transition_row(which: str, transition: Transition) -> dict[str, Any]:
     alert = transition.alert
     return {
         "rules": which,

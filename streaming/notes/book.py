@@ -11,7 +11,6 @@ import socket
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from deltalake import DeltaTable
@@ -31,7 +30,7 @@ from streaming.tables import (
     table_named,
 )
 from streaming.terminal import printable
-from streaming.times import DAY_MS
+from streaming.times import DAY_MS, epoch_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +158,8 @@ class NoteBook:
                     row["name"] or "",
                     row["reason"] or "",
                     row["made_by"] or "",
-                    _ms(row["from_time"]),
-                    _ms(row["until_time"]),
+                    epoch_ms(row["from_time"]),
+                    epoch_ms(row["until_time"]),
                     row["repeat_ms"],
                 )
                 for row in rows
@@ -179,7 +178,7 @@ class NoteBook:
                     row["text"] or "",
                     row["group_id"],
                     row["made_by"] or "",
-                    _ms(row["mark_time"]),
+                    epoch_ms(row["mark_time"]),
                 )
                 for row in rows
                 if row["mark_time"] is not None
@@ -206,7 +205,3 @@ class NoteBook:
             rows: list[dict[str, Any]] = connection.sql(sql, params=[self._cluster]).to_arrow_table().to_pylist()
         self._versions[name] = version
         return rows
-
-
-def _ms(time: datetime) -> int:
-    return round(time.timestamp() * 1000)

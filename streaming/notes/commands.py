@@ -20,6 +20,7 @@ from streaming.notes.book import NoteBook, Wrote, check_lake, lift, new_id, writ
 from streaming.notes.kinds import GROUP, LONGEST_MS, LONGEST_TEXT, OWNER, REPEATS_MS, RULE, SEVERITY, Mark, Mute, whole
 from streaming.tables import LakeReader
 from streaming.terminal import age, printable, visible
+from streaming.times import epoch_ms
 
 _LONGEST_REASON = 500
 
@@ -246,7 +247,7 @@ def _moment(option: str, given: str, now: int) -> int:
     if moment is None or moment.tzinfo is None:
         message = f"{option} {visible(given)} is not a time: {_WRITE_IT}"
         raise SetupError(message)
-    found = round(moment.timestamp() * 1000)
+    found = epoch_ms(moment)
     if not 0 <= found < _END_MS:
         message = f"{option} {visible(given)} lies outside of the years 1970 to 9999: {_WRITE_IT}"
         raise SetupError(message)

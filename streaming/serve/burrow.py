@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from streaming.burrow import Commit, Status, evaluate
 from streaming.serve.model import Cluster, Model, Snapshot
+from streaming.times import epoch_ms
 
 # Burrow's default for `intervals`: commits of a window, and end offsets.
 _INTERVALS: Final = 10
@@ -247,8 +248,8 @@ def _partitions(model: Model, cluster: Cluster, group: str) -> dict[str, list[_P
 def _commit(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "offset": row["committed_offset"],
-        "timestamp": _ms(row["last_commit_time"]),
-        "observedAt": _ms(row["round_time"]),
+        "timestamp": epoch_ms(row["last_commit_time"]),
+        "observedAt": epoch_ms(row["round_time"]),
         "lag": row["lag"],
     }
 
@@ -281,7 +282,3 @@ def _json(request: Request, message: str, status_code: int = 200, *, error: bool
     asked = {"url": request.url.path, "host": socket.gethostname()}
     body = msgspec.json.encode({"error": error, "message": message, **fields, "request": asked})
     return Response(body, status_code, media_type="application/json")
-
-
-def _ms(time: datetime) -> int:
-    return round(time.timestamp() * 1000)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from dashboards import PageLake, server_queries
 from streaming.config import Settings, Thresholds
+from streaming.times import epoch_ms
 
 _log = logging.getLogger("streaming.serve")
 
@@ -45,7 +46,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The present as of one look at the lake; never changed.
+    """The present as of one poll of the lake; never changed.
 
     Attributes:
         version: Grows with each snapshot.
@@ -86,7 +87,7 @@ class Model:
 
         Args:
             settings: The settings.
-            after: Called in the thread after each look at the lake.
+            after: Called in the thread after each poll of the lake.
             steady: A clock that is never set, s: how long a cluster has been quiet is counted by it.
         """
         self.root = settings.lake
@@ -109,9 +110,9 @@ class Model:
                 name: query for name, query in server_queries().items() if self.burrow or not name.startswith("burrow_")
             },
             spans={"lag": timedelta(minutes=settings.serve.burrow_minutes)},
-            changed=self.take,
+            changed=self.renew_snapshot,
         )
-        self._taking = threading.Lock()
+        self._renewing = threading.Lock()
         # Per cluster: the newest round in the snapshot, and the steady time since which there is no newer one.
         self._quiet: dict[str, tuple[int, float]] = {}
 
@@ -123,9 +124,9 @@ class Model:
         """Stop following; waits so long at the most."""
         self.lake.stop(seconds)
 
-    def take(self) -> None:
+    def renew_snapshot(self) -> None:
         """Make a snapshot if anything has changed since the last."""
-        with self._taking:
+        with self._renewing:
             version, whole = self.lake.version, not self.lake.unread
             if self.lake.present and (version != self._seen or whole != self._whole):
                 self.snapshot = self._snapshot(version, whole=whole)
@@ -190,14 +191,10 @@ def _cluster(row: dict[str, Any]) -> Cluster:
     return Cluster(
         name=row["cluster"],
         round=row["round"],
-        round_ms=_ms(row["round_time"]),
-        closed_ms=None if closed is None else _ms(closed),
+        round_ms=epoch_ms(row["round_time"]),
+        closed_ms=None if closed is None else epoch_ms(closed),
         interval_ms=row["interval_ms"],
         groups=row["groups"],
         log_partitions=row["log_partitions"],
         held_partitions=row["held_partitions"],
     )
-
-
-def _ms(time: datetime) -> int:
-    return round(time.timestamp() * 1000)

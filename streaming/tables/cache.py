@@ -156,7 +156,7 @@ class TableCache:
         with self._whole():
             # A batch writes `rounds` last: looked at first, everything of the rounds that it shows is there.
             ordered = sorted(self._followed, key=lambda one: one.held.table.name != "rounds")
-            new_files = {one.held.table.name: one.log_tail.look() for one in ordered}
+            new_files = {one.held.table.name: one.log_tail.read_new_files() for one in ordered}
             if "rounds" in new_files:
                 self._see_rounds(new_files["rounds"], ordered[0].log_tail)
             changed = False

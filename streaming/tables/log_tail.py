@@ -1,6 +1,6 @@
-"""Follow one Delta table by its log: what was there at the first look, then only the files that came since.
+"""Follow one Delta table by its log: all files at the first call, then only the files that came since.
 
-Looking again costs one or two small reads, however many files the table has; opening it as a data set costs some
+Each further call costs one or two small reads, however many files the table has; opening it as a data set costs some
 0.1 ms a file, and a day of 10 s batches leaves 8,640 files in each busy table.
 """
 
@@ -37,7 +37,7 @@ past was shortened.
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """What a look has found.
+    """Files added since the last read.
 
     Attributes:
         files: New files with new rows, the newest first.
@@ -75,8 +75,8 @@ class DeltaLogTail:
         self._fs: Any = None
         self._schema = table.arrow_schema
 
-    def look(self) -> NewFiles:
-        """Find what is new since the last look; the first finds everything, an absent table nothing.
+    def read_new_files(self) -> NewFiles:
+        """Return the files added since the last call; the first returns all files, and an absent table has none.
 
         Raises:
             LakeUnreadableError: The table is there, and cannot be read.
@@ -102,15 +102,15 @@ class DeltaLogTail:
 
     @property
     def version(self) -> int:
-        """The version that was looked at last; -1 before the first look at a table that is there."""
+        """The version read last; -1 before the first read of a table that exists."""
         return self._version
 
     def forget(self) -> None:
-        """Let the next look find everything again."""
+        """Let the next call return all files again."""
         self._fs, self._version = None, -1
 
     def go_on_after(self, version: int) -> bool:
-        """Let the next look find what came after a version; False when that is not there any more, and all will be."""
+        """Let the next call return what came after a version; False if its commit is gone: it will return all."""
         try:
             self._fs = file_system(self.uri)
             self._version, self._stamp = version, self._stamp_of(version)

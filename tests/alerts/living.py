@@ -97,22 +97,22 @@ class Living:
             self.alerter = None
 
     def round(self, number: int, **tables: list[dict[str, Any]]) -> None:
-        """Write a round, and look a second after it."""
+        """Write a round, and poll a second after it."""
         self.writer.write(number, tables)
-        self.look(time_of(number) + 1_000)
+        self.poll(time_of(number) + 1_000)
 
-    def look(self, wall_ms: float | None = None) -> None:
-        """Look at a time, until everything that may be sent has been sent."""
+    def poll(self, wall_ms: float | None = None) -> None:
+        """Poll at a time, until everything that may be sent has been sent."""
         self.wall_ms = self.wall_ms if wall_ms is None else wall_ms
         assert self.alerter is not None
-        self.alerter.look()
+        self.alerter.poll()
         until = time.monotonic() + 60
         while not self.alerter.idle:
             assert time.monotonic() < until, "something is neither sent nor held back"
-            self.alerter.look()
+            self.alerter.poll()
             self.alerter.wake.wait(0.01)
             self.alerter.wake.clear()
-        self.alerter.look()
+        self.alerter.poll()
 
     def deliveries(self, target: str, *columns: str) -> list[tuple[Any, ...]]:
         """Rows of a target in `alert_deliveries`, in order."""

@@ -1,4 +1,4 @@
-"""The sign of life: the URL is asked after a look that has judged a round, and after no other."""
+"""The sign of life: the URL is asked after a poll that has judged a round, and after no other."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def _pinged() -> Iterator[tuple[str, _Pinged]]:
 def test_the_url_is_asked_after_looks_that_have_judged_a_round_and_once_a_minute_at_most(tmp_path: Path) -> None:
     with _pinged() as (url, pinged):
         living = Living(tmp_path, DRIFT, heartbeat_url=url)
-        living.look()
+        living.poll()
         living.round(0, drift=drifted("a"))
         pinged.wait()
         for number in range(1, 6):
             living.round(number)
         # (Nothing new to judge: no sign of life, however much time goes by.)
         for _ in range(5):
-            living.look(living.wall_ms + 120_000)
+            living.poll(living.wall_ms + 120_000)
         assert len(pinged.paths) == 1
         living.round(20)
         pinged.wait()
@@ -79,7 +79,7 @@ def test_a_look_that_could_not_judge_gives_no_sign_of_life(tmp_path: Path) -> No
         (table / "_delta_log" / "00000000000000000000.json").write_text("no JSON")
         living.writer.write(20, {})
         for seconds in (200, 300, 400):
-            living.look(living.wall_ms + seconds * 1_000)
+            living.poll(living.wall_ms + seconds * 1_000)
         assert len(pinged.paths) == 1
         for file in sorted(table.rglob("*"), reverse=True):
             file.unlink() if file.is_file() else file.rmdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from streaming.alerts.decisions import Decisions, _row
+from streaming.alerts.decisions import Decisions, _alert_row
 from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.alerts.delivery.items import DELIVERED, Delivery
 from streaming.alerts.judging.firing import FiringState, Observed, RuleRow, Subject, step
@@ -35,7 +35,7 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
     decisions.remember()
     decided = decisions.commit(transitions, 7, time_of(8), [False], {"gaps": 3})
     assert [t.state for t in decided] == ["firing"]
-    assert _row("c", transitions[0], 0, False, 1).keys() == {c.name for c in table_named("alerts").columns}
+    assert _alert_row("c", transitions[0], 0, False, 1).keys() == {c.name for c in table_named("alerts").columns}
     forget_statistics(lake, "alerts")
 
     again = Decisions(lake, "c")

@@ -212,7 +212,7 @@ def test_a_real_alertmanager_groups_silences_inhibits_and_ends_our_alerts(
 
     # Silence of the cluster inhibits what else fires there.
     for seconds in (10, 20, 31, 40):
-        living.look(living.wall_ms + seconds * 1_000)
+        living.poll(living.wall_ms + seconds * 1_000)
     found.await_active(lambda held: ("silence", "", "active") in held and ("drift", "a", "suppressed") in held)
 
     # Nothing is judged any more: the watchdog ends, and what fires goes on, because nobody knows better.

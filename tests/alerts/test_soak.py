@@ -118,11 +118,11 @@ class World:
         """Stop the alerter."""
         self.alerter.__exit__(None, None, None)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Let both poll."""
-        for decided in self.alerter.look():
+        for decided in self.alerter.poll():
             self.decided_at[decided.transition_id] = self.steady_s
-        self.page.look()
+        self.page.poll()
         while self.page.read_on():
             pass
 
@@ -168,7 +168,7 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
             if chance.random() < 0.02:
                 receiver.codes += [503] * 5  # it fails for a while, and returns
             written_at |= dict.fromkeys(range(first, number), world.steady_s)
-            world.look()
+            world.poll()
             if broken is None:
                 names = world.page.ask("groups", {"cluster": None, "group_id": None, "imbalance": 0.5})
                 assert len(names) == GROUPS, f"round {number}"
@@ -179,7 +179,7 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
             if broken is None and number < rounds and chance.random() < 0.01 * often:
                 silences += 1
                 world.steady_s += 31
-                world.look()
+                world.poll()
                 assert world.alerter._evaluation.is_silent, f"round {number}"
                 assert world.page.quiet_s("c") >= 31
             if broken is None and chance.random() < 0.03 * often:
@@ -187,15 +187,15 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
             if broken is None and chance.random() < 0.005 * often:
                 world.stop()
                 world.start()
-                world.look()
+                world.poll()
         if broken is not None:
             broken[0].write_bytes(broken[1])
-        world.look()
+        world.poll()
         deadline = time.monotonic() + 120
         while not world.alerter.idle and time.monotonic() < deadline:
             world.alerter.wake.wait(0.2)
             world.alerter.wake.clear()
-            world.look()
+            world.poll()
         world.stop()
         arrived = {message["id"] for message in receiver.messages}
 

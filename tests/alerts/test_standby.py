@@ -33,15 +33,15 @@ class Other:
         self.alerter = Alerter(living.settings, living.rules, living.inboxes, steady, steady, turn)
         self.alerter.__enter__()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         until = time.monotonic() + 60
         for _ in range(3):
-            self.alerter.look()
+            self.alerter.poll()
             while not self.alerter.idle:
                 assert time.monotonic() < until
                 self.alerter.wake.wait(0.01)
                 self.alerter.wake.clear()
-                self.alerter.look()
+                self.alerter.poll()
 
     def stop(self) -> None:
         self.alerter.__exit__(None, None, None)
@@ -74,7 +74,7 @@ def test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone(first
         for living in (alone, first):
             living.round(number, drift=verdicts)
         second = second or Other(first, "two")
-        second.look()
+        second.poll()
     assert second is not None
     second.stop()
     alone.stop()
@@ -86,11 +86,11 @@ def test_the_second_stands_by_and_rows_and_messages_are_those_of_one_alone(first
 def test_after_a_clean_end_the_second_goes_on_at_once(first: Living) -> None:
     first.round(0, drift=drifted("a"))
     second = Other(first, "two")
-    second.look()
+    second.poll()
     first.stop()
     first.writer.write(1, {"drift": drifted("a", verdict="identical")})
     first.wall_ms = time_of(1) + 1_000
-    second.look()
+    second.poll()
     second.stop()
     assert _told(first) == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
 
@@ -102,19 +102,19 @@ def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what
     first.writer.write(1, {"drift": drifted("a")})
     first.wall_ms = time_of(1) + 1_000
     assert first.alerter is not None
-    first.alerter.look()
+    first.alerter.poll()
     for queue in first.alerter._outgoing.queues:
         queue.stop()
         queue.join(10)
     first.alerter = None  # killed between its decision and its delivery
-    second.look()
+    second.poll()
     assert _told(first) == []
     first.wall_ms += (TTL_S - 5) * 1_000
-    second.look()
+    second.poll()
     assert _told(first) == []
     first.writer.write(2, {})
     first.wall_ms += 10_000
-    second.look()
+    second.poll()
     assert _told(first) == ["[firing] drift: a (critical)"]
     second.stop()
 
@@ -122,14 +122,14 @@ def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what
 def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living) -> None:
     first.round(0)
     second = Other(first, "two")
-    second.look()
+    second.poll()
     first.wall_ms += (TTL_S + 1) * 1_000
     first.writer.write(1, {"drift": drifted("a")})
-    second.look()
+    second.poll()
     assert _told(first) == ["[firing] drift: a (critical)"]
     assert first.alerter is not None
     with pytest.raises(LeaseLostError, match="The lease was taken over"):
-        first.alerter.look()
+        first.alerter.poll()
     first.stop()
     assert _told(first) == ["[firing] drift: a (critical)"]
     second.stop()
@@ -139,14 +139,14 @@ def test_one_that_stood_still_finds_that_it_was_succeeded_and_ends(first: Living
 def test_a_decision_that_the_predecessor_still_made_is_delivered_by_its_successor(first: Living) -> None:
     first.round(0)
     second = Other(first, "two")
-    second.look()
+    second.poll()
     first.wall_ms += (TTL_S + 1) * 1_000
-    second.look()
-    # The predecessor wakes in the middle of its look: it decides once more.
+    second.poll()
+    # The predecessor wakes in the middle of its poll: it decides once more.
     late = Alerter(first.settings, first.rules, {}, lambda: first.wall_ms / 1000, lambda: first.wall_ms / 1000)
     first.writer.write(1, {"drift": drifted("a")})
-    late.look()
-    second.look()
+    late.poll()
+    second.poll()
     second.stop()
     assert _told(first) == ["[firing] drift: a (critical)"]
     assert [row["state"] for row in first.writer.transitions()] == ["firing"]

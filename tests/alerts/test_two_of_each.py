@@ -198,7 +198,7 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
             again.stop()
         assert differences(contents(lake), contents(alone)) == {}
         with Alerter(undisturbed, load_rules(tmp_path / "alerts.yaml"), {}) as alerter:
-            alerter.look()
+            alerter.poll()
         assert _transitions(lake) == _transitions(alone) != []
 
 

@@ -179,7 +179,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Week]:
     week.rounds("thu 09:50", drift=drifted("pay-ledger", verdict="identical"))
     week.rounds("thu 15:00", group_health=_behind(*many))
     week.living.start()  # a rolling update
-    week.living.look()
+    week.living.poll()
     week.rounds("thu 15:20", group_health=_behind(*many, status="ok"))
 
     week.rounds("fri 11:00", drift=drifted("pay-checkout"))
@@ -189,7 +189,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Week]:
 
     week.round("sat 03:00")
     for seconds in (20, 40, 60, 300, 900):
-        week.living.look(_at("sat 03:00") + seconds * 1_000)
+        week.living.poll(_at("sat 03:00") + seconds * 1_000)
     week.rounds("sat 03:20")
     week.rounds("sat 07:00")
 

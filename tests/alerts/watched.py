@@ -38,7 +38,7 @@ class Watched:
         """Poll once more after this many seconds."""
         self.wall_ms += seconds * 1000
         self.steady_s += seconds
-        return [(d.rule, d.group_id, d.state) for d in self.alerter.look()]
+        return [(d.rule, d.group_id, d.state) for d in self.alerter.poll()]
 
     def rounds(self, first: int, count: int) -> list[tuple[str, str | None, str]]:
         """Write rounds without news in one batch, and poll after their intervals."""

@@ -178,10 +178,10 @@ def live(month: Month, batches: int, size: Callable[[], int]) -> list[tuple[Any,
     clock = Clock()
     month.write(1, clock)
     alerter = Alerter(month.settings, load_rules(month.settings.alerts.rules), {}, clock, clock)
-    alerter.look()
+    alerter.poll()
     for _ in range(batches):
         month.write(size(), clock)
-        alerter.look()
+        alerter.poll()
     rows = month.lake
     return [
         (row["round"], row["rule"], row["entity"], row["state"], row["from_state"], row["value"], row["message"],

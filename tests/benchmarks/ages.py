@@ -307,7 +307,7 @@ def _page(root: str, _folder: str, _batches: int) -> dict[str, Any]:
     before = psutil.Process().memory_info().rss
     began = time.perf_counter()
     lake = PageLake(root, timedelta(hours=24), timedelta(minutes=10), timedelta(seconds=3))
-    lake.look()
+    lake.poll()
     first = time.perf_counter() - began
     while lake.read_on():
         pass
@@ -322,7 +322,7 @@ def _alerter(root: str, _folder: str, _batches: int) -> dict[str, Any]:
     before = psutil.Process().memory_info().rss
     began = time.perf_counter()
     alerter = Alerter(Settings(cluster="bench", lake=root), load_rules(SHIPPED_RULES), {})
-    alerter.look()
+    alerter.poll()
     return {"first": time.perf_counter() - began, "memory": psutil.Process().memory_info().rss - before}
 
 

@@ -117,7 +117,7 @@ class _Watch:
         """Number of decisions that have both rows."""
         return min(map(len, self._seen.values()))
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Poll once."""
         self._reader.refresh()
         now = time.time()
@@ -134,7 +134,7 @@ class _Watch:
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(_LOOK_S, left))
             programs.poll()
-            self.look()
+            self.poll()
 
     def until(self, rows: int, programs: Programs, patience_s: float) -> None:
         """Poll until this many decisions are there.

@@ -43,7 +43,7 @@ class Seen:
 
 
 @pytest.fixture
-def look(browser: Browser) -> Iterator[Callable[..., Page]]:
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     """Open an address; afterwards there must be no complaints, requests to foreign hosts, pop-ups or cookies."""
     seen = Seen()
     contexts = []

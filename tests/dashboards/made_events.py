@@ -114,7 +114,7 @@ def add_events(lake: MadeLake) -> None:
          "to_offset": 900, "reason": "compacted before it was read"},
         {"cluster": CLUSTER, "kind": "rounds", "from_time": ms - 800_000, "to_time": ms - 500_000, "reason": "a pause"},
     )  # fmt: skip
-    # Of a day before the lake's own, which the maintenance would replace, and recent enough to hold.
+    # The maintenance would replace advice of the lake's own day: this is two days older, and recent enough to hold.
     then = day - 2
     advice = {
         "cluster": CLUSTER, "kind": "cooperative", "event_date": then, "since": then - 1, "ended": False,

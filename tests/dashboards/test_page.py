@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("page"), pytest.
 # Long enough for a machine that runs other tests at the same time.
 expect.set_options(timeout=PATIENCE_MS)
 
-Look = Callable[..., Page]
+OpenPage = Callable[..., Page]
 
 AXE = cache_folder() / "scripts" / "axe.min.js"
 
@@ -75,9 +75,9 @@ def _after_a_refresh(page: Page) -> None:
 
 
 def test_the_overview_shows_the_worst_groups_first_each_with_its_reason(
-    lake: MadeLake, address: str, look: Look
+    lake: MadeLake, address: str, open_page: OpenPage
 ) -> None:
-    page = look(address)
+    page = open_page(address)
     assert _texts(page, ".groups td.c-group a .name")[:5] == [
         "clicks-pile-up",
         "payments-audit",
@@ -99,8 +99,8 @@ def test_the_overview_shows_the_worst_groups_first_each_with_its_reason(
     expect(page.locator(".fresh")).to_contain_text("updated")
 
 
-def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address: str, look: Look) -> None:
-    page = look(f"{address}/groups/payments-audit", ready=".uplot canvas")
+def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/groups/payments-audit", ready=".uplot canvas")
     expect(page.locator("h1 .name")).to_have_text("payments-audit")
     drifted = page.locator(".matrix tr.drift")
     expect(drifted).to_have_count(2)
@@ -130,11 +130,11 @@ def test_a_group_shows_where_it_drifted_its_charts_and_other_strategies(address:
     )
 
 
-def test_a_chart_can_be_walked_by_keys_shows_marks_and_has_a_table_beside_it(address: str, look: Look) -> None:
+def test_a_chart_can_be_walked_by_keys_shows_marks_and_has_a_table_beside_it(address: str, open_page: OpenPage) -> None:
     def held_back(_route: Route) -> None:
         """A refresh that is not answered before the test ends."""
 
-    page = look(f"{address}/groups/payments-audit", ready=".uplot canvas")
+    page = open_page(f"{address}/groups/payments-audit", ready=".uplot canvas")
     chart, spoken = page.locator("#plot-moves"), page.locator("[aria-live=polite]")
     table = page.locator("#plot-moves-table")
     expect(table.locator("tbody")).to_be_hidden()
@@ -165,8 +165,8 @@ def test_a_chart_can_be_walked_by_keys_shows_marks_and_has_a_table_beside_it(add
     expect(chart.locator(".tip")).to_be_hidden()
 
 
-def test_a_group_that_cannot_be_recomputed_shows_owners_and_claims_nothing(address: str, look: Look) -> None:
-    page = look(f"{address}/groups/orders-pinned", ready=".matrix")
+def test_a_group_that_cannot_be_recomputed_shows_owners_and_claims_nothing(address: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/groups/orders-pinned", ready=".matrix")
     expect(page.get_by_text("Who should own it cannot be recomputed: strategy 'pinned' is not known.")).to_be_visible()
     assert page.locator("td .mark-unjudged").count() == 6
     assert page.locator("td .mark-ok, td .mark-wrong").count() == 0
@@ -174,8 +174,8 @@ def test_a_group_that_cannot_be_recomputed_shows_owners_and_claims_nothing(addre
     expect(page.locator(".sentence")).to_have_count(0)
 
 
-def test_links_lead_to_a_group_and_a_decision_of_the_past_and_back(address: str, look: Look) -> None:
-    page = look(address)
+def test_links_lead_to_a_group_and_a_decision_of_the_past_and_back(address: str, open_page: OpenPage) -> None:
+    page = open_page(address)
     page.get_by_text("payments-audit").first.click()
     expect(page.locator("h1 .name")).to_have_text("payments-audit")
     expect(page.locator(".matrix tr.drift")).to_have_count(2)
@@ -192,8 +192,8 @@ def test_links_lead_to_a_group_and_a_decision_of_the_past_and_back(address: str,
     expect(page.locator(".groups tbody tr")).not_to_have_count(1)
 
 
-def test_one_finds_as_one_types_and_walks_by_keys(address: str, look: Look) -> None:
-    page = look(address)
+def test_one_finds_as_one_types_and_walks_by_keys(address: str, open_page: OpenPage) -> None:
+    page = open_page(address)
     page.evaluate("window.loadedOnce = true")
     page.keyboard.press("/")
     expect(page.locator("#q")).to_be_focused()
@@ -218,8 +218,8 @@ def test_one_finds_as_one_types_and_walks_by_keys(address: str, look: Look) -> N
     expect(page.locator("h1 .name")).to_have_text("clicks-pile-up")
 
 
-def test_hostile_names_are_text_and_nothing_else(address: str, look: Look) -> None:
-    page = look(address)
+def test_hostile_names_are_text_and_nothing_else(address: str, open_page: OpenPage) -> None:
+    page = open_page(address)
     names = page.locator(".groups td.c-group a .name")
     shown, titles = names.all_inner_texts(), [name.get_attribute("title") or "" for name in names.all()]
     for name in (HOSTILE[0], HOSTILE[1], "two\\nlines\\r\\nand\\ttabs", HOSTILE[4]):
@@ -240,10 +240,10 @@ def test_hostile_names_are_text_and_nothing_else(address: str, look: Look) -> No
 
 
 def test_a_new_round_shows_without_a_jump_and_leaves_focus_selection_and_nodes(
-    lake: MadeLake, address: str, look: Look
+    lake: MadeLake, address: str, open_page: OpenPage
 ) -> None:
     lake.next_round()  # the tests before this one take long enough for silence, whose end may move the page
-    page = look(address, viewport={"width": 1200, "height": 500})
+    page = open_page(address, viewport={"width": 1200, "height": 500})
     expect(page.locator("main .banner")).to_have_count(0)
     page.evaluate("scrollTo(0, 260)")
     row = page.locator(".groups tr", has_text="fraud-scoring")
@@ -267,8 +267,10 @@ def test_a_new_round_shows_without_a_jump_and_leaves_focus_selection_and_nodes(
     assert page.evaluate("getSelection().toString()") == selected
 
 
-def test_a_refresh_leaves_what_one_has_opened_and_keeps_the_charts(lake: MadeLake, address: str, look: Look) -> None:
-    page = look(f"{address}/groups/mailer", ready=".uplot canvas")
+def test_a_refresh_leaves_what_one_has_opened_and_keeps_the_charts(
+    lake: MadeLake, address: str, open_page: OpenPage
+) -> None:
+    page = open_page(f"{address}/groups/mailer", ready=".uplot canvas")
     page.locator(".ranges summary").click()
     page.locator(".uplot").first.evaluate("node => { node.kept = true }")
     heard = page.locator(".fresh .quiet").inner_text()
@@ -278,10 +280,10 @@ def test_a_refresh_leaves_what_one_has_opened_and_keeps_the_charts(lake: MadeLak
     assert page.locator(".uplot").first.evaluate("node => node.kept") is True
 
 
-def test_times_are_in_the_viewers_zone(lake: MadeLake, address: str, look: Look) -> None:
+def test_times_are_in_the_viewers_zone(lake: MadeLake, address: str, open_page: OpenPage) -> None:
     for zone in ("Asia/Kolkata", "America/New_York"):
         lake.next_round()
-        page = look(address, timezone_id=zone)
+        page = open_page(address, timezone_id=zone)
         local = lake.end.astimezone(ZoneInfo(zone))
         expect(page.locator(".fresh .quiet time")).to_have_text(re.compile(rf"(\d+ \w+ )?{local:%H:%M:%S}$"))
         # (The whole moment is for the pointer; browsers call India by its older name.)
@@ -289,8 +291,10 @@ def test_times_are_in_the_viewers_zone(lake: MadeLake, address: str, look: Look)
         assert re.fullmatch(rf"{local:%Y-%m-%d %H:%M:%S} \w+/\w+ · {lake.end:%H:%M:%S} UTC", title)
 
 
-def test_the_page_is_light_or_dark_as_the_viewer_has_it_also_while_it_is_open(address: str, look: Look) -> None:
-    page = look(f"{address}/groups/mailer", ready=".uplot canvas", color_scheme="light")
+def test_the_page_is_light_or_dark_as_the_viewer_has_it_also_while_it_is_open(
+    address: str, open_page: OpenPage
+) -> None:
+    page = open_page(f"{address}/groups/mailer", ready=".uplot canvas", color_scheme="light")
     colours = """() => [
         getComputedStyle(document.documentElement).backgroundColor,
         getComputedStyle(document.querySelector(".facts dd")).color,
@@ -305,8 +309,8 @@ def test_the_page_is_light_or_dark_as_the_viewer_has_it_also_while_it_is_open(ad
     page.wait_for_function("drawn => document.querySelector('.plot canvas').toDataURL() !== drawn", arg=drawn)
 
 
-def test_on_paper_there_are_the_rows_and_no_controls(address: str, look: Look) -> None:
-    page = look(address)
+def test_on_paper_there_are_the_rows_and_no_controls(address: str, open_page: OpenPage) -> None:
+    page = open_page(address)
     page.emulate_media(media="print")
     for control in (".find", ".bar nav", ".bar .menu", ".foot"):
         expect(page.locator(control)).not_to_be_visible()
@@ -315,8 +319,8 @@ def test_on_paper_there_are_the_rows_and_no_controls(address: str, look: Look) -
 
 
 @pytest.mark.nightly
-def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], look: Look) -> None:
-    page = look(boards[0], **PHONE)
+def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], open_page: OpenPage) -> None:
+    page = open_page(boards[0], **PHONE)
     for board in (*boards, *(f"{address}/groups/{WIDE.name}{part}" for part in ("", "/lag", "/load"))):
         page.goto(board)
         expect(page.locator("main .reading")).to_have_count(0)
@@ -328,8 +332,8 @@ def test_no_board_is_wider_than_a_phone(address: str, boards: list[str], look: L
     assert why["x"] + why["width"] <= 390
 
 
-def test_on_a_phone_the_boards_are_a_sheet_for_the_thumb(address: str, look: Look) -> None:
-    page = look(f"{address}/load", **PHONE)
+def test_on_a_phone_the_boards_are_a_sheet_for_the_thumb(address: str, open_page: OpenPage) -> None:
+    page = open_page(f"{address}/load", **PHONE)
     sheet, menu = page.locator("#boards"), page.locator(".menu")
     expect(menu).to_have_text(re.compile("Load"))
     expect(sheet).not_to_be_visible()
@@ -368,8 +372,10 @@ def test_axe_finds_nothing_on_any_board_in_light_and_dark(boards: list[str], bro
     assert {board: some for board, some in found.items() if some} == {}
 
 
-def test_a_server_that_does_not_answer_is_reported_until_it_does(address: str, lake: MadeLake, look: Look) -> None:
-    page = look(address, expected=("ERR_FAILED", "Failed to fetch"))
+def test_a_server_that_does_not_answer_is_reported_until_it_does(
+    address: str, lake: MadeLake, open_page: OpenPage
+) -> None:
+    page = open_page(address, expected=("ERR_FAILED", "Failed to fetch"))
     away = page.locator("#away")
     expect(away).not_to_be_visible()
 
@@ -387,8 +393,8 @@ def test_a_server_that_does_not_answer_is_reported_until_it_does(address: str, l
     expect(page.locator(".fresh .quiet")).not_to_have_text(heard)
 
 
-def test_without_scripts_the_page_works_and_loads_itself_again(address: str, look: Look) -> None:
-    page = look(address, java_script_enabled=False)
+def test_without_scripts_the_page_works_and_loads_itself_again(address: str, open_page: OpenPage) -> None:
+    page = open_page(address, java_script_enabled=False)
     assert page.locator("noscript meta[http-equiv=refresh]").get_attribute("content") == "15"
     page.get_by_text("billing-stuck").first.click()
     expect(page.locator("h1 .name")).to_have_text("billing-stuck")
@@ -398,11 +404,11 @@ def test_without_scripts_the_page_works_and_loads_itself_again(address: str, loo
 
 @pytest.mark.nightly
 def test_an_empty_lake_silence_a_group_that_is_not_there_and_a_broken_table_are_a_sentence_each(
-    tmp_path: Path, look: Look
+    tmp_path: Path, open_page: OpenPage
 ) -> None:
     root = tmp_path / "lake"
     with running(root, tmp_path / "serve.log", until="empty") as (address, _):
-        page = look(address, expected=("404",))
+        page = open_page(address, expected=("404",))
         expect(page.locator(".empty")).to_contain_text("The first round appears here by itself")
         made = MadeLake(root, [MadeGroup("first")], end=datetime.now(UTC) - timedelta(minutes=3))
         expect(page.locator(".groups td.c-group a .name")).to_have_text("first")

@@ -46,7 +46,7 @@ class Rounds:
 
     def quiet_after(self, seconds: float) -> float:
         self.steady_s += seconds
-        self.page.look()
+        self.page.poll()
         return self.page.quiet_s("c")
 
 
@@ -87,18 +87,18 @@ def test_silence_begins_where_the_rules_file_says(tmp_path: Path) -> None:
     assert (own.silent_after_s(10_000), own.imbalance, own.by_name()["mine"]) == (60, 0.25, 7)
 
 
-def test_a_look_that_hangs_is_not_following(tmp_path: Path) -> None:
+def test_a_poll_that_hangs_is_not_following(tmp_path: Path) -> None:
     empty_lake(tmp_path / "lake")
     now, hung, go_on, looked = [0.0], threading.Event(), threading.Event(), threading.Event()
 
-    def look() -> None:
+    def changed() -> None:
         if hung.is_set():
             looked.set()
         hung.set()
         go_on.wait(60)
 
     span, often = timedelta(hours=1), timedelta(milliseconds=1)
-    page = PageLake(str(tmp_path / "lake"), span, span, often, steady=lambda: now[0], changed=look)
+    page = PageLake(str(tmp_path / "lake"), span, span, often, steady=lambda: now[0], changed=changed)
     page.start()
     try:
         assert hung.wait(60)
@@ -134,7 +134,7 @@ def test_what_cannot_be_done_with_the_rows_is_a_problem_until_it_can(tmp_path: P
     page.start()
     try:
         assert failed.wait(60)
-        # (After each look at the lake, which works: it is no reason to take back what is said of the rest.)
+        # (After each poll of the lake, which works: it is no reason to take back what is said of the rest.)
         told = "Reading the lake failed; the server's log has the reason. It will try again."
         assert seen[:3] == [None, told, told]
         fails.clear()
@@ -148,7 +148,7 @@ def test_what_cannot_be_done_with_the_rows_is_a_problem_until_it_can(tmp_path: P
 def test_all_groups_are_not_the_group_that_is_called_none(rounds: Rounds, first: str | None) -> None:
     rounds.write(1)
     rounds.write(1, cluster="None")
-    rounds.page.look()
+    rounds.page.poll()
     rounds.page.read_on()
     for cluster in (first, None, "None"):
         asked = {"cluster": cluster, "since": datetime(2020, 1, 1, tzinfo=UTC), "most": 9}
@@ -162,7 +162,7 @@ def test_answers_from_the_archive_are_kept_by_what_is_not_given_too() -> None:
 
 
 def _head(rounds: Rounds, tmp_path: Path, now: datetime, **chosen: str) -> dict[str, object]:
-    rounds.page.look()
+    rounds.page.poll()
     return status(View(rounds.page, Archive(str(tmp_path / "lake")), now, Address((), chosen)))
 
 
@@ -184,7 +184,7 @@ def test_the_head_says_that_the_chosen_cluster_is_silent_while_another_one_lives
 ) -> None:
     rounds.write(1, cluster="prod")
     rounds.write(1, cluster="test")
-    rounds.page.look()
+    rounds.page.poll()
     rounds.steady_s = 100
     rounds.write(2, cluster="test")
     now = datetime.now(UTC)

@@ -103,7 +103,7 @@ def reader(root: Path) -> LakeReader:
 def memory(root: Path) -> PageLake:
     day, heartbeat, refresh = timedelta(hours=24), timedelta(minutes=10), timedelta(seconds=1)
     lake = PageLake(str(root), day, heartbeat, refresh, more=server_queries())
-    lake.look()
+    lake.poll()
     while lake.read_on():
         pass
     assert lake.problem is None

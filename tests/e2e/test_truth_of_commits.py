@@ -90,7 +90,7 @@ class Monitor:
             if rows := msgspec.msgpack.decode(msgspec.msgpack.encode(getattr(new, table.name))):
                 self._lake.append(table.name, rows, "test", self._batch)
         self._batch += 1
-        self.told += self._alerter.look()
+        self.told += self._alerter.poll()
         return new
 
     @property

@@ -123,17 +123,17 @@ class Program:
             lake = self.lake(writer)
             written = self.write(lake, writer, 1, ALL)
         tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
-        first = tail.look()
+        first = tail.read_new_files()
         self.write(lake, "spark", 2, ["lag"])
-        look = tail.look()
+        second = tail.read_new_files()
         return {
             "written": written,
             "again": self.write(lake, "spark", 2, ["lag"]),
             "older": self.write(lake, "spark", 1, ["lag"]),
             "tail": [
                 first.is_snapshot,
-                look.is_snapshot,
-                [[str(file.day), file.clusters, str(file.newest)] for file in look.files],
+                second.is_snapshot,
+                [[str(file.day), file.clusters, str(file.newest)] for file in second.files],
             ],
         }
 

@@ -65,7 +65,7 @@ def test_whatever_is_written_when_kept_days_stay_others_go_and_followers_see_eac
     followed: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
     written: Counter[str] = Counter()
     for tail in tails.values():
-        tail.look()
+        tail.read_new_files()
     for number, (name, day, groups, is_maintained) in enumerate(writes):
         rows = [
             row(name, day, number, topic="t", partition=at, member_id="m", strategy="range", group_id=group)
@@ -86,7 +86,7 @@ def test_whatever_is_written_when_kept_days_stay_others_go_and_followers_see_eac
 
 
 def _follow(tail: DeltaLogTail, into: Counter[str]) -> None:
-    found = tail.look()
+    found = tail.read_new_files()
     assert not found.is_snapshot
     for file in found.files:
         read = tail.read([file], [column.name for column in tail.table.columns]).to_pylist()
@@ -130,9 +130,9 @@ def test_followers_of_memory_see_neither_joined_files_nor_deleted_days(lake: Del
 def test_a_deletion_of_somebody_else_lets_followers_begin_again(lake: DeltaLake, writer: Writer) -> None:
     tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
     writer.append("lag", row("lag", 0, 1, topic="t", partition=0), row("lag", 0, 2, topic="t", partition=0))
-    tail.look()
+    tail.read_new_files()
     DeltaTable(lake.path("lag")).delete("round = 1")
-    assert tail.look().is_snapshot
+    assert tail.read_new_files().is_snapshot
 
 
 def test_the_last_day_that_is_kept_stays_and_a_lake_without_writers_stays_as_it_is(

@@ -30,12 +30,12 @@ class Served:
     quiet_s: dict[str, float]
     steady_s: float = 1_000.0
 
-    def look(self) -> None:
-        """One look at the lake, as the thread does it."""
-        self.model.lake.look()
+    def poll(self) -> None:
+        """One poll of the lake, as the thread does it."""
+        self.model.lake.poll()
         while self.model.lake.read_on():
             pass
-        self.model.take()
+        self.model.renew_snapshot()
 
     def get(self, target: str, **more: Any) -> Answer:
         return ask(self.app, target, **more)
@@ -69,7 +69,7 @@ def serve_over() -> Callable[..., Served]:
         site = Site(model.lake, str(root), loaded.owners, rules=loaded.alerts.rules)
         served = Served(lake, model, scrapes, application(model, scrapes, serve, site), {})
         # Time stands still, unless a test says how long a cluster has been quiet: on a busy machine half a minute can
-        # pass between the look and the question.
+        # pass between the poll and the question.
         model.lake.quiet_s = lambda cluster: served.quiet_s.get(cluster, 0.0)  # type: ignore[method-assign]
         return served
 
@@ -85,7 +85,7 @@ def served(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     for number in range(9):
         add_note(lake, number)
     found = serve_over(root, lake, partition_series=True, burrow_minutes=30)
-    found.look()
+    found.poll()
     yield found
     found.quiet_s.clear()
 
@@ -98,5 +98,5 @@ def boards(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
     add_events(lake)
     add_load(lake)
     found = serve_over(root, lake)
-    found.look()
+    found.poll()
     return found

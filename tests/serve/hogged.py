@@ -22,7 +22,7 @@ def main() -> None:
     hog = Query("hog", _HOG, _HOG, frozenset(), frozenset({"rounds"}), frozenset({"cluster"}))
     hour = timedelta(hours=1)
     lake = PageLake(settings.lake, hour, hour, timedelta(seconds=1), more={"hog": hog})
-    lake.look()
+    lake.poll()
     lake.start()
     threads = [threading.Thread(target=lake.ask, args=("hog",), daemon=True) for _ in range(4)]
     for thread in threads:

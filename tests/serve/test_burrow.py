@@ -36,7 +36,7 @@ def burrow(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[..., S
                                   "round_time": now, "group_id": group, "ended": False, "findings": []})  # fmt: skip
     lake.add("lag", row | {"group_id": "blocked", "lag": None, "reason": "offsets_blocked", "last_commit_time": now})
     served = serve_over(root, lake, burrow_minutes=30)
-    served.look()
+    served.poll()
     return served
 
 
@@ -200,6 +200,6 @@ def test_the_ends_of_the_last_ten_rounds_delay_a_stop(tmp_path: Path, serve_over
     lake.add("rounds", {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last + 1, "round_time": now,
                         "interval_ms": 10_000})  # fmt: skip
     served = serve_over(tmp_path, lake, burrow_minutes=30)
-    served.look()
+    served.poll()
     found = {group: status(served, group)["partitions"][0]["status"] for group in ("idle-until-now", "stopped")}
     assert found == {"idle-until-now": "OK", "stopped": "STOP"}

@@ -35,21 +35,21 @@ def test_while_files_of_the_present_cannot_be_read_there_is_no_snapshot(
         add(lake, number, "group_health", group_id=f"g{number}", ended=False, findings=[])
     add(lake, 5, "rounds", interval_ms=10_000)
     model = Model(load_settings(lake=lake.root))
-    model.lake.look()
+    model.lake.poll()
     files = list(Path(lake.path("group_health")).rglob("*.parquet"))
     away = [file.rename(f"{file}.away") for file in files]
     assert model.lake.read_on() is False
     # (The thread looks at the lake and then reads on, again and again.)
-    for go_on in (model.take, model.lake.look, model.lake.read_on, model.take):
+    for go_on in (model.renew_snapshot, model.lake.poll, model.lake.read_on, model.renew_snapshot):
         go_on()
         assert model.lake.problem is not None
         assert (model.lake.present, groups(model)) == (False, None)
         assert model.lake.unread > 0
     for file, gone in zip(files, away, strict=True):
         gone.rename(file)
-    model.lake.look()
+    model.lake.poll()
     while model.lake.read_on():
         pass
-    model.take()
+    model.renew_snapshot()
     assert (model.lake.problem, model.lake.unread) == (None, 0)
     assert groups(model) == ["g1", "g2", "g3", "g4"]

@@ -133,7 +133,7 @@ def test_a_decision_of_rocketmq_is_explained_topic_by_topic(tmp_path: Path, serv
         }
         lake.add("drift", head | verdict)
     served = serve_over(tmp_path / "lake", lake)
-    served.look()
+    served.poll()
 
     text = shown(served, "/groups/tills/decisions/7")
 
@@ -145,13 +145,13 @@ def test_a_decision_of_rocketmq_is_explained_topic_by_topic(tmp_path: Path, serv
 
 def test_a_refresh_is_answered_with_nothing_until_something_changes(tmp_path: Path, serve_over) -> None:  # type: ignore[no-untyped-def]
     served = serve_over(tmp_path / "lake", MadeLake(tmp_path / "lake", [MadeGroup("g", lag=lambda at, _: at)]))
-    served.look()
+    served.poll()
     first = served.get("/?part=main")
     assert "<html" not in first.text
     again = served.get("/?part=main", headers={"if-none-match": first.headers["etag"]})
     assert (again.status, again.body) == (304, b"")
     served.lake.next_round()
-    served.look()
+    served.poll()
     changed = served.get("/?part=main", headers={"if-none-match": first.headers["etag"]})
     assert changed.status == 200
     assert f"{6 * served.lake.last:,}" in changed.text
@@ -219,7 +219,7 @@ def test_a_question_about_a_group_that_is_called_none_changes_no_other_answer(
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("orders"), MadeGroup("payments")], rounds=3)
     served = serve_over(tmp_path, lake)
-    served.look()
+    served.poll()
     served.get(first)
     answer = served.get("/api/v1/groups/None")
     assert (answer.status, answer.json()["detail"]) == (404, "There is no living group 'None'.")

@@ -66,10 +66,10 @@ def test_rows_without_a_day_are_in_a_file_of_their_own(tmp_path: Path) -> None:
 def test_a_follower_finds_day_cluster_and_time_of_them_in_the_log(tmp_path: Path) -> None:
     lake = _lake(tmp_path)
     tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
-    tail.look()
+    tail.read_new_files()
     rows = to_arrow(table_named("lag"), [row("lag", 0, n, topic="t", partition=0) for n in (1, 2)])
     lake.add_files("lag", new_files(table_named("lag"), rows, lake.path("lag")), "query", 1)
-    [file] = tail.look().files
+    [file] = tail.read_new_files().files
     newest = max(rows["round_time"].to_pylist())
     assert (file.day, file.newest) == (rows["event_date"][0].as_py(), newest)
     assert file.clusters == (rows["cluster"][0].as_py(),) * 2

@@ -47,12 +47,12 @@ def lake(s3: str) -> DeltaLake:
 def test_rows_are_read_back_by_every_reader_and_once_although_a_batch_is_repeated(lake: DeltaLake) -> None:
     tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
     cache = TableCache(lake.root, {"lag": Wanted(frozenset({"lag"}), frozenset({"lag"}))}, timedelta(days=1))
-    assert tail.look().is_snapshot
+    assert tail.read_new_files().is_snapshot
     cache.update()
     rows = [row("lag", 0, number, topic="t", partition=0) for number in range(3)]
     assert lake.append("lag", rows, "query", 1) == 3
     assert DeltaLake(lake.root).append("lag", rows, "query", 1) == 0
-    found = tail.look()
+    found = tail.read_new_files()
     assert not found.is_snapshot
     assert tail.read(found.files, ["round"])["round"].to_pylist() == [0, 1, 2]
     cache.update()
@@ -71,13 +71,13 @@ def test_maintenance_keeps_every_row_and_followers_see_no_new_ones(lake: DeltaLa
         writer.append("lag", row("lag", 0, number, topic="t", partition=0))
     writer.round(0, 5)
     tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
-    tail.look()
+    tail.read_new_files()
     before = rows_of(lake, "lag")
     keep_days = {table.name: KEEP for table in ALL_TABLES}
     done = list(Maintainer(lake.root, keep_days, now=lambda: NOW).work())
     assert [(d.table, d.what, d.files) for d in done if d.what == "compaction"] == [("lag", "compaction", 5)]
     assert rows_of(lake, "lag") == before
-    assert tail.look().files == ()
+    assert tail.read_new_files().files == ()
 
 
 _APPENDS = """

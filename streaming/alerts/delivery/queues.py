@@ -270,7 +270,7 @@ class DeliveryQueue:
                 due = [item for item in due if item not in self._refused] or due
                 if due and self._rests_until <= now:
                     return self._chosen(due)
-                # (Holds and repetitions need no timer: each look of the alerter wakes the queue.)
+                # Holds and repetitions need no timer: each poll of the alerter wakes the queue.
                 times = [max(item.due, self._rests_until) for item in ready]
                 first = min(times if self._resending is None else [*times, self._resending.at], default=None)
                 self._changed.wait(None if first is None else first - now)

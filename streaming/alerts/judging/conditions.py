@@ -41,6 +41,7 @@ from streaming.alerts.rules.rules import (
     UNJUDGED_S,
     Rule,
 )
+from streaming.times import epoch_ms
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""
@@ -230,7 +231,7 @@ class Conditions:
 
 def _age(rule: Rule, row: Mapping[str, Any]) -> _Age:
     values = (row[column] for column in rule.table.newest_by)
-    return tuple(_ms(value) if isinstance(value, datetime) else int(value or 0) for value in values)
+    return tuple(epoch_ms(value) if isinstance(value, datetime) else int(value or 0) for value in values)
 
 
 def _seen(rule: Rule, row: Mapping[str, Any]) -> RuleRow:
@@ -268,7 +269,3 @@ def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) 
 
 def _nothing(at: FeedRound | None, since: int) -> Observed:
     return Observed(None, since, 0) if at is None else Observed(at.number, at.time, at.interval_ms, elapsed=at.elapsed)
-
-
-def _ms(time: datetime) -> int:
-    return round(time.timestamp() * 1000)

@@ -39,7 +39,7 @@ class Remembered:
 class Evaluation:
     """The state of one cluster's alerts.
 
-    Call `begin` once, then `look`, `look_at_events` and `judge_by_clock` repeatedly.
+    Call `begin` once, then `judge_new_rounds`, `judge_new_events` and `judge_by_clock` repeatedly.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Evaluation:
         return known is not None and SILENT_S in known.when.columns
 
     def begin(self, remembered: Remembered, now: int) -> None:
-        """Continue from the decisions; `look` then returns what is new.
+        """Continue from the decisions; `judge_new_rounds` then returns what is new.
 
         Args:
             remembered: The decisions.
@@ -163,14 +163,14 @@ class Evaluation:
             self._state = replace(self._state, active=dict(remembered.active))
         self._left = latest
 
-    def look(self) -> list[Transition]:
+    def judge_new_rounds(self) -> list[Transition]:
         """Judge the new rounds.
 
         Raises:
             LostTrackError: Start again with `begin`.
         """
         found, self._found = self._found, []
-        chunk = self._feed.look(None if self._newest is None else self._newest.number)
+        chunk = self._feed.poll(None if self._newest is None else self._newest.number)
         if chunk is not None:
             for observed in self._judge_all(chunk, {*self._state.active, *self._left}):
                 self._advance(replace(observed, seen=_merged(self._left, observed.seen)))
@@ -183,13 +183,13 @@ class Evaluation:
         """By table of events, the version up to which it was judged."""
         return self._events.versions
 
-    def look_at_events(self, now: int) -> list[Transition]:
+    def judge_new_events(self, now: int) -> list[Transition]:
         """Judge the new events (`now` in ms).
 
         Raises:
             LakeUnreadableError: Start again with `begin`.
         """
-        rows = self._events.look()
+        rows = self._events.poll()
         if not rows:
             return []
         self._state, found = step(self._state, self._conditions.events(rows, self._newest, now))

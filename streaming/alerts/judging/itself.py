@@ -50,7 +50,7 @@ class NewestRound:
         Raises:
             LakeUnreadableError: The table cannot be read, or none of its newest files.
         """
-        new = self._log_tail.look()
+        new = self._log_tail.read_new_files()
         self._broken = None
         if not new.is_snapshot:
             return max((n for file in new.files if (n := self._newest_of(file)) is not None), default=None)
@@ -173,10 +173,10 @@ class Upkeep:
 
     @property
     def largest(self) -> Largest | None:
-        """What `look` has found last; None before it has, and in a lake without tables."""
+        """The table with the most files at the last count; None before the first, and in a lake without tables."""
         return self._largest
 
-    def look(self) -> None:
+    def count_files(self) -> None:
         """Count again, unless that was a few minutes ago. A table that cannot be read now is left out."""
         if self._steady() < self._next:
             return
@@ -206,7 +206,7 @@ PASSING: Final = (
     AnotherAlerterError,
     LeaseStoreError,
 )
-"""Failures that may be over at the next look."""
+"""Failures that may be over at the next poll."""
 
 _Result = TypeVar("_Result")
 
@@ -214,10 +214,10 @@ _Result = TypeVar("_Result")
 class Trouble:
     """How long the tables have not been judged, or something beside them not been read.
 
-    In each look, call `attempt` for every step and then `end_of_look`.
+    In each poll, call `attempt` for every step and then `end_poll`.
 
     Attributes:
-        reason: The first failure of the newest look that had one, on one line; None when all is well.
+        reason: The first failure of the newest poll that had one, on one line; None when all is well.
     """
 
     def __init__(self, steady: Callable[[], float], what: str = "the tables", done: str = "evaluated") -> None:
@@ -236,19 +236,19 @@ class Trouble:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds without a look free of failures; 0 when all is well."""
+        """Seconds without a poll free of failures; 0 when all is well."""
         return 0.0 if self._since is None else self._steady() - self._since
 
     def attempt(self, step: Callable[[], _Result], otherwise: _Result) -> _Result:
-        """Run a step of a look; a temporary failure is noted, and `otherwise` is its result."""
+        """Run a step of a poll; a temporary failure is noted, and `otherwise` is its result."""
         try:
             return step()
         except PASSING as error:
             self._failed = self._failed or one_line(error)
             return otherwise
 
-    def end_of_look(self) -> None:
-        """Log a failure once, not at every look, and once that it is over."""
+    def end_poll(self) -> None:
+        """Log a failure once, not at every poll, and once that it is over."""
         if self._failed is not None and self._since is None:
             _LOG.warning("%s cannot be %s now, retrying in a moment: %s", self._what, self._done, self._failed)
             self._since = self._steady()

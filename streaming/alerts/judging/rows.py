@@ -23,7 +23,7 @@ from streaming.alerts.judging.firing import passed_ms
 from streaming.alerts.rules.expressions import fetched
 from streaming.lifecycle import room_log
 from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table, in_memory, table_named
-from streaming.times import DAY_MS
+from streaming.times import DAY_MS, epoch_ms
 
 _LOG = room_log(__name__)
 
@@ -48,7 +48,7 @@ class WaitingRows:
         """The present files, from which `read` continues; none if there is no table yet."""
         self.waiting = self._schema.empty_table()
         self._log_tail.forget()
-        found = self._log_tail.look()
+        found = self._log_tail.read_new_files()
         self._is_there = found.is_snapshot
         return found.files
 
@@ -78,7 +78,7 @@ class WaitingRows:
     def read(self) -> None:
         """Add the rows of new files to `waiting`."""
         try:
-            new = self._log_tail.look()
+            new = self._log_tail.read_new_files()
             if new.is_snapshot and self._is_there:
                 message = f"The table {self._log_tail.uri} is another table than before, or its commits were cleaned up"
                 raise LostTrackError(message)
@@ -88,7 +88,7 @@ class WaitingRows:
         except LakeUnreadableError as error:
             raise LostTrackError(str(error)) from error
 
-    def take(self, until: int) -> pa.Table:
+    def pop(self, until: int) -> pa.Table:
         """Remove and return the waiting rows of rounds up to one."""
         if self.waiting.num_rows == 0:
             return self.waiting
@@ -104,7 +104,7 @@ def _newest(file: DataFile) -> int:
 
 
 class EventFeed:
-    """New rows of one cluster. Call `begin` first, then `look` again and again."""
+    """New rows of one cluster. Call `begin` first, then `poll` repeatedly."""
 
     def __init__(self, lake: str, cluster: str, columns: Mapping[str, frozenset[str]]) -> None:
         """Prepare; nothing is read yet.
@@ -138,7 +138,7 @@ class EventFeed:
             if name in versions and not log_tail.go_on_after(versions[name]):
                 _LOG.warning("commits to the table %s since the last decision are gone", name)
 
-    def look(self) -> dict[str, pa.Table]:
+    def poll(self) -> dict[str, pa.Table]:
         """New rows by table, without tables that have none.
 
         Raises:
@@ -146,7 +146,7 @@ class EventFeed:
         """
         found = {}
         for name, log_tail in self._log_tails.items():
-            new = log_tail.look()
+            new = log_tail.read_new_files()
             files = [f for f in new.files if not new.is_snapshot or f.written > self._written_after]
             if not files:
                 continue
@@ -174,7 +174,7 @@ _WRITTEN_WITHIN_MS = 2 * DAY_MS
 class Feed:
     """The rows of one cluster that some rules read.
 
-    Call `begin` first, then `look` again and again.
+    Call `begin` first, then `poll` repeatedly.
     """
 
     def __init__(self, lake: str, cluster: str, columns: Mapping[str, frozenset[str]], heartbeat_ms: int) -> None:
@@ -248,7 +248,7 @@ class Feed:
         for name, found in sets.items():
             self._keep(name, found, after=rounds[-1].number)
 
-    def look(self, newest: int | None) -> Chunk | None:
+    def poll(self, newest: int | None) -> Chunk | None:
         """Read the new rows; None when no round has come since the newest (its number).
 
         Raises:
@@ -261,7 +261,7 @@ class Feed:
         if not rounds:
             return None
         until = rounds[-1].number
-        return self._chunk(rounds, {name: table.take(until) for name, table in self._tables.items()})
+        return self._chunk(rounds, {name: table.pop(until) for name, table in self._tables.items()})
 
     def _chunk(self, rounds: tuple[FeedRound, ...], rows: Mapping[str, pa.Table]) -> Chunk:
         return Chunk(rounds, rows, self._standing.at(rounds, rows["group_health"]) if self._standing else None)
@@ -327,7 +327,7 @@ def _as_rounds(rows: pa.Table) -> list[FeedRound]:
     """The rounds of these rows, in order."""
     columns = ("round", "round_time", "interval_ms", "elapsed_ms")
     found = {
-        number: FeedRound(number, round(time.timestamp() * 1000), interval or 0, elapsed)
+        number: FeedRound(number, epoch_ms(time), interval or 0, elapsed)
         for number, time, interval, elapsed in zip(*(rows[name].to_pylist() for name in columns), strict=True)
         if number is not None and time is not None
     }

@@ -136,7 +136,7 @@ class Rule:
 
     @property
     def by_clock(self) -> bool:
-        """Whether it is judged by the alerter's own time, at every look, not once per round."""
+        """Whether it is judged by the alerter's own time, at every poll, not once per round."""
         return bool(CLOCK_COLUMNS & self.when.columns)
 
     @property

@@ -19,6 +19,7 @@ from streaming.lifecycle import room_log
 from streaming.notes import checked_mark, write_mark
 from streaming.serve.model import Model
 from streaming.serve.page import problem, quoted
+from streaming.times import epoch_ms
 
 _LOG = room_log(__name__)
 
@@ -62,8 +63,8 @@ class NotingRate:
         self._steady = steady
         self._left, self._at = float(_BURST), steady()
 
-    def take(self) -> bool:
-        """Take one; False when there is none."""
+    def take_one(self) -> bool:
+        """Count one more mark; False when it is one too many."""
         now = self._steady()
         self._left = min(float(_BURST), self._left + (now - self._at) * _PER_SECOND)
         self._at = now
@@ -90,7 +91,7 @@ def marking(model: Model, pace: NotingRate | None = None) -> Callable[[Request],
             asked = msgspec.json.decode(body, type=NewMark)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             return problem(400, f"This is no mark: {quoted(str(error))}. /api/v1/openapi.json describes one.")
-        if not pace.take():
+        if not pace.take_one():
             return problem(429, "Too many marks: one a second is enough.", headers={"Retry-After": "1"})
         return await run_in_threadpool(_write, model, asked)
 
@@ -118,8 +119,8 @@ def _write(model: Model, asked: NewMark) -> Response:
     if not now - _OLDEST <= at <= now + _AHEAD:
         return problem(400, "The time of a mark lies within the last year, and not in the future.")
     try:
-        mark = checked_mark(cluster, asked.text, asked.group, _ms(at), "api", asked.id)
-        write_mark(model.root, mark, _ms(now))
+        mark = checked_mark(cluster, asked.text, asked.group, epoch_ms(at), "api", asked.id)
+        write_mark(model.root, mark, epoch_ms(now))
     except SetupError as error:
         return problem(400, str(error))
     except (EvenkeelError, OSError) as error:
@@ -127,7 +128,3 @@ def _write(model: Model, asked: NewMark) -> Response:
         return problem(503, "The lake cannot be written now; the server's log has the reason.")
     made = {"mark_id": mark.mark_id, "cluster": cluster, "text": mark.text, "group_id": mark.group_id, "mark_time": at}
     return Response(msgspec.json.encode(made), 201, media_type="application/json")
-
-
-def _ms(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)

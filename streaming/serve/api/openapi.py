@@ -99,7 +99,7 @@ def _operation(listing: Listing) -> dict[str, Any]:
                             "type": "object",
                             "required": ["items", "next", "rounds"],
                             "properties": {
-                                "items": {"type": "array", "items": _row(listing)},
+                                "items": {"type": "array", "items": _row_schema(listing)},
                                 "next": {"type": ["string", "null"], "description": "`cursor` of the next page."},
                                 "rounds": {"type": "array", "items": {"$ref": "#/components/schemas/Round"}},
                             },
@@ -161,6 +161,6 @@ def parameters(filters: type[msgspec.Struct]) -> list[dict[str, Any]]:
     return found
 
 
-def _row(listing: Listing) -> dict[str, Any]:
+def _row_schema(listing: Listing) -> dict[str, Any]:
     columns = {column.name: column.comment for name in reversed(listing.tables) for column in table_named(name).columns}
     return {"type": "object", "description": "Columns of the tables keep their names.", "x-columns": columns}

@@ -198,8 +198,8 @@ def _ends(found: Iterable[GroupTopic]) -> Iterator[PartitionEnds]:
 def _whole_topics(scope: Scope, found: Sequence[GroupTopic], ends: Sequence[PartitionEnds]) -> list[WholeTopic]:
     """The topics to which a group with members subscribes: it has a row for each of their partitions.
 
-    That is so where it has as many rows as its own row counts. For a topic that is only committed to, the tables have
-    the partitions with commits.
+    Such a group has as many rows of partitions as its own row counts. For a topic that is only committed to, the
+    tables have only the partitions with commits.
     """
     seen = Counter[tuple[str, str]]()
     for one in found:

@@ -55,4 +55,4 @@ def until_idle(alerter: Alerter) -> None:
     while not alerter.idle and time.monotonic() < deadline:
         alerter.wake.wait(1)
         alerter.wake.clear()
-        alerter.look()
+        alerter.poll()

@@ -166,7 +166,7 @@ def test_an_alertmanager_that_takes_nothing_is_a_row_that_counts_and_then_takes_
         living = _living(tmp_path, kept, resend_ms=200, longest_retry_ms=1_000)
         living.round(0, drift=drifted("a"))
         kept.wait_for(lambda: not kept.codes and len(kept.posts) > 8 and bool(kept.posts[-1][2]))
-        living.look()
+        living.poll()
         living.stop()
     rows = living.deliveries("ops", "rule", "outcome", "reason")
     assert ("drift", "delivered", None) in rows

@@ -41,7 +41,7 @@ def lake(tmp_path: Path) -> Lake:
 def test_a_message_says_what_holds_since_when_of_whom_and_which_copy_it_is(lake: Lake) -> None:
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         lake.write(billing="drifted")
-        (decided,) = alerter.look()
+        (decided,) = alerter.poll()
         receiver.wait()
         until_idle(alerter)
     (message,) = receiver.messages
@@ -61,7 +61,7 @@ def test_hostile_names_arrive_as_the_text_they_are(lake: Lake) -> None:
     names = ["<b>bold</b> &amp; 'quoted'", 'two\nlines: "x"', "{value}", "*stars* _lines_ `observations`", "x" * 32_000]
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         lake.write(**dict.fromkeys(names, "drifted"))
-        alerter.look()
+        alerter.poll()
         receiver.wait(len(names))
         until_idle(alerter)
     told = {message["group_id"] for message in receiver.messages}
@@ -78,7 +78,7 @@ def test_what_was_told_to_fire_is_told_to_end_and_pending_is_told_to_nobody(tmp_
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         for verdicts in ({"a": "drifted", "b": "drifted"}, {"b": "identical"}, {"a": "identical"}):
             lake.write(**verdicts)
-            alerter.look()
+            alerter.poll()
         until_idle(alerter)
     assert receiver.told() == [("firing", "a"), ("resolved", "a")]
     assert receiver.messages[1]["type"] == "success"
@@ -88,7 +88,7 @@ def test_what_was_told_to_fire_is_told_to_end_and_pending_is_told_to_nobody(tmp_
 def test_an_answer_of_500_is_tried_again_until_the_target_takes_it(lake: Lake) -> None:
     with Receiver(500, 503) as receiver, lake.alerter(ops=receiver.url) as alerter:
         lake.write(a="drifted")
-        alerter.look()
+        alerter.poll()
         receiver.wait(3)
         until_idle(alerter)
     assert len({message["id"] for message in receiver.messages}) == 1
@@ -108,7 +108,7 @@ def test_a_dead_and_a_slow_target_hold_back_neither_another_nor_the_judging(lake
         for group in "abc":
             lake.write(**{group: "drifted"})
             began = time.monotonic()
-            assert [d.group_id for d in alerter.look()] == [group]
+            assert [d.group_id for d in alerter.poll()] == [group]
             assert time.monotonic() - began < 20
         good.wait(3)
         slow.wait(2)
@@ -127,7 +127,7 @@ def test_a_message_that_a_target_refuses_again_and_again_does_not_block_those_of
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         receiver.codes = [400, 200, 400]
         lake.write(a="drifted", b="drifted")
-        alerter.look()
+        alerter.poll()
         receiver.wait(2)
         assert len({message["id"] for message in receiver.messages[:2]}) == 2
 
@@ -137,13 +137,13 @@ def test_a_restart_sends_what_is_left_in_order_and_nothing_twice(lake: Lake) -> 
     with lake.alerter(ops=f"json://127.0.0.1:{port}") as alerter:
         lake.write(a="drifted")
         lake.write(a="identical", b="drifted")
-        alerter.look()
+        alerter.poll()
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
-        alerter.look()
+        alerter.poll()
         until_idle(alerter)
     assert receiver.told() == [("firing", "a"), ("resolved", "a"), ("firing", "b")]
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
-        alerter.look()
+        alerter.poll()
         until_idle(alerter)
     assert receiver.told() == []
 
@@ -158,12 +158,12 @@ def test_a_commit_that_fails_after_it_was_made_is_delivered_all_the_same(
 
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         lake.write(b="identical")
-        alerter.look()
+        alerter.poll()
         lake.write(a="drifted")
         with monkeypatch.context() as broken:
             broken.setattr("streaming.alerts.decisions.append_once", made_and_failed)
-            assert alerter.look() == []
-        alerter.look()
+            assert alerter.poll() == []
+        alerter.poll()
         until_idle(alerter)
     assert receiver.told() == [("firing", "a")]
     assert [row["state"] for row in lake.writer.transitions()] == ["firing"]
@@ -173,12 +173,12 @@ def test_a_new_target_gets_what_fires_now_and_not_what_was(lake: Lake) -> None:
     with lake.alerter() as alerter:
         lake.write(a="drifted")
         lake.write(a="identical", b="drifted")
-        alerter.look()
+        alerter.poll()
     with Receiver() as receiver, lake.alerter(new=receiver.url) as alerter:
-        alerter.look()
+        alerter.poll()
         receiver.wait()
         lake.write(b="identical")
-        alerter.look()
+        alerter.poll()
         until_idle(alerter)
     assert receiver.told() == [("firing", "b"), ("resolved", "b")]
 

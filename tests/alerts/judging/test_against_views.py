@@ -118,8 +118,8 @@ def test_the_alerter_says_what_each_rule_says_of_the_whole_view_at_every_round(t
         if chance.random() < 0.2:
             alerter = Alerter(settings, made, {}, lambda: clock[0], lambda: clock[0])
         if chance.random() < 0.7:
-            alerter.look()
-    alerter.look()
+            alerter.poll()
+    alerter.poll()
     expected = _by_views(writer.root, made)
     keys = {rule.name: rule.key for rule in made}
     found = [

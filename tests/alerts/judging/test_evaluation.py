@@ -160,8 +160,8 @@ def test_the_transitions_are_the_same_however_the_rounds_come(
         clock.ms = time_of(batch[-1]) + 1_000
         if restart:
             alerter = _alerter(writer, made, clock)
-        alerter.look()
-        alerter.look()
+        alerter.poll()
+        alerter.poll()
     assert _told(writer) == _EXPECTED
 
 
@@ -178,8 +178,8 @@ def test_an_alerter_that_was_away_from_the_beginning_tells_the_same_with_the_sam
             writer.write(number, tables)
             clock.ms = time_of(number) + 1_000
             if always:
-                alerter.look()
-        alerter.look()
+                alerter.poll()
+        alerter.poll()
         assert _told(writer) == _EXPECTED
         ids.append({row["transition_id"] for row in writer.transitions()})
     assert ids[0] == ids[1]
@@ -193,16 +193,16 @@ def test_rows_of_a_round_that_is_not_closed_yet_wait_for_it(
     writer, clock = Writer(tmp_path), _Clock()
     alerter = _alerter(writer, made, clock)
     writer.write(0, {"drift": [_verdict("g", "identical")]})
-    alerter.look()
+    alerter.poll()
     row = {"drift": [_verdict("g", "drifted")]}
     rounds = writer._lake.append
     writer._lake.append = lambda table, *rest: 0 if table == "rounds" else rounds(table, *rest)  # type: ignore[method-assign]
     writer.write(1, row)
-    assert alerter.look() == []
-    assert _alerter(writer, made, clock).look() == []
+    assert alerter.poll() == []
+    assert _alerter(writer, made, clock).poll() == []
     writer._lake.append = rounds  # type: ignore[method-assign]
     writer.write(1, {})
-    assert [(d.rule, d.state) for d in alerter.look()] == [("drift", "firing")]
+    assert [(d.rule, d.state) for d in alerter.poll()] == [("drift", "firing")]
 
 
 def test_another_cluster_of_the_same_lake_does_not_count(made: tuple[Rule, ...], empty: Path, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_another_cluster_of_the_same_lake_does_not_count(made: tuple[Rule, ...],
     mine._batch = 100
     other.write(0, {"drift": [_verdict("g", "drifted")]})
     mine.write(0, {"drift": [_verdict("h", "drifted")]})
-    assert [d.group_id for d in _alerter(mine, made, clock).look()] == ["h"]
+    assert [d.group_id for d in _alerter(mine, made, clock).poll()] == ["h"]
 
 
 def test_a_rule_that_is_new_sees_what_is_current_and_one_that_is_gone_ends_its_alerts(
@@ -221,10 +221,10 @@ def test_a_rule_that_is_new_sees_what_is_current_and_one_that_is_gone_ends_its_a
     writer, clock = Writer(tmp_path), _Clock()
     uneven, drift, behind, _ = made
     writer.write(0, {"drift": [_verdict("g", "drifted")], "lag": [_lag(0, 500)]})
-    assert [d.rule for d in _alerter(writer, [uneven, drift], clock).look()] == ["drift"]
+    assert [d.rule for d in _alerter(writer, [uneven, drift], clock).poll()] == ["drift"]
     clock.ms = time_of(1)
     writer.write(1, {})
-    found = _alerter(writer, [uneven, behind], clock).look()
+    found = _alerter(writer, [uneven, behind], clock).poll()
     assert [(d.rule, d.state, d.round) for d in found] == [("drift", "gone", 1), ("behind", "firing", 1)]
 
 
@@ -235,10 +235,10 @@ def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(
     writer, clock = Writer(tmp_path), _Clock()
     names = ["it's", 'say "hi"', "two\nlines", "{value}", "<b>&amp;", "x" * 32_000, "; DROP TABLE alerts; --", "\u202e"]
     writer.write(0, {"drift": [_verdict(name, "drifted") for name in names]})
-    assert sorted(d.group_id or "" for d in _alerter(writer, made, clock).look()) == sorted(names)
+    assert sorted(d.group_id or "" for d in _alerter(writer, made, clock).poll()) == sorted(names)
     writer.write(1, {"drift": [_verdict(name, "identical") for name in names]})
     clock.ms = time_of(1)
-    ended = _alerter(writer, made, clock).look()
+    ended = _alerter(writer, made, clock).poll()
     assert sorted(d.group_id or "" for d in ended) == sorted(names)
     assert all(len(d.message) < 250 and d.message.isprintable() for d in ended)
 
@@ -252,7 +252,7 @@ def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
     for number in range(0, 150, 10):
         writer.write(number, {"group_health": [_even("g", 0.0)]})
         clock.ms = time_of(number)
-        alerter.look()
+        alerter.poll()
     table = DeltaTable(f"{writer.root}/alerts")
     assert table.version() == 2, "15 rounds in 24 minutes: a place is kept every ten minutes"
     assert (table.transaction_version("alerts/c/round") or 0) >= 120
@@ -264,11 +264,11 @@ def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], empty: Path, tm
     writer, clock = Writer(tmp_path), _Clock()
     writer.write(0, {})
     first, second = _alerter(writer, made, clock), _alerter(writer, made, clock)
-    first.look()
-    second.look()
+    first.poll()
+    second.poll()
     writer.write(1, {"drift": [_verdict("g", "drifted")]})
-    assert len(first.look()) == 1
-    assert second.look() == second.look() == []
+    assert len(first.poll()) == 1
+    assert second.poll() == second.poll() == []
     assert [row["state"] for row in writer.transitions()] == ["firing"]
 
 
@@ -286,7 +286,7 @@ class _Silent:
 
     def at(self, seconds: float) -> list[tuple[str, str]]:
         self.clock.ms = START + seconds * 1000
-        return [(d.rule, d.state) for d in self.alerter.look()]
+        return [(d.rule, d.state) for d in self.alerter.poll()]
 
 
 def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(empty: Path, tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
     writer, clock, target = Writer(tmp_path), _Clock(), Notebook()
     writer.write(0, {"drift": [_verdict("g", "drifted")]})
     with _alerter(writer, made, clock, target) as alerter:
-        alerter.look()
+        alerter.poll()
         _drain(alerter)
     assert target.titles() == ["[firing] drift: g (critical)"]
     # An hour without an alerter: g heals, h drifts and heals, i drifts and stays so.
@@ -368,7 +368,7 @@ def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
     clock.ms = time_of(360) + 500
     target.messages.clear()
     with _alerter(writer, made, clock, target) as alerter:
-        alerter.look()
+        alerter.poll()
         _drain(alerter)
     assert sorted(target.titles()) == ["[firing] drift: i (critical)", "[resolved] drift: g (critical)"]
     assert [(r["group_id"], r["state"], r["late"]) for r in writer.transitions()] == [
@@ -388,13 +388,13 @@ def test_while_the_newest_round_is_old_nobody_knows_what_is_still_true(
     clock.ms = time_of(400)
     with _alerter(writer, made, clock, target) as alerter:
         writer.write(0, {"drift": [_verdict("g", "drifted"), _verdict("h", "drifted")]})
-        alerter.look()
-        alerter.look()
+        alerter.poll()
+        alerter.poll()
         assert (target.titles(), alerter.idle) == ([], False), "the job is catching up: it may have healed since"
         writer.write(200, {"drift": [_verdict("g", "identical")]})
-        alerter.look()
+        alerter.poll()
         writer.write(400, {})
-        alerter.look()
+        alerter.poll()
         _drain(alerter)
     assert target.titles() == ["[firing] drift: h (critical)"]
 
@@ -403,7 +403,7 @@ def _drain(alerter: Alerter) -> None:
     while not alerter.idle:
         alerter.wake.wait(10)
         alerter.wake.clear()
-        alerter.look()
+        alerter.poll()
 
 
 def test_files_that_are_gone_before_they_were_read_cost_nothing_but_a_new_beginning(
@@ -414,12 +414,12 @@ def test_files_that_are_gone_before_they_were_read_cost_nothing_but_a_new_beginn
     writer, clock = Writer(tmp_path), _Clock()
     alerter = _alerter(writer, made, clock)
     writer.write(0, {"drift": [_verdict("g", "drifted")]})
-    alerter.look()
+    alerter.poll()
     writer.write(1, {"drift": [_verdict("h", "drifted")]})
     table = DeltaTable(f"{writer.root}/drift")
     table.optimize.compact()
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    assert alerter.look() == alerter.look()[:0]
+    assert alerter.poll() == alerter.poll()[:0]
     assert [(r["group_id"], r["state"]) for r in writer.transitions()] == [("g", "firing"), ("h", "firing")]
     said = [record.getMessage() for record in caplog.records if "evaluated" in record.getMessage()]
     assert len(said) == 2

@@ -48,7 +48,7 @@ class _Rows:
             for start in range(first + 1, self.closed, 3):
                 yield self._chunk(range(start, min(start + 3, self.closed)))
 
-    def look(self, newest: int | None) -> Chunk | None:
+    def poll(self, newest: int | None) -> Chunk | None:
         new = [n for n in range(self.closed) if newest is None or n > newest]
         return self._chunk(new) if new else None
 
@@ -125,7 +125,7 @@ def test_an_alerter_that_restarts_anywhere_tells_what_one_tells_that_never_stopp
         if evaluation is None or data.draw(st.booleans()):
             evaluation = Evaluation("c", made, rows, rows, _NoEvents(), 0)  # type: ignore[arg-type]
             evaluation.begin(Remembered(decided, active), 0)
-        transitions = evaluation.look()
+        transitions = evaluation.judge_new_rounds()
         # The progress is stored with each transition, and otherwise now and then.
         if transitions or data.draw(st.booleans()):
             told += transitions

@@ -31,11 +31,11 @@ def _groups(chunk: Chunk | None, table: str = "group_health") -> list[tuple[int,
 def test_a_feed_may_begin_before_anything_is_there(tmp_path: Path) -> None:
     feed = _feed(str(tmp_path / "lake"), group_health="verdict")
     assert list(feed.begin(None, 3_600_000)) == []
-    assert feed.look(None) is None
+    assert feed.poll(None) is None
     writer = Writer(tmp_path)
-    assert feed.look(None) is None
+    assert feed.poll(None) is None
     writer.write(0, {"group_health": [_row("a", verdict="pending")]})
-    chunk = feed.look(None)
+    chunk = feed.poll(None)
     assert chunk is not None
     assert [r.number for r in chunk.rounds] == [0]
     assert chunk.rows["group_health"]["verdict"].to_pylist() == ["pending"]
@@ -51,8 +51,8 @@ def test_a_beginning_shows_what_was_current_and_then_what_came(tmp_path: Path) -
     assert [r.number for r in later.rounds] == [3, 4]
     assert _groups(later) == [(3, "b"), (4, "c")]
     writer.write(5, {"group_health": [_row("d")]})
-    assert _groups(feed.look(4)) == [(5, "d")]
-    assert feed.look(5) is None
+    assert _groups(feed.poll(4)) == [(5, "d")]
+    assert feed.poll(5) is None
 
 
 def test_compaction_and_vacuum_show_no_row_twice_and_lose_none(tmp_path: Path) -> None:
@@ -65,11 +65,11 @@ def test_compaction_and_vacuum_show_no_row_twice_and_lose_none(tmp_path: Path) -
     table = DeltaTable(f"{writer.root}/group_health")
     table.optimize.compact()
     writer.write(5, {"group_health": [_row("g5")]})
-    assert _groups(feed.look(3)) == [(4, "g4"), (5, "g5")]
+    assert _groups(feed.poll(3)) == [(4, "g4"), (5, "g5")]
     table.update_incremental()
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     writer.write(6, {"group_health": [_row("g6")]})
-    assert _groups(feed.look(5)) == [(6, "g6")]
+    assert _groups(feed.poll(5)) == [(6, "g6")]
 
 
 def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_p
     for file in Path(writer.root, "group_health").rglob("*.parquet"):
         file.unlink()
     with pytest.raises(LostTrackError):
-        feed.look(0)
+        feed.poll(0)
 
 
 def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_p
 
     def sleep() -> None:
         for _ in range(100):
-            assert sleeper.look(0) is None
+            assert sleeper.poll(0) is None
 
     with pytest.raises(LostTrackError, match="cleaned up"):
         sleep()
@@ -112,7 +112,7 @@ def test_a_round_of_a_wrong_time_hides_neither_itself_nor_those_after_it(tmp_pat
     list(feed.begin(None, 0))
     writer.write(1, {"group_health": [_row("odd")]}, jump_ms=jump_ms)
     writer.write(2, {"group_health": [_row("later")]})
-    chunk = feed.look(0)
+    chunk = feed.poll(0)
     assert _groups(chunk) == [(1, "odd"), (2, "later")]
     assert chunk is not None
     assert [r.time for r in chunk.rounds] == [time_of(1) + jump_ms, time_of(2)]

@@ -105,8 +105,8 @@ def test_a_group_fires_at_the_round_at_which_its_row_has_become_old_enough(
         writer.write(first, *STORY[first : last + 1])
         first, now[0] = last + 1, time_of(last) / 1000 + 1
         alert = alerter() if restart else alert
-        alert.look()
-        alert.look()
+        alert.poll()
+        alert.poll()
     found = {(r["rule"], r["group_id"], r["round"], r["state"], r["value"]) for r in writer.transitions()}
     assert found == set(EXPECTED)
     assert {r["message"] for r in writer.transitions() if r["rule"] == "late" and r["group_id"] == "g"} == {

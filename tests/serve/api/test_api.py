@@ -143,7 +143,7 @@ def topics(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
         of_group | {"kind": "kip848", "event_date": day - 1, "ended": True},
     )
     served = serve_over(tmp_path, lake)
-    served.look()
+    served.poll()
     return served
 
 
@@ -203,7 +203,7 @@ def test_the_description_has_every_path_and_parameter(served: Served) -> None:
 
 def test_a_proxy_may_leave_its_path_or_take_it_off(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     served = serve_over(tmp_path, MadeLake(tmp_path, []), path="/keel")
-    served.look()
+    served.poll()
     for target in ("/keel/", "/", "/keel/metrics", "/metrics", f"/keel{PREFIX}/groups", "/keel/metrics/kminion"):
         assert served.get(target).status == 200
     assert served.get("/keelhaul").status == 404
@@ -253,7 +253,7 @@ def test_an_explanation_has_every_topic_that_a_group_of_rocketmq_decides_on(
         inputs = pack_line({"strategy": "rocketmq:AVG", "queues": queues, "clients": ["c1", "c2"]})
         lake.add("drift", of | {"topic": topic, "verdict": verdict, "inputs": inputs})
     served = serve_over(tmp_path, lake)
-    served.look()
+    served.poll()
     target = f"{PREFIX}/explain?group=g"
     worst = explained(served, target).json()
     assert [one["explanation"]["topic"] for one in (worst, *worst["other_topics"])] == ["orders", "billing", "%RETRY%g"]

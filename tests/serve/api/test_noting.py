@@ -26,7 +26,7 @@ WRITES = {"authorization": "Bearer w-secret", "content-type": "application/json"
 def served(tmp_path: Path, serve_over: Callable[..., Served]) -> Served:
     lake = MadeLake(tmp_path, [MadeGroup("billing")], rounds=130)
     served = serve_over(tmp_path, lake, marks_token="w-secret", token="r-secret")
-    served.look()
+    served.poll()
     return served
 
 
@@ -37,7 +37,7 @@ def unwritten(tmp_path_factory: pytest.TempPathFactory, serve_over: Callable[...
     served = serve_over(
         root, MadeLake(root, [MadeGroup("billing")], rounds=130), marks_token="w-secret", token="r-secret"
     )
-    served.look()
+    served.poll()
     return served
 
 
@@ -53,7 +53,7 @@ def test_a_mark_is_in_the_table_in_the_list_and_on_the_boards(served: Served, tm
     assert _post(served, {"text": f"deploy {HOSTILE[0]}", "group": "billing", "id": "build-17"}).status == 201
     (row,) = LakeReader(tmp_path).rows("SELECT * FROM marks_current")
     assert (row["mark_id"], row["text"], row["made_by"]) == ("build-17", f"deploy {HOSTILE[0]}", "api")
-    served.look()
+    served.poll()
     reads = {"authorization": "Bearer r-secret"}
     (listed,) = served.get(f"{PREFIX}/marks", headers=reads).json()["items"]
     assert (listed["mark_id"], listed["group_id"]) == ("build-17", "billing")
@@ -114,9 +114,9 @@ def test_a_long_body_is_not_read_to_its_end(unwritten: Served) -> None:
 def test_a_script_that_runs_wild_is_slowed_down_to_one_mark_a_second() -> None:
     now = 0.0
     pace = NotingRate(lambda: now)
-    assert [pace.take() for _ in range(61)] == [True] * 60 + [False]
+    assert [pace.take_one() for _ in range(61)] == [True] * 60 + [False]
     now = 2.5
-    assert [pace.take() for _ in range(3)] == [True, True, False]
+    assert [pace.take_one() for _ in range(3)] == [True, True, False]
 
 
 def test_the_description_of_the_api_has_the_request(unwritten: Served) -> None:

@@ -80,7 +80,7 @@ def test_hostile_names_are_labels_and_nothing_else(served: Served) -> None:
 def test_two_long_names_with_one_beginning_stay_apart(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g" * 400 + end) for end in "ab"])
     served = serve_over(tmp_path, lake)
-    served.look()
+    served.poll()
     found = series(of_text(served.get("/metrics").text))
     assert len([1 for name, _ in found if name == "evenkeel_group_members"]) == 2
 
@@ -104,7 +104,7 @@ def test_a_snapshot_without_a_newer_one_grows_silent_with_time(
     tmp_path: Path, serve_over: Callable[..., Served]
 ) -> None:
     served = serve_over(tmp_path, MadeLake(tmp_path, [MadeGroup("g")]))
-    served.look()
+    served.poll()
     silent = f'evenkeel_cluster_silent{{cluster="{CLUSTER}"}}'
     served.steady_s += 29.0
     assert served.metric(silent) == 0
@@ -119,7 +119,7 @@ def test_a_cluster_that_is_gone_for_good_is_forgotten_after_days_while_another_l
     now = int(datetime.now(UTC).timestamp() * 1000)
     lake.add("rounds", {"cluster": "gone", "event_date": now // 86_400_000, "round": 1, "round_time": now})
     served = serve_over(tmp_path, lake, forget_days=7)
-    served.look()
+    served.poll()
 
     def clusters() -> set[str]:
         found = series(of_text(served.get("/metrics").text))
@@ -151,7 +151,7 @@ def test_whole_metrics_are_left_out_beyond_the_limit_and_named(
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g", topics={"t": 900})])
     served = serve_over(tmp_path, lake, partition_series=True, most_series=1_000)
-    served.look()
+    served.poll()
     text = served.get("/metrics").text
     kept = [name for name in ("lag_offsets", "committed_offset") if f"\nevenkeel_partition_{name}{{" in text]
     assert kept == ["lag_offsets"]
@@ -170,7 +170,7 @@ def test_a_group_that_is_behind_gets_older_between_its_rows(tmp_path: Path, serv
     lake.add("rounds", {"cluster": CLUSTER, "event_date": now // 86_400_000, "round": lake.last + 1,
                         "round_time": now, "interval_ms": 10_000})  # fmt: skip
     served = serve_over(tmp_path, lake)
-    served.look()
+    served.poll()
     for group, low, high in (("behind", 75, 79), ("keeps-up", 5, 9)):
         at = f'{{cluster="{CLUSTER}",group="{group}"}}'
         assert served.metric(f"evenkeel_group_time_behind_min_seconds{at}") == pytest.approx(low)
@@ -186,7 +186,7 @@ def test_moves_are_those_of_the_last_hour(tmp_path: Path, serve_over: Callable[.
                                      "event_date": ms // 86_400_000, "revision": 1, "kind": "rebalance",
                                      "partitions_moved": moved})  # fmt: skip
     served = serve_over(tmp_path, lake)
-    served.look()
+    served.poll()
     assert served.metric(f'evenkeel_group_rebalances_last_hour{{cluster="{CLUSTER}",group="g"}}') == 2
     assert served.metric(f'evenkeel_group_partitions_moved_last_hour{{cluster="{CLUSTER}",group="g"}}') == 7
 
@@ -196,7 +196,7 @@ def test_a_new_round_is_made_once_for_any_number_of_scrapes(
 ) -> None:
     lake = MadeLake(tmp_path, [MadeGroup("g")])
     served = serve_over(tmp_path, lake)
-    served.look()
+    served.poll()
     made = []
     make = served.scrapes._make
     monkeypatch.setattr(served.scrapes, "_make", lambda *given: (made.append(1), make(*given))[1])
@@ -204,7 +204,7 @@ def test_a_new_round_is_made_once_for_any_number_of_scrapes(
         served.get("/metrics")
     assert len(made) == 1
     lake.next_round()
-    served.look()
+    served.poll()
     served.scrapes.warm()
     served.get("/metrics")
     assert len(made) == 2
