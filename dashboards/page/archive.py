@@ -19,7 +19,7 @@ from typing import Any, Final
 from dashboards.query import history_queries, queries, question
 from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
-from streaming.tables import LakeReader, OpenedTable, WrittenFile, alerter_place, table_named
+from streaming.tables import LakeReader, OpenedTable, WrittenFile, alerter_place, limited, table_named
 
 __all__ = ["Archive", "Signs"]
 
@@ -165,7 +165,7 @@ class Archive:
     def _whole(self) -> LakeReader:
         """All tables, at most a minute old; for the archive's own thread."""
         if self._reader is None:
-            self._reader = LakeReader(self._root)
+            self._reader = LakeReader(self._root, limited())
         elif time.monotonic() - self._refreshed > _GOOD_S:
             self._reader.refresh()
         self._refreshed = time.monotonic()

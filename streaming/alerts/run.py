@@ -116,10 +116,12 @@ class Alerter:
             self._write_results()
             if not self._behind:
                 self._commit(force=True)
-            if self._turn is not None:
-                self._turn.release()
         except PASSING as error:
             _LOG.warning("the last deliveries could not be written: %s", one_line(error))
+        finally:
+            # Otherwise the next alerter waits for `TTL_S`, also this process when it begins again.
+            if self._turn is not None:
+                self._turn.release()
 
     @property
     def idle(self) -> bool:

@@ -308,7 +308,7 @@ class Lease:
         newest, other = objects.newest()
         if other is None or other.token != self._self.token:
             self._number, self._renewed = None, began - self.ttl_s
-            message = f"The lease was taken over ({other or _UNKNOWN}): only one may work, so this process stops."
+            message = f"The lease was taken over ({other or _UNKNOWN}): only one may work, so this one stops."
             raise LeaseLostError(message)
         # Our own write, whose answer was lost. When it was made is not known, so it does not count.
         self._number = newest

@@ -43,7 +43,11 @@ def in_memory() -> duckdb.DuckDBPyConnection:
 
 
 def limited() -> duckdb.DuckDBPyConnection:
-    """A connection as from `in_memory`, to a database that may use 1 GB: for work beside a job that needs the rest."""
+    """A connection as from `in_memory`, to a database of its own that may use 1 GB.
+
+    For work beside a job that needs the rest, and for questions of viewers beside an alerter, which would get no memory
+    while another query of its own database holds all of it.
+    """
     connection = _limited_database().cursor()
     connection.execute("SET TimeZone = 'UTC'")
     return connection

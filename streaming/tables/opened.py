@@ -19,7 +19,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
 from streaming.tables.lost import naming_what_is_lost
-from streaming.tables.memory import fetched_dicts, in_memory
+from streaming.tables.memory import fetched_dicts, limited
 from streaming.tables.schema import Table
 
 __all__ = ["CUT_AT", "DataFile", "OpenedTable", "file_of", "has_text"]
@@ -168,7 +168,7 @@ class OpenedTable:
         Raises:
             LakeUnreadableError: A data file is gone.
         """
-        with in_memory() as connection, naming_what_is_lost(f"The table {self.uri}"):
+        with limited() as connection, naming_what_is_lost(f"The table {self.uri}"):
             connection.register(self.table.name, self.rows(files))
             return fetched_dicts(connection, sql, dict(parameters))
 

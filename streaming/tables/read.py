@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -71,10 +72,16 @@ class LakeReader:
     shows the newest version of every table; tables written one after the other by a batch may differ by one batch.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+        """Open every table that is there.
+
+        Args:
+            root: Folder or URI of the lake.
+            connection: Runs the queries; None for one of `in_memory`.
+        """
         self._root = str(root).rstrip("/")
         self._tables: dict[str, DeltaTable] = {}
-        self._connection = in_memory()
+        self._connection = in_memory() if connection is None else connection
         self._have_views = False
         self.refresh()
 

@@ -95,6 +95,27 @@ def test_after_a_clean_end_the_second_goes_on_at_once(first: Living) -> None:
     assert _told(first) == ["[firing] drift: a (critical)", "[resolved] drift: a (critical)"]
 
 
+def test_an_end_that_cannot_write_its_last_deliveries_releases_the_lease_all_the_same(
+    first: Living, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first.round(0)
+    second = Other(first, "two")
+    second.poll()
+
+    def fails(_: Alerter) -> None:
+        message = "no space left on device"
+        raise OSError(message)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Alerter, "_write_results", fails)
+        first.stop()
+    first.writer.write(1, {"drift": drifted("a")})
+    first.wall_ms = time_of(1) + 1_000
+    second.poll()
+    second.stop()
+    assert _told(first) == ["[firing] drift: a (critical)"]
+
+
 def test_one_that_dies_is_succeeded_after_its_lease_was_watched_in_vain_and_what_it_owed_is_sent(first: Living) -> None:
     first.round(0)
     second = Other(first, "two")

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from dashboards.page.archive import Archive
+from streaming.alerts import AlerterWork, commands
+from streaming.config import AlertSettings, Settings
+from streaming.process import lease_of
+from streaming.tables import in_memory
 from tests.alerts.build import DRIFT, Writer
+from tests.alerts.elsewhere import lease_elsewhere
 from tests.alerts.living import drifted
 from tests.alerts.receiver import Receiver
 from tests.serve.running import running
@@ -73,3 +79,49 @@ def test_page_queries_that_hang_and_take_all_they_can_delay_no_alert(tmp_path: P
     finally:
         hogged.kill()
         hogged.wait()
+
+
+def test_questions_of_the_page_have_a_database_of_their_own(tmp_path: Path) -> None:
+    """One that fills its memory leaves that of the alerter's queries, which judge each round, alone."""
+    limit = "SELECT current_setting('memory_limit') AS memory"
+    writer = Writer(tmp_path)
+    archive = Archive(writer.root)
+    (of_archive,) = archive._whole().rows(limit)
+    with in_memory() as connection:
+        of_alerter = connection.execute(limit).fetchone()
+    archive.stop()
+    assert of_archive == {"memory": "953.6 MiB"}
+    assert of_alerter is not None
+    assert of_alerter[0] != "953.6 MiB"
+
+
+def test_an_alerter_of_a_server_that_is_succeeded_stands_by_and_works_again_when_the_lease_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(commands, "lease_of", lambda *of: lease_of(*of, ttl_s=3))
+    monkeypatch.setattr(commands, "_AGAIN_S", 0.1)
+    writer = Writer(tmp_path)
+    writer.write(0, {})
+    given = _given(tmp_path, writer)
+    alerts = AlertSettings.model_validate({"rules": given["EVENKEEL_ALERTS__RULES"], "look_ms": 100})
+    work = AlerterWork(Settings(cluster="c", lake=writer.root, alerts=alerts))
+    work.start()
+    try:
+        writer.write(1, {"drift": drifted("a")})
+        _until(lambda: len(writer.transitions()) == 1, 60, "the alerter works")
+        now = [0.0]
+        other = lease_elsewhere(writer.root, "c", "another machine", lambda: now[0])
+
+        def takes_over() -> bool:
+            now[0] += 1_000
+            return other.attempt()
+
+        _until(takes_over, 60, "another takes over")
+        _until(lambda: "The lease was taken over" in caplog.text, 60, "the alerter finds out")
+        _until(lambda: "Standing by" in caplog.text, 60, "it stands by")
+        other.release()
+        writer.write(2, {"drift": drifted("b")})
+        _until(lambda: len(writer.transitions()) == 2, 60, "it works again")
+    finally:
+        work.stop(30)
