@@ -129,13 +129,13 @@ ROOMS = {
         # (grafana_foundation_sdk is an extra: only the boards for Grafana are made with it.)
         "grafana_foundation_sdk jinja2 markupsafe pyarrow",
         "streaming.catalog streaming.config streaming.exceptions streaming.explain streaming.notes "
-        "streaming.tables streaming.terminal",
+        "streaming.tables streaming.terminal streaming.times",
         "dashboards.export",
     ),
     "streaming.serve": room(
         "msgspec pyarrow pydantic starlette uvicorn",
         "dashboards streaming.alerts streaming.burrow streaming.config streaming.exceptions streaming.explain "
-        "streaming.lifecycle streaming.notes streaming.tables",
+        "streaming.lifecycle streaming.notes streaming.tables streaming.times",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)

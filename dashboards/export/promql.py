@@ -29,6 +29,12 @@ def _why(metric: str, label: str, matcher: str = "") -> str:
     return f'max by (group, why) (label_replace({metric}{{{_CLUSTER}{matcher}}}, "why", "$1", "{label}", "(.+)"))'
 
 
+def _word(title: str, told: str, label: str, without: str) -> Panel:
+    """What a label says of one group."""
+    asked = Ask(f"max by ({label}) (evenkeel_group_{label}{{{_GROUP}}})", f"{{{{{label}}}}}")
+    return Panel(title, told, PanelKind.WORD, [asked], width=6, height=4, without=without)
+
+
 _OVERVIEW = [
     Panel(
         "Cluster",
@@ -134,42 +140,10 @@ _OVERVIEW = [
 ]
 
 _ONE = [
-    Panel(
-        "Verdict",
-        "On the newest decision.",
-        PanelKind.WORD,
-        [Ask(f"max by (verdict) (evenkeel_group_verdict{{{_GROUP}}})", "{{verdict}}")],
-        width=6,
-        height=4,
-        without="none yet",
-    ),
-    Panel(
-        "Lag status",
-        "The worst status of a partition.",
-        PanelKind.WORD,
-        [Ask(f"max by (lag_status) (evenkeel_group_lag_status{{{_GROUP}}})", "{{lag_status}}")],
-        width=6,
-        height=4,
-        without="not known",
-    ),
-    Panel(
-        "State",
-        "As the group's coordinator gives it.",
-        PanelKind.WORD,
-        [Ask(f"max by (state) (evenkeel_group_state{{{_GROUP}}})", "{{state}}")],
-        width=6,
-        height=4,
-        without="not known",
-    ),
-    Panel(
-        "Findings",
-        "What else holds now.",
-        PanelKind.WORD,
-        [Ask(f"max by (finding) (evenkeel_group_finding{{{_GROUP}}})", "{{finding}}")],
-        width=6,
-        height=4,
-        without="none",
-    ),
+    _word("Verdict", "On the newest decision.", "verdict", "none yet"),
+    _word("Lag status", "The worst status of a partition.", "lag_status", "not known"),
+    _word("State", "As the group's coordinator gives it.", "state", "not known"),
+    _word("Findings", "What else holds now.", "finding", "none"),
     Panel(
         "Lag by topic",
         "Offsets that the group has still to read, in partitions whose lag is known; and in how many it is not.",
