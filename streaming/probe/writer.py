@@ -9,15 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
-from streaming.events import EVENTS_VERSION, ClusterTopicEvent, Event, encode
+from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, ClusterTopicEvent, Event, GroupEvent, encode
 from streaming.exceptions import SetupError
+from streaming.lifecycle import room_log
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.records import LOG, LONGEST_INTERVAL_MS, Brokers, HeldPartition, RoundClosed, RoundOpened
+from streaming.terminal import visible
+
+_LOG = room_log(__name__)
 
 LATE_INTERVALS: Final = 2
 """A round may take so many intervals before they stretch. Silence begins with three, so up to here nobody notices; with
@@ -78,6 +83,9 @@ _OUR_TIME = 1
 The acknowledgement carries the broker's time where the topic's timestamps are LogAppendTime. Otherwise it carries ours,
 and nobody can mistake this value for a time. The probe's own clock is never used.
 """
+
+_MOST_BYTES: Final = MAX_RECORD_BYTES - 64 * 1024
+"""Bytes of one event. The rest of its record is the key, a group id of up to 32 KB, and some bytes of Kafka's own."""
 
 _CLOSE_S = 1.0
 """How long the last acknowledgements may take when the probe ends."""
@@ -150,6 +158,7 @@ class RoundWriter:
         self._probe, self._supervisor = probe, supervisor
         self._pace = pace or RoundInterval(settings.interval_ms)
         self._opened_at = 0.0
+        self._too_large: set[str] = set()
         self.newest: int | None = None
         """Offset of the newest record that it has written to the rounds topic; None before the first."""
 
@@ -202,7 +211,9 @@ class RoundWriter:
     def write(self, opened: Opened, events: Sequence[Event], deadline: Deadline) -> WrittenEvents:
         """Write the events, and wait for all acknowledgements.
 
-        Their timestamp is the round's time, so that their retention does not depend on the probe's clock either.
+        Their timestamp is the round's time, so that their retention does not depend on the probe's clock either. A
+        group's event that no record can hold is written without its topics: their lag is not known in this round, and
+        every other group's is.
 
         Raises:
             RoundAbandonedError: One was not acknowledged.
@@ -212,7 +223,7 @@ class RoundWriter:
         size = 0
         try:
             for event in events:
-                value = encode(event)
+                value = self._encode_fitting(event)
                 size += len(value)
                 acks.append(send(topic, value, event.key.encode("utf-8"), timestamp_ms=opened.time))
         except KafkaError as error:
@@ -228,6 +239,20 @@ class RoundWriter:
                 known[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
         groups = sum(not isinstance(event, ClusterTopicEvent) for event in events)
         return WrittenEvents(_named(positions), groups, len(acks), _named(resting), size)
+
+    def _encode_fitting(self, event: Event) -> bytes:
+        value = encode(event)
+        if len(value) <= _MOST_BYTES or not isinstance(event, GroupEvent):
+            return value
+        if event.key not in self._too_large:
+            self._too_large.add(event.key)
+            _LOG.warning(
+                "Group %s has too many partitions for one record (%d MB): its topics are left out of the rounds, and "
+                "their lag is not known. Leave some of them out with filters.ignore_topics.",
+                visible(event.key),
+                len(value) // 1_000_000,
+            )
+        return encode(msgspec.structs.replace(event, saw=msgspec.structs.replace(event.saw, topics=())))
 
     def close_round(
         self,
