@@ -46,8 +46,8 @@ JOB, ALERTER, MAINTAINER = "job", "alerter", "maintainer"
 TTL_S: Final = 90.0
 """Seconds that a candidate watches. A holder survives an outage of the store of 30 to 60 s, by when it wrote last."""
 
-_LOOKS = 18
-"""How often a candidate looks, and a holder tries again after a failure, within `TTL_S`: every 5 s."""
+_POLLS = 18
+"""How often a candidate polls, and a holder tries again after a failure, within `TTL_S`: every 5 s."""
 
 _IGNORES_CONDITIONS = (
     "The store of {lake} ignores the conditions of writes (If-None-Match), so two writers would lose each other's "
@@ -102,7 +102,9 @@ class Holder:
 def _start_of(pid: int) -> str:
     """When a process of this machine began, "" for a dead one: on Linux in ticks that no change of the clock moves."""
     if sys.platform != "linux":
-        return str(psutil.Process(pid).create_time()) if psutil.pid_exists(pid) else ""
+        with suppress(psutil.NoSuchProcess):  # also raised for a zombie
+            return str(psutil.Process(pid).create_time())
+        return ""
     try:
         state, *fields = (
             Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
@@ -130,9 +132,9 @@ class LeaseObjects:
 
     @cached_property
     def _store(self) -> Any:
-        # (No retries of its own: the lease knows better what a lost answer means. The options of its HTTP client stay
+        # No retries of its own: the lease knows better what a lost answer means. The options of its HTTP client stay
         # the environment's, because obstore 0.12.1 drops AWS_ALLOW_HTTP when it is given any. So a request ends after
-        # 30 s: one that begins before a lease is lost ends before it is anybody's.)
+        # 30 s: one that begins before a lease is lost ends before it is anybody's.
         if on_object_store(self.lake):
             return from_url(self.lake, retry_config={"max_retries": 0})
         folder = Path(self.lake).absolute()
@@ -229,7 +231,14 @@ class Lease:
             if works:
                 _LOG.info("%s: this is the %s now.", TOOK_OVER, self.what)
             else:
-                _LOG.info("%s: the %s is %s.", STANDING_BY, self.what, self.holder)
+                _LOG.info(
+                    "%s: the %s is %s. This one takes over when that one ends, or has not renewed its lease for "
+                    "%.0f s.",
+                    STANDING_BY,
+                    self.what,
+                    self.holder,
+                    self.ttl_s,
+                )
             self._stands_by = not works
         return works
 
@@ -244,7 +253,7 @@ class Lease:
         if self._objects is None:
             return True
         if self._number is None:
-            self._take(self._objects)
+            self._acquire(self._objects)
         elif self._clock() - self._renewed >= self.ttl_s / 3:
             self._renew(self._objects, self._number)
         return self._number is not None
@@ -269,10 +278,10 @@ class Lease:
                 self._objects.create(self._number + 1, replace(self._self, released=True))
                 self._objects.delete(self._number)
             except LeaseStoreError as error:
-                _LOG.warning("the next one waits for %.0f s: %s", self.ttl_s, error)
+                _LOG.warning("%s The next process waits for %.0f s.", error, self.ttl_s)
             self._number = None
 
-    def _take(self, objects: LeaseObjects) -> None:
+    def _acquire(self, objects: LeaseObjects) -> None:
         began = self._clock()
         newest, other = objects.newest()
         if self._watched != newest:
@@ -359,7 +368,7 @@ def only_one(
             message = f"Another {lease.what} runs ({lease.holder}): stop that one, or wait for its end."
             raise SetupError(message)
         while not lease.poll():
-            stop.wait(ttl_s / _LOOKS)
+            stop.wait(ttl_s / _POLLS)
         keeper = threading.Thread(target=_keep, args=(lease, what, stop), name="lease", daemon=True)
         keeper.start()
         try:
@@ -386,12 +395,13 @@ def holder_of(what: str, lake: str, cluster: str | None) -> str | None:
 
 def try_store(lake: str) -> str | None:
     """What is wrong with a lake's store, by writing and deleting a small object; None where nothing is."""
-    objects = LeaseObjects(lake, f"_locks/trial-{uuid.uuid4().hex}")
+    # One folder for all trials, because deleting an object leaves its folder behind; a number for each of them.
+    objects, number = LeaseObjects(lake, "_locks/trial"), uuid.uuid4().int
     try:
         objects.newest()
-        objects.create(1, _UNKNOWN)
-        is_ignored = objects.create(1, _UNKNOWN)
-        objects.delete(1)
+        objects.create(number, _UNKNOWN)
+        is_ignored = objects.create(number, _UNKNOWN)
+        objects.delete(number)
     except LeaseStoreError as error:
         return str(error)
     return _IGNORES_CONDITIONS.format(lake=lake) if is_ignored else None
@@ -413,14 +423,14 @@ def _machine() -> str:
 
 
 def _seconds() -> float:
-    # (Counts while the machine is suspended, which Python's own monotonic clock does not on Linux.)
+    # Counts while the machine is suspended, which Python's own monotonic clock does not on Linux.
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def _keep(lease: Lease, what: str, stop: threading.Event) -> None:
     """Renew a lease. A job that may not rely on it ends; for a maintainer `check` refuses."""
     failed = False
-    while not stop.wait(lease.ttl_s / _LOOKS):
+    while not stop.wait(lease.ttl_s / _POLLS):
         try:
             try:
                 lease.poll()

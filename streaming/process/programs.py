@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -61,7 +62,7 @@ class _Kept:
     Attributes:
         guard: Its guard; None while none can be started.
         pid: Process id of its newest run; None when that has ended.
-        said: What was reported of its troubles since it was last well.
+        said: What was reported of its troubles since it was last well, without numbers.
         trouble: The newest of them, reported again or not; None while it is well.
     """
 
@@ -199,7 +200,7 @@ class Programs:
 
     def _died(self, kept: _Kept, code: int) -> None:
         name, log = kept.program.name, self.log_of(kept.program)
-        # (A log that has just been rotated is empty.)
+        # A log that has just been rotated is empty.
         last = last_line(log) or last_line(log.with_name(f"{log.name}.1"))
         if code == SETUP_EXIT_CODE:
             why = last or f"see {log}"
@@ -212,8 +213,10 @@ class Programs:
 
     def _once(self, kept: _Kept, sentence: str) -> None:
         kept.trouble = sentence
-        if sentence not in kept.said:
-            kept.said.add(sentence)
+        # The last line of a log may have a time, a process id or an offset, another one at each death.
+        without_numbers = re.sub(r"\d+", "", sentence)
+        if without_numbers not in kept.said:
+            kept.said.add(without_numbers)
             self._tell(logging.WARNING, sentence)
 
     def _tell(self, level: int, sentence: str) -> None:

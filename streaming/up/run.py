@@ -69,7 +69,7 @@ _WHY = 200
 _TURN = re.compile(rf"(\w+) +\| \S+ \S+ INFO streaming\.\w+: (({STANDING_BY}|{TOOK_OVER}|{WATCHING}).*)")
 
 _LONGEST = 300
-"""Characters of such a sentence that are shown; ours have some 150."""
+"""Characters of such a sentence that are shown; ours have some 200."""
 
 _NOTICES = 3
 """Lines of the live view about the processes, more only where more are down; `up.log` has all of them."""

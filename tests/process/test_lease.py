@@ -225,7 +225,8 @@ def test_a_store_that_ignores_conditions_is_refused(lease_on: LeaseOf, objects: 
 
 
 def test_a_folder_answers_the_trial_of_the_doctor(tmp_path: Path) -> None:
-    assert try_store(str(tmp_path)) is None
+    assert [try_store(str(tmp_path)) for _ in range(2)] == [None, None]
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["_locks", "_locks/trial"]
 
 
 _HOLDS = """
@@ -269,9 +270,9 @@ def test_of_two_machines_one_works_and_the_other_takes_over_from_the_dead_alone(
         assert _line(first) == "held"
         with _machine(tmp_path / "two", lake) as second:
             assert second.stderr is not None
-            assert f"Standing by: the job for the cluster 'c' with the lake {lake} is process {first.pid} on " in (
-                second.stderr.readline()
-            )
+            said = second.stderr.readline()
+            assert f"Standing by: the job for the cluster 'c' with the lake {lake} is process {first.pid} on " in said
+            assert said.endswith(" takes over when that one ends, or has not renewed its lease for 6 s.\n")
             first.kill()
             first.wait()
             with _machine(tmp_path / "one", lake) as again:  # the dead one's machine knows that it has ended
