@@ -34,7 +34,7 @@ _MARK = "deploy of the clicks' consumers 2.0"
 _WINDOW = "the brokers' disks are changed"
 
 _LONGEST_BYTES = 1_000_000
-"""Of one message."""
+"""The most that is read of one message."""
 
 # The job creates the tables some seconds after its start, and the first alert needs a batch more.
 _PATIENCE_S = 120.0
@@ -102,7 +102,7 @@ def act(lake: str, cluster: str, stop: threading.Event) -> None:
         except (EvenkeelError, OSError):
             stop.wait(0.5)
         else:
-            del left[0]  # (What is done is not done again with what failed.)
+            del left[0]  # what is done is not done again with what failed
 
 
 def check_people(evidence: Evidence, inbox: Path) -> list[str]:

@@ -103,7 +103,7 @@ def _settings(bootstrap: str, tables: Path, inbox: str) -> Settings:
         )
         raise SetupError(message)
     found = settings_of_demo(settings, bootstrap, alert_settings(inbox, LOOK_MS))
-    # (The programs also read the user's file, so its bus must be overridden, and None overrides nothing.)
+    # The programs also read the user's file, so its bus must be overridden, and None overrides nothing.
     return found.model_copy(update={"bus": None if settings.bus is None else found.kafka})
 
 
@@ -213,7 +213,7 @@ def run_course(
             console.print(lines(page), soft_wrap=True)
 
             def newest() -> str:
-                return "\n".join(filter(None, [page, _look(programs, notices)]))
+                return "\n".join(filter(None, [page, _newest_notice(programs, notices)]))
 
             heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
             watch(lake, settings.cluster, console, stop, newest, programs.note, heartbeat)
@@ -288,8 +288,8 @@ def _page_port() -> int:
     return default
 
 
-def _look(programs: Programs, notices: deque[str]) -> str:
-    """Look after the programs; the newest notice about one of them."""
+def _newest_notice(programs: Programs, notices: deque[str]) -> str:
+    """Poll the programs; returns the newest notice about one of them, "" for none."""
     programs.poll()
     return notices[-1] if notices else ""
 
@@ -309,7 +309,7 @@ def _play(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("the stories play", total=seconds)
         while not stop.wait(0.5):
-            notice = _look(programs, notices)
+            notice = _newest_notice(programs, notices)
             if notice != said:
                 said = notice
                 console.print(lines(said))
@@ -320,7 +320,7 @@ def _play(
 
 
 def _says_quiet(journal: Path) -> bool:
-    """Whether one of the journal's last lines says so; what came before is not read at every look."""
+    """Whether one of the journal's last lines says so; what came before is not read at every poll."""
     with journal.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - _NEWEST_BYTES))
         return any(map(_is_quiet, file.read().splitlines()))

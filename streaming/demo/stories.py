@@ -2,6 +2,9 @@
 
 Every story happens once within `FIRST_PASS_S` of the demo's clock. Stories that can be repeated are repeated after
 that, so that a demo without an end stays alive.
+
+The file is long because a story is told in one place: its players, its scenes and what the tables must say of it stand
+together, and all stories share the verbs below.
 """
 
 from __future__ import annotations
@@ -89,18 +92,18 @@ def _leave(*names: str) -> Act:
 
 
 def _stuck(name: str) -> Act:
-    return lambda cast: _do(cast, name, "get_stuck", f"{name} got stuck")
+    return lambda cast: _call_member(cast, name, "get_stuck", f"{name} got stuck")
 
 
 def _recover(name: str) -> Act:
-    return lambda cast: _do(cast, name, "recover", f"{name} recovered")
+    return lambda cast: _call_member(cast, name, "recover", f"{name} recovered")
 
 
 def _vanish(name: str) -> Act:
-    return lambda cast: _do(cast, name, "vanish", f"{name} vanished")
+    return lambda cast: _call_member(cast, name, "vanish", f"{name} vanished")
 
 
-def _do(cast: Cast, name: str, method: str, did: str) -> None:
+def _call_member(cast: Cast, name: str, method: str, did: str) -> None:
     if (member := cast.members.get(name)) is not None:  # a play may end before it has joined
         getattr(member, method)()
         cast.step(did)
