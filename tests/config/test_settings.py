@@ -117,7 +117,7 @@ def test_the_shipped_file_reads_as_the_defaults(monkeypatch: pytest.MonkeyPatch)
 def test_every_setting_is_explained_in_the_shipped_file() -> None:
     text = (Path(__file__).parents[2] / "conf" / "evenkeel.toml").read_text()
     defaults = Settings()
-    for section in ("kafka", "filters", "probe", "job", "alerts", "serve"):
+    for section in ("kafka", "filters", "probe", "job", "alerts", "serve", "maintenance"):
         # Secrets themselves must not be in a shipped file.
         names = set(type(getattr(defaults, section)).model_fields) - {
             *kafka_settings.KAFKA_SECRETS,
@@ -130,3 +130,4 @@ def test_every_setting_is_explained_in_the_shipped_file() -> None:
         tables = {"routes"}
         assert [n for n in sorted(names - tables) if f"# {n} =" not in text] == []
     assert [n for n in sorted(tables) if f"# [[alerts.{n}]]" not in text] == []
+    assert [line for line in text.splitlines() if len(line) > 120] == []
