@@ -45,7 +45,6 @@ ROOMS = {
         doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl assignors.explain",
     ),
     "streaming.exceptions": room(),
-    "streaming.checks": room(),
     "streaming.examples": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.terminal": room(),
@@ -82,7 +81,7 @@ ROOMS = {
     ),
     "streaming.probe": room(
         "kafka msgspec tenacity",
-        "streaming.checks streaming.config streaming.events streaming.exceptions streaming.lifecycle "
+        "streaming.config streaming.events streaming.exceptions streaming.lifecycle "
         "streaming.offsets_log streaming.record_batches streaming.records streaming.rocketmq streaming.terminal "
         "streaming.times",
     ),
@@ -150,7 +149,7 @@ ROOMS = {
     ),
     "streaming.doctor": room(
         "pydantic rich",
-        "streaming.alerts streaming.catalog streaming.checks streaming.config streaming.exceptions streaming.groups "
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.groups "
         "streaming.java streaming.probe streaming.process streaming.stores streaming.tables "
         "streaming.terminal",
     ),

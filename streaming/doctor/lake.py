@@ -8,10 +8,10 @@ from typing import Final
 
 from streaming.alerts import check_settings, load_rules, open_targets
 from streaming.catalog import contents, faults
-from streaming.checks import Line
 from streaming.config import Settings, Thresholds, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.groups import UNEXPLAINED
+from streaming.probe import CheckResult
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
@@ -30,63 +30,63 @@ _AHEAD_S: Final = 2.0
 _AHEAD_WRONG_S: Final = 60.0
 
 
-def check_lake(settings: Settings) -> Iterator[Line]:
+def check_lake(settings: Settings) -> Iterator[CheckResult]:
     """All checks of the lake."""
     yield _checkpoint(settings)
     kind = "store" if on_object_store(settings.lake) else "folder"
     if kind == "store":
         fault = try_store(settings.lake)
         if fault is not None:
-            yield Line("lake", "store", "wrong", fault)
+            yield CheckResult("lake", "store", "wrong", fault)
             return  # (Each table would wait for it in vain.)
-        yield Line("lake", "store", "ok", "may be written, and honours conditional writes")
+        yield CheckResult("lake", "store", "ok", "may be written, and honours conditional writes")
     found = contents(settings.lake)
     bad = [one for one in faults(found) if one.state == "unreadable"]
     yield from _unreadable({one.table: str(one.reason) for one in bad})
     there = [one for one in found if one.state == "ok"]
     if not there:
         if not bad:
-            yield Line("lake", "tables", "ok", f"none yet in the {kind} {settings.lake}: the job creates them")
+            yield CheckResult("lake", "tables", "ok", f"none yet in the {kind} {settings.lake}: the job creates them")
         return
     size = sum(one.size or 0 for one in there) // 2**20
-    yield Line("lake", "tables", "ok", f"{len(there)} in the {kind} {settings.lake}, {size:,} MB")
+    yield CheckResult("lake", "tables", "ok", f"{len(there)} in the {kind} {settings.lake}, {size:,} MB")
     yield _release({one.table: one.columns or () for one in there})
     missing = [one.table for one in faults(found) if one.state == "missing"]
     if missing:
         text = f"{', '.join(missing)}: deleted, or of a release that has not run yet. The next start creates them."
-        yield Line("lake", "missing tables", "warn", text)
+        yield CheckResult("lake", "missing tables", "warn", text)
     if not bad:
         yield _fresh(settings)
         yield from _undeclared(settings)
     yield from _workers(settings)
 
 
-def _unreadable(reasons: dict[str, str]) -> Iterator[Line]:
+def _unreadable(reasons: dict[str, str]) -> Iterator[CheckResult]:
     """A line per reason: where the store is away, all tables have the same."""
     tables: dict[str, list[str]] = {}
     for table, reason in reasons.items():
         tables.setdefault(reason, []).append(table)
     for reason, names in tables.items():
         if len(names) == 1:
-            yield Line("lake", names[0], "wrong", f"The table cannot be read: {reason}.")
+            yield CheckResult("lake", names[0], "wrong", f"The table cannot be read: {reason}.")
         else:
-            yield Line("lake", f"{len(names)} tables", "wrong", f"{', '.join(names)} cannot be read: {reason}.")
+            yield CheckResult("lake", f"{len(names)} tables", "wrong", f"{', '.join(names)} cannot be read: {reason}.")
 
 
-def _release(columns: dict[str, tuple[str, ...]]) -> Line:
+def _release(columns: dict[str, tuple[str, ...]]) -> CheckResult:
     """Whether there are columns that this release does not know."""
     known = {name: {column.name for column in table_named(name).columns} for name in columns}
     newer = [f"{name}.{column}" for name, names in columns.items() for column in names if column not in known[name]]
     if not newer:
-        return Line("lake", "release", "ok", "the tables are those of this release, or of an older one")
+        return CheckResult("lake", "release", "ok", "the tables are those of this release, or of an older one")
     text = (
         f"The lake has {len(newer)} columns that this release does not know ({', '.join(newer[:3])}): a newer one "
         "wrote it. Run that release, or newer; an older one must not write here."
     )
-    return Line("lake", "release", "wrong", text)
+    return CheckResult("lake", "release", "wrong", text)
 
 
-def _undeclared(settings: Settings) -> Iterator[Line]:
+def _undeclared(settings: Settings) -> Iterator[CheckResult]:
     """Groups whose assignments could be judged if somebody said which clients they run."""
     sql = (
         "SELECT group_id FROM group_health_current WHERE cluster = $cluster AND verdict_reason = $reason AND NOT ended "
@@ -104,10 +104,10 @@ def _undeclared(settings: Settings) -> Iterator[Line]:
             f"no known client gives the assignments of {named}{more}: declare the libraries that they run (clients in "
             "[[strategies]]), and each such decision becomes identical or drifted"
         )
-        yield Line("lake", "declared clients", "ok", f"{text}.")
+        yield CheckResult("lake", "declared clients", "ok", f"{text}.")
 
 
-def _fresh(settings: Settings) -> Line:
+def _fresh(settings: Settings) -> CheckResult:
     """How old the newest round is: that with the highest number, because a clock may have been ahead at any other."""
     what = "newest round"
     try:
@@ -116,14 +116,14 @@ def _fresh(settings: Settings) -> Line:
             {"cluster": settings.cluster},
         )
     except EvenkeelError as error:
-        return Line("lake", what, "wrong", str(error))
+        return CheckResult("lake", what, "wrong", str(error))
     if not rows:
         text = f"none of the cluster {settings.cluster} yet: start probe and job, or correct the setting cluster"
-        return Line("lake", what, "warn", f"{text}.")
+        return CheckResult("lake", what, "warn", f"{text}.")
     newest = rows[0]["round_time"]
     if newest is None:
         text = f"round {rows[0]['round']} has no time that anybody can show: check the clocks of the brokers."
-        return Line("lake", what, "wrong", text)
+        return CheckResult("lake", what, "wrong", text)
     age = (datetime.now(UTC) - newest).total_seconds()
     at = f"{newest:%Y-%m-%d %H:%M:%S} UTC"
     if age < -_AHEAD_S:
@@ -131,17 +131,17 @@ def _fresh(settings: Settings) -> Line:
             f"{at}, {-age:,.0f} s ahead of this machine's clock, so it does not say whether rounds still come: check "
             "NTP here and on the brokers. Silence is noticed by page and alerter, which compare no clocks."
         )
-        return Line("lake", what, "wrong" if age < -_AHEAD_WRONG_S else "warn", text)
+        return CheckResult("lake", what, "wrong" if age < -_AHEAD_WRONG_S else "warn", text)
     said = f"{at}, {max(age, 0.0):,.0f} s ago"
     if age > max(_FRESH_S, _thresholds(settings).silent_after_s(rows[0]["interval_ms"])):
         lost = settings.probe.retention_ms / 1000
         text = f"{said}: probe or job do not run. See their logs; {_left(lost - age)}"
-        return Line("lake", what, "warn", text)
+        return CheckResult("lake", what, "warn", text)
     if rows[0]["interval_ms"] > settings.probe.interval_ms:
         every, wanted = (f"{ms / 1000:g} s" for ms in (rows[0]["interval_ms"], settings.probe.interval_ms))
         text = f"{said}: rounds come every {every}, not every {wanted}. Raise probe.interval_ms, or watch fewer groups."
-        return Line("lake", what, "warn", text)
-    return Line("lake", what, "ok", said)
+        return CheckResult("lake", what, "warn", text)
+    return CheckResult("lake", what, "ok", said)
 
 
 def _thresholds(settings: Settings) -> Thresholds:
@@ -157,58 +157,58 @@ def _left(seconds: float) -> str:
     return f"if the probe runs, rounds are kept for another {seconds / 3600:,.0f} h."
 
 
-def _workers(settings: Settings) -> Iterator[Line]:
+def _workers(settings: Settings) -> Iterator[CheckResult]:
     """Who holds the locks, and on an object store the leases."""
     for what, cluster in ((JOB, settings.cluster), (ALERTER, settings.cluster), (MAINTAINER, None)):
         try:
             holder = holder_of(what, settings.lake, cluster)
         except EvenkeelError as error:
-            yield Line("lake", f"lease of the {what}", "wrong", str(error))
+            yield CheckResult("lake", f"lease of the {what}", "wrong", str(error))
             continue
         if holder is None:
-            yield Line("lake", f"lease of the {what}", "ok", "free: none runs")
+            yield CheckResult("lake", f"lease of the {what}", "ok", "free: none runs")
         else:
-            yield Line("lake", f"lease of the {what}", "ok", f"held by {holder}")
+            yield CheckResult("lake", f"lease of the {what}", "ok", f"held by {holder}")
 
 
-def _checkpoint(settings: Settings) -> Line:
+def _checkpoint(settings: Settings) -> CheckResult:
     try:
-        return Line("lake", "checkpoint", "ok", f"{checkpoint_of(settings)}")
+        return CheckResult("lake", "checkpoint", "ok", f"{checkpoint_of(settings)}")
     except SetupError as error:
-        return Line("lake", "checkpoint", "wrong", str(error))
+        return CheckResult("lake", "checkpoint", "wrong", str(error))
 
 
-def check_alerts(settings: Settings) -> Iterator[Line]:
+def check_alerts(settings: Settings) -> Iterator[CheckResult]:
     """The rules file, and whether each target's address is one that can be used. Nothing is sent."""
     told: list[str] = []
     try:
         check_settings(settings, told.append)
         rules = load_rules(settings.alerts.rules)
     except SetupError as error:
-        yield Line("alerts", "rules and targets", "wrong", str(error))
+        yield CheckResult("alerts", "rules and targets", "wrong", str(error))
         return
     if rules:
         text = f"{counted(len(rules), 'rule')}: {', '.join(rule.name for rule in rules)}"
-        yield Line("alerts", "rules", "ok", text)
+        yield CheckResult("alerts", "rules", "ok", text)
     else:
         text = "there are none, so nothing is ever alerted: write one (docs/alerts.md)."
-        yield Line("alerts", "rules", "warn", text)
+        yield CheckResult("alerts", "rules", "warn", text)
     for said in told:
         # (The lists of rules and targets have lines of their own, the rest is about what no rule reads.)
         if said.partition(": ")[0] not in {"rules", "targets"}:
-            yield Line("alerts", "rules", "warn", f"{said}.")
+            yield CheckResult("alerts", "rules", "warn", f"{said}.")
     targets = open_targets(settings)
     if not targets:
         text = "there are none, so no alert is delivered. Name one in alerts.targets_file (docs/alerts.md)."
-        yield Line("alerts", "targets", "warn", text)
+        yield CheckResult("alerts", "targets", "warn", text)
     for name, target in targets.items():
         trouble = target.status()
         if trouble is None:
             text = f"{target.looked_at}; `evenkeel alert --test` sends a message"
-            yield Line("alerts", f"target {name}", "ok", text)
+            yield CheckResult("alerts", f"target {name}", "ok", text)
         else:
             text = f"{trouble}: start it, or correct its address (docs/alerts.md#alertmanager)"
-            yield Line("alerts", f"target {name}", "wrong", text)
+            yield CheckResult("alerts", f"target {name}", "wrong", text)
     if settings.alerts.heartbeat_url is None:
         text = "alerts.heartbeat_url is not set: nobody outside notices when the alerter stands still (docs/alerts.md)"
-        yield Line("alerts", "heartbeat", "ok", text)
+        yield CheckResult("alerts", "heartbeat", "ok", text)

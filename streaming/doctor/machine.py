@@ -14,10 +14,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from streaming.checks import Line
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.java import find_java, java_release
+from streaming.probe import CheckResult
 from streaming.process import are_held, logs_of
 from streaming.stores import on_object_store
 
@@ -33,7 +33,7 @@ _DISK_LEAST_MB: Final = 1_024
 _PACKAGES: Final = ("kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
 
-def check_machine(settings: Settings) -> Iterator[Line]:
+def check_machine(settings: Settings) -> Iterator[CheckResult]:
     """All checks of this machine."""
     yield _releases()
     yield _java()
@@ -43,51 +43,51 @@ def check_machine(settings: Settings) -> Iterator[Line]:
     yield from _secret_files(settings)
 
 
-def _releases() -> Line:
+def _releases() -> CheckResult:
     found = [f"evenkeel {version('evenkeel')}", f"Python {platform.python_version()}", platform.platform(terse=True)]
     for name in _PACKAGES:
         try:
             found.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    return Line("machine", "releases", "ok", ", ".join(found))
+    return CheckResult("machine", "releases", "ok", ", ".join(found))
 
 
-def _java() -> Line:
+def _java() -> CheckResult:
     try:
         java = find_java()
-        return Line("machine", "Java", "ok", f"{java} is Java {java_release(java)}")
+        return CheckResult("machine", "Java", "ok", f"{java} is Java {java_release(java)}")
     except SetupError as error:
-        return Line("machine", "Java", "wrong", str(error))
+        return CheckResult("machine", "Java", "wrong", str(error))
 
 
-def _memory() -> Line:
+def _memory() -> CheckResult:
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
         fields = {line.partition(":")[0]: int(line.split()[1]) // 1024 for line in text.splitlines() if ":" in line}
         free, whole = fields["MemAvailable"], fields["MemTotal"]
     except (OSError, ValueError, KeyError, IndexError):
-        return Line("machine", "memory", "ok", "not known on this system")
+        return CheckResult("machine", "memory", "ok", "not known on this system")
     said = f"{free:,} MB of {whole:,} MB are free"
     if free < _MEMORY_LEAST_MB:
-        return Line(
+        return CheckResult(
             "machine", "memory", "wrong", f"{said}: the job does not start. Free some, or take a larger machine."
         )
     if free < _MEMORY_MB:
         text = (
             f"{said}, and all processes together take some {_MEMORY_MB:,} MB. (While they run this may be all right.)"
         )
-        return Line("machine", "memory", "warn", text)
-    return Line("machine", "memory", "ok", said)
+        return CheckResult("machine", "memory", "warn", text)
+    return CheckResult("machine", "memory", "ok", said)
 
 
-def _disk(settings: Settings) -> Iterator[Line]:
+def _disk(settings: Settings) -> Iterator[CheckResult]:
     if not on_object_store(settings.lake):
         yield from _folder("lake's folder", settings.lake)
     yield from _folder("temporary folder", tempfile.gettempdir())
 
 
-def _folder(what: str, name: str) -> Iterator[Line]:
+def _folder(what: str, name: str) -> Iterator[CheckResult]:
     """Whether a folder, or the nearest one above it that is there, can be written and has room."""
     folder = Path(name).absolute()
     while not folder.exists() and folder != folder.parent:
@@ -106,19 +106,19 @@ def _folder(what: str, name: str) -> Iterator[Line]:
             errno.EROFS: "it is mounted read-only: mount it for writing, or choose another folder",
             errno.ENOTDIR: "it is a file: choose another folder",
         }.get(error.errno or 0, "give this user write access, or choose another folder")
-        yield Line("machine", what, "wrong", f"{folder} cannot be written ({error.strerror}): {advice}.")
+        yield CheckResult("machine", what, "wrong", f"{folder} cannot be written ({error.strerror}): {advice}.")
         return
     free = usage.free // 2**20
     said = f"{folder} can be written, {free:,} MB of {usage.total // 2**20:,} MB are free"
     if free < _DISK_LEAST_MB:
-        yield Line("machine", what, "wrong", f"{said}: free some space before it is full.")
+        yield CheckResult("machine", what, "wrong", f"{said}: free some space before it is full.")
     elif free < _DISK_MB:
-        yield Line("machine", what, "warn", f"{said}: a month of 1,000 groups takes some 12,000 MB.")
+        yield CheckResult("machine", what, "warn", f"{said}: a month of 1,000 groups takes some 12,000 MB.")
     else:
-        yield Line("machine", what, "ok", said)
+        yield CheckResult("machine", what, "ok", said)
 
 
-def _port(settings: Settings) -> Line:
+def _port(settings: Settings) -> CheckResult:
     address, port = settings.serve.address
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     what = f"server's port {settings.serve.listen}"
@@ -126,18 +126,20 @@ def _port(settings: Settings) -> Line:
         with socket.socket(family, socket.SOCK_STREAM) as taken:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind((address, port))
-        return Line("machine", what, "ok", "free")
+        return CheckResult("machine", what, "ok", "free")
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             reason = (error.strerror or str(error)).lower()
-            return Line("machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it.")
+            return CheckResult(
+                "machine", what, "wrong", f"it cannot be used ({reason}): change serve.listen, or free it."
+            )
     if are_held(logs_of(settings.lake, settings.cluster)):
-        return Line("machine", what, "ok", "taken, as by the server of the evenkeel up that runs here")
+        return CheckResult("machine", what, "ok", "taken, as by the server of the evenkeel up that runs here")
     text = "something listens there. Where that is no Evenkeel server: change serve.listen, or free the port."
-    return Line("machine", what, "warn", text)
+    return CheckResult("machine", what, "warn", text)
 
 
-def _secret_files(settings: Settings) -> Iterator[Line]:
+def _secret_files(settings: Settings) -> Iterator[CheckResult]:
     """Files with secrets: there, and readable for nobody else."""
     files = {"alerts.targets_file": settings.alerts.targets_file}
     for section, kafka in settings.connections().items():
@@ -149,10 +151,10 @@ def _secret_files(settings: Settings) -> Iterator[Line]:
         try:
             mode = path.stat().st_mode
         except OSError as error:
-            yield Line("settings", name, "wrong", f"{path} cannot be read ({error.strerror}): correct {name}.")
+            yield CheckResult("settings", name, "wrong", f"{path} cannot be read ({error.strerror}): correct {name}.")
             continue
         if mode & (stat.S_IRGRP | stat.S_IROTH):
             text = f"{path} may be read by others: chmod 600 {path}."
-            yield Line("settings", name, "warn", text)
+            yield CheckResult("settings", name, "warn", text)
         else:
-            yield Line("settings", name, "ok", f"{path} is for this user alone")
+            yield CheckResult("settings", name, "ok", f"{path} is for this user alone")

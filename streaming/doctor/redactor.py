@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from streaming.checks import Line
+from streaming.probe import CheckResult
 
 HIDDEN = "***"
 
@@ -49,9 +49,9 @@ class Redactor:
         # (Longest first: one may be a part of another, such as a password in an URL.)
         self._secrets = sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True)
 
-    def clean(self, line: Line) -> Line:
+    def clean(self, line: CheckResult) -> CheckResult:
         """The line without secrets."""
-        return Line(line.area, self.text(line.what), line.state, self.text(line.text))
+        return CheckResult(line.area, self.text(line.what), line.state, self.text(line.text))
 
     def text(self, text: str) -> str:
         """A text without secrets."""

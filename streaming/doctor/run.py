@@ -15,16 +15,15 @@ from typing import Final
 
 from rich.console import Console
 
-from streaming.checks import CheckState, Line
 from streaming.config import Settings, Thresholds
 from streaming.doctor.lake import check_alerts, check_lake
 from streaming.doctor.machine import check_machine
 from streaming.doctor.redactor import Redactor
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError
-from streaming.probe import inspect
+from streaming.probe import CheckResult, CheckState, inspect
 from streaming.terminal import printable
 
-CheckFunction = Callable[[Settings], Iterator[Line]]
+CheckFunction = Callable[[Settings], Iterator[CheckResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +41,13 @@ class Check:
     limit_s: float
 
 
-def _settings(settings: Settings) -> Iterator[Line]:
-    yield Line("settings", "cluster and lake", "ok", f"cluster {settings.cluster}, lake {settings.lake}")
+def _settings(settings: Settings) -> Iterator[CheckResult]:
+    yield CheckResult("settings", "cluster and lake", "ok", f"cluster {settings.cluster}, lake {settings.lake}")
     # (`up` reads it first of all.)
     Thresholds.load(settings.alerts.rules)
 
 
-def _cluster(settings: Settings) -> Iterator[Line]:
+def _cluster(settings: Settings) -> Iterator[CheckResult]:
     """The check of `up`'s start, thing by thing, and what else a cluster says of itself."""
     return inspect(settings, thoroughly=True)
 
@@ -87,10 +86,10 @@ def examine(
     Returns:
         Exit code: 0, or 2 where something is wrong; and whether a check still hangs in its thread.
     """
-    lines: list[Line] = []
+    lines: list[CheckResult] = []
     if isinstance(settings, EvenkeelError):
         redactor = Redactor(None)
-        lines.append(redactor.clean(Line("settings", "settings", "wrong", str(settings))))
+        lines.append(redactor.clean(CheckResult("settings", "settings", "wrong", str(settings))))
         _print(lines[0], console, as_json=as_json)
         return SETUP_EXIT_CODE, False
     redactor, hangs = Redactor(settings, _targets(settings)), False
@@ -107,28 +106,28 @@ def examine(
     return (SETUP_EXIT_CODE if counts["wrong"] else 0), hangs
 
 
-_HANGS: Final = Line("", "", "wrong", "")
+_HANGS: Final = CheckResult("", "", "wrong", "")
 """Stands for a check that did not end in time."""
 
 
-def _late(check: Check) -> Line:
+def _late(check: Check) -> CheckResult:
     text = f"The look at the {check.area} did not end within {check.limit_s:.0f} s: what it waits for does not answer."
-    return Line(check.area, "time", "wrong", text)
+    return CheckResult(check.area, "time", "wrong", text)
 
 
-def bounded(check: Check, settings: Settings) -> Iterator[Line]:
+def bounded(check: Check, settings: Settings) -> Iterator[CheckResult]:
     """The lines of a check as they are found; `_HANGS` last, if it does not end in time."""
-    found: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
+    found: queue.SimpleQueue[CheckResult | None] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             for line in check.run(settings):
                 found.put(line)
         except EvenkeelError as error:
-            found.put(Line(check.area, check.area, "wrong", str(error)))
+            found.put(CheckResult(check.area, check.area, "wrong", str(error)))
         except Exception as error:  # noqa: BLE001 - a report with a hole is worth more than none
             text = f"The look failed ({type(error).__name__}: {str(error)[:300]}): please report it."
-            found.put(Line(check.area, check.area, "wrong", text))
+            found.put(CheckResult(check.area, check.area, "wrong", text))
         finally:
             found.put(None)
 
@@ -151,7 +150,7 @@ def bounded(check: Check, settings: Settings) -> Iterator[Line]:
         timer.cancel()
 
 
-def _print(line: Line, console: Console, *, as_json: bool) -> None:
+def _print(line: CheckResult, console: Console, *, as_json: bool) -> None:
     if as_json:
         document = {"area": line.area, "what": line.what, "state": line.state, "text": line.text}
         console.out(json.dumps(document), highlight=False)

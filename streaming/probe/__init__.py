@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
+from streaming.probe.inspection import CheckResult, CheckState
 from streaming.probe.kafka.run import Probe
 from streaming.probe.kafka.source import Source, source_of
 from streaming.probe.preflight import check, ensure_ready, inspect
@@ -10,6 +11,8 @@ from streaming.probe.run import WATCHING, main
 
 __all__ = [
     "WATCHING",
+    "CheckResult",
+    "CheckState",
     "NoOffsetsLogError",
     "Probe",
     "RoundAbandonedError",

@@ -9,7 +9,8 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -17,7 +18,6 @@ from kafka.errors import AuthorizationError, KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from streaming.checks import Line
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError
 from streaming.probe.clients import Connections, open_consumer
@@ -26,6 +26,9 @@ from streaming.probe.exceptions import error_text
 from streaming.probe.kafka.requests import PartitionRequests
 from streaming.probe.readback import bounds
 from streaming.records import ADMIN
+
+CheckState = Literal["ok", "warn", "wrong"]
+"""ok: nothing to do. warn: it works, but not as it should, or not for long. wrong: it does not work."""
 
 # A broker that can be reached accepts a connection within milliseconds, across continents within a second.
 _CONNECT_S: Final = 3.0
@@ -52,7 +55,24 @@ _NEWEST: Final = -3
 """ListOffsets' timestamp for the record with the newest timestamp (KIP-734, Kafka 3.0)."""
 
 
-def inspect_cluster(section: str, kafka: KafkaSettings, admin: Any, settings: Settings) -> Iterator[Line]:
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check, of `up`'s start or of the doctor, has seen.
+
+    Attributes:
+        area: What it belongs to: settings, cluster, lake, machine, alerts.
+        what: What was checked.
+        state: ok, warn or wrong.
+        text: What was seen; for warn and wrong also what to do.
+    """
+
+    area: str
+    what: str
+    state: CheckState
+    text: str
+
+
+def inspect_cluster(section: str, kafka: KafkaSettings, admin: Any, settings: Settings) -> Iterator[CheckResult]:
     """Ask one cluster.
 
     Args:
@@ -82,13 +102,13 @@ def _metadata(admin: Any, topics: list[str]) -> Any:
     return answer
 
 
-def _version(section: str, admin: Any) -> Line:
+def _version(section: str, admin: Any) -> CheckResult:
     found = admin._manager.broker_version_data.broker_version  # noqa: SLF001  (as clients.py does, and why)
     release = ".".join(map(str, found))
     return _ok(f"{section}: release", f"the brokers answer requests as Kafka {release} or newer does")
 
 
-def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[Line]:
+def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[CheckResult]:
     """Brokers that are down, by the replicas that they should have; and those whose advertised address is no use."""
     alive = {broker.node_id: broker for broker in answer.brokers}
     missing: set[int] = set()
@@ -101,7 +121,7 @@ def _brokers(section: str, kafka: KafkaSettings, answer: Any) -> Iterator[Line]:
     what = f"{section}: brokers"
     for node in sorted(missing):
         problem = f"Broker {node} is down or unknown: it should have replicas of our topics or of the log. Start it."
-        yield Line("cluster", what, "warn", problem)
+        yield CheckResult("cluster", what, "warn", problem)
     if leaderless:
         listed = ", ".join(leaderless[:5]) + (f" and {len(leaderless) - 5} more" if len(leaderless) > 5 else "")
         yield _wrong(what, f"{len(leaderless)} partitions have no leader ({listed}): start their brokers.")
@@ -128,7 +148,7 @@ def refusal_of(host: str, port: int) -> str | None:
     return None
 
 
-def _log(settings: Settings, answer: Any) -> Line:
+def _log(settings: Settings, answer: Any) -> CheckResult:
     """Whether the offsets log can be read: one record of it is."""
     what = f"{settings.job.offsets_topic}: readable"
     if settings.offsets_log == ADMIN:
@@ -159,10 +179,10 @@ def _log(settings: Settings, answer: Any) -> Line:
         f"No record of {full[0].topic} {full[0].partition} came within {_READ_MS // 1000} s, although it should have "
         "some: look at its leader's log, and at quotas."
     )
-    return Line("cluster", what, "warn", problem)
+    return CheckResult("cluster", what, "warn", problem)
 
 
-def _clocks(section: str, admin: Any, answer: Any) -> Iterator[Line]:
+def _clocks(section: str, admin: Any, answer: Any) -> Iterator[CheckResult]:
     """Brokers' clocks against this machine's, by the newest time that each has given to a record.
 
     Groups' records and rounds have the time of the broker that appended them. Such a time can lie behind because the
@@ -187,7 +207,7 @@ def _clocks(section: str, admin: Any, answer: Any) -> Iterator[Line]:
                 f"The clock of broker {node} is {ahead / 1000:.1f} s ahead of this machine's: times and lag in time "
                 "are off by as much. Check NTP on both."
             )
-            yield Line("cluster", what, "wrong" if ahead > _CLOCK_WRONG_MS else "warn", problem)
+            yield CheckResult("cluster", what, "wrong" if ahead > _CLOCK_WRONG_MS else "warn", problem)
     spread = max(known.values()) - min(known.values())
     if not bad:
         note = f"no broker is ahead of this machine; {len(known)} of {len(newest)} appended a record lately"
@@ -211,7 +231,7 @@ def _newest_times(connections: Connections, answer: Any) -> Mapping[int, int]:
     return newest
 
 
-def _retention(admin: Any, settings: Settings) -> Line:
+def _retention(admin: Any, settings: Settings) -> CheckResult:
     """How long the job may be down before the probe's topics lose rounds that it has not read."""
     what = "the probe's topics: retention"
     names = [settings.probe.rounds_topic, settings.probe.events_topic]
@@ -231,14 +251,14 @@ def _retention(admin: Any, settings: Settings) -> Line:
             f"rounds. Raise it with kafka-configs --alter --topic {name} --add-config "
             f"retention.ms={settings.probe.retention_ms}."
         )
-        return Line("cluster", what, "warn", problem)
+        return CheckResult("cluster", what, "warn", problem)
     hours = "for ever" if shortest < 0 else f"for {shortest / 3_600_000:,.0f} h"
     return _ok(what, f"records are kept {hours}: the job may be down as long")
 
 
-def _ok(what: str, text: str) -> Line:
-    return Line("cluster", what, "ok", text)
+def _ok(what: str, text: str) -> CheckResult:
+    return CheckResult("cluster", what, "ok", text)
 
 
-def _wrong(what: str, text: str) -> Line:
-    return Line("cluster", what, "wrong", text)
+def _wrong(what: str, text: str) -> CheckResult:
+    return CheckResult("cluster", what, "wrong", text)

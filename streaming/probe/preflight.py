@@ -13,13 +13,12 @@ from typing import Any
 from kafka.admin import ACLOperation
 from kafka.errors import AuthorizationError, KafkaError, SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
-from streaming.checks import Line
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
-from streaming.probe.inspection import inspect_cluster, refusal_of
+from streaming.probe.inspection import CheckResult, inspect_cluster, refusal_of
 from streaming.probe.kafka.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.rocketmq.preflight import cluster_problems
 from streaming.probe.topics import creation_problem, topic_rights, wrong_settings
@@ -47,7 +46,7 @@ def check(settings: Settings) -> list[str]:
     return [line.text for line in inspect(settings) if line.state == "wrong"]
 
 
-def inspect(settings: Settings, *, thoroughly: bool = False) -> Iterator[Line]:
+def inspect(settings: Settings, *, thoroughly: bool = False) -> Iterator[CheckResult]:
     """Try what the probe and the job will do, and say of each thing whether it works.
 
     Args:
@@ -62,27 +61,29 @@ def inspect(settings: Settings, *, thoroughly: bool = False) -> Iterator[Line]:
         yield from _inspected("bus", settings.bus, settings, thoroughly=thoroughly)
 
 
-def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thoroughly: bool) -> Iterator[Line]:
+def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thoroughly: bool) -> Iterator[CheckResult]:
     """Connect as one section of the settings says, and look around there."""
     connection = f"{section}: connection"
     try:
         unreachable = _unreachable(section, kafka)
         if unreachable:
-            yield Line("cluster", connection, "wrong", unreachable)
+            yield CheckResult("cluster", connection, "wrong", unreachable)
             return
         admin = open_admin(kafka)
     except SetupError as error:
-        yield Line("cluster", connection, "wrong", str(error))
+        yield CheckResult("cluster", connection, "wrong", str(error))
         return
     except KafkaError as error:
-        yield Line("cluster", connection, "wrong", _not_opened(section, kafka, error))
+        yield CheckResult("cluster", connection, "wrong", _not_opened(section, kafka, error))
         return
     except (OSError, ValueError, ssl.SSLError) as error:
         problem = f"The client settings of section {section} cannot be used ({error}): correct them."
-        yield Line("cluster", connection, "wrong", problem)
+        yield CheckResult("cluster", connection, "wrong", problem)
         return
     try:
-        yield Line("cluster", connection, "ok", f"{kafka.bootstrap_servers} answers with {kafka.security_protocol}")
+        yield CheckResult(
+            "cluster", connection, "ok", f"{kafka.bootstrap_servers} answers with {kafka.security_protocol}"
+        )
         if section == "kafka":
             yield from _watched(admin, settings)
         if section == "bus" or settings.bus is None:
@@ -93,7 +94,7 @@ def _inspected(section: str, kafka: KafkaSettings, settings: Settings, *, thorou
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
         addresses = kafka.bootstrap_servers
         problem = f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers."
-        yield Line("cluster", connection, "wrong", problem)
+        yield CheckResult("cluster", connection, "wrong", problem)
     finally:
         admin.close()
 
@@ -135,7 +136,7 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
     )
 
 
-def _watched(admin: Any, settings: Settings) -> Iterator[Line]:
+def _watched(admin: Any, settings: Settings) -> Iterator[CheckResult]:
     """The rights on the watched cluster, one by one."""
     connections = Connections(admin)
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
@@ -146,27 +147,27 @@ def _watched(admin: Any, settings: Settings) -> Iterator[Line]:
     yield from _each("right Describe on topics", list(_topic_lacks(topics, settings, deadline)))
 
 
-def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> Line:
+def _of_log(rights: Mapping[str, set[Any]], settings: Settings) -> CheckResult:
     """The right to read the log, which is wanted only where `offsets_log` is "log"."""
     log = f"Topic {settings.job.offsets_topic!r}"
     what = f"right Read on {log}"
     lacks = ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ})
     if settings.offsets_log != LOG and (lacks or settings.offsets_log == ADMIN):
-        return Line("cluster", what, "ok", "not wanted: groups are asked for (docs/admin-mode.md)")
+        return CheckResult("cluster", what, "ok", "not wanted: groups are asked for (docs/admin-mode.md)")
     if lacks:
         text = _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
-        return Line("cluster", what, "wrong", text)
-    return Line("cluster", what, "ok", "yes" if rights else "not known before it is read")
+        return CheckResult("cluster", what, "wrong", text)
+    return CheckResult("cluster", what, "ok", "yes" if rights else "not known before it is read")
 
 
-def _each(what: str, problems: list[str]) -> Iterator[Line]:
+def _each(what: str, problems: list[str]) -> Iterator[CheckResult]:
     """One line a problem, or one line that there is none."""
-    yield from (Line("cluster", what, "wrong", problem) for problem in problems)
+    yield from (CheckResult("cluster", what, "wrong", problem) for problem in problems)
     if not problems:
-        yield Line("cluster", what, "ok", "yes")
+        yield CheckResult("cluster", what, "ok", "yes")
 
 
-def _of_bus(admin: Any, settings: Settings) -> Iterator[Line]:
+def _of_bus(admin: Any, settings: Settings) -> Iterator[CheckResult]:
     """The probe's two topics, on the cluster that has them: rights, creation, settings."""
     names = (settings.probe.rounds_topic, settings.probe.events_topic)
     rights = topic_rights(admin, names) or {}

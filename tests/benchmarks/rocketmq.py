@@ -79,7 +79,7 @@ def rocketmq(say: Say, size: RocketMQSize | None = None) -> list[Figure]:
 
 
 def _look(asking: RocketMQCluster, names: Sequence[str], number: int) -> RocketMQLook:
-    return asking.look(names, frozenset(), _BEGIN + number * _INTERVAL_MS, Deadline.after(_ROUND_S))
+    return asking.observe_groups(names, frozenset(), _BEGIN + number * _INTERVAL_MS, Deadline.after(_ROUND_S))
 
 
 def _until_all_hold(asking: RocketMQCluster, names: Sequence[str], queues: int) -> None:

@@ -18,7 +18,6 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 from rich.console import Console
 
-from streaming.checks import Line
 from streaming.config import AlertSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.ports import free_port
 from streaming.doctor import examine
@@ -26,14 +25,14 @@ from streaming.doctor.lake import check_alerts, check_lake
 from streaming.doctor.machine import check_machine
 from streaming.doctor.run import CHECKS, Check
 from streaming.exceptions import SetupError
-from streaming.probe import check
+from streaming.probe import CheckResult, check
 from streaming.process import JOB, hold_logs, logs_of, only_one
 from streaming.tables import ALL_TABLES, table_named
 from tests.dashboards.made_lake import CLUSTER, MadeGroup, MadeLake
 from tests.empty_lake import empty_lake
 
 
-def by_what(lines: Iterator[Line]) -> dict[str, Line]:
+def by_what(lines: Iterator[CheckResult]) -> dict[str, CheckResult]:
     return {line.what: line for line in lines}
 
 
@@ -62,7 +61,7 @@ def test_a_lake_whose_rounds_have_ended_is_told_with_what_is_left(tmp_path: Path
 
 def newest_round(
     lake: Path, *rounds: dict[str, int | None], rules: Path | None = None, interval_ms: int = 10_000
-) -> Line:
+) -> CheckResult:
     """What is said of the newest of some rounds: `ago` in seconds (below 0: ahead), `interval_ms`; numbered from 1."""
     now = round(datetime.now(UTC).timestamp() * 1000)
     rows = []
@@ -256,8 +255,8 @@ def test_no_secret_is_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         }
     )
 
-    def leaks(_: Settings) -> Iterator[Line]:
-        yield from (Line("x", one, "warn", f"it said {one} and redis://me:{one}@there") for one in secrets[2:])
+    def leaks(_: Settings) -> Iterator[CheckResult]:
+        yield from (CheckResult("x", one, "warn", f"it said {one} and redis://me:{one}@there") for one in secrets[2:])
 
     code, found = report(settings, *CHECKS, Check("x", leaks, 10))
     assert code == 2
@@ -270,12 +269,12 @@ def test_no_secret_is_in_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_check_that_hangs_is_a_line_and_the_next_one_begins() -> None:
     never = threading.Event()
 
-    def hangs(_: Settings) -> Iterator[Line]:
-        yield Line("slow", "first", "ok", "yes")
+    def hangs(_: Settings) -> Iterator[CheckResult]:
+        yield CheckResult("slow", "first", "ok", "yes")
         never.wait()
 
-    def well(_: Settings) -> Iterator[Line]:
-        yield Line("next", "second", "ok", "yes")
+    def well(_: Settings) -> Iterator[CheckResult]:
+        yield CheckResult("next", "second", "ok", "yes")
 
     out = io.StringIO()
     checks = (Check("slow", hangs, 0.3), Check("next", well, 10))
@@ -287,7 +286,7 @@ def test_a_check_that_hangs_is_a_line_and_the_next_one_begins() -> None:
 
 
 def test_a_check_that_fails_is_a_line() -> None:
-    def fails(_: Settings) -> Iterator[Line]:
+    def fails(_: Settings) -> Iterator[CheckResult]:
         message = "boom"
         raise RuntimeError(message)
         yield
@@ -305,9 +304,9 @@ def test_settings_that_cannot_be_read_are_the_only_line() -> None:
 
 
 def test_everything_well_is_exit_code_0() -> None:
-    def well(_: Settings) -> Iterator[Line]:
-        yield Line("x", "all", "ok", "yes")
-        yield Line("x", "rest", "warn", "later")
+    def well(_: Settings) -> Iterator[CheckResult]:
+        yield CheckResult("x", "all", "ok", "yes")
+        yield CheckResult("x", "rest", "warn", "later")
 
     assert report(Settings(), Check("x", well, 10))[0] == 0
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.checks import Line
 from streaming.config import Settings
 from streaming.doctor.lake import check_lake
+from streaming.probe import CheckResult
 from streaming.process import JOB, only_one
 from streaming.tables import ALL_TABLES, DeltaLake
 from tests.faulty_store import BUSY, FaultyStore
@@ -15,7 +15,7 @@ from tests.object_store import ObjectStore
 pytestmark = pytest.mark.xdist_group("object_store")
 
 
-def looked(lake: str) -> dict[str, Line]:
+def looked(lake: str) -> dict[str, CheckResult]:
     return {line.what: line for line in check_lake(Settings(cluster="orders", lake=lake))}
 
 
@@ -24,7 +24,7 @@ def test_the_store_is_tried_by_writing_and_nothing_stays_there(object_store: Obj
     lake.create(ALL_TABLES)
     before = object_store.objects(lake.root)
     found = looked(lake.root)
-    assert found["store"] == Line("lake", "store", "ok", "may be written, and honours conditional writes")
+    assert found["store"] == CheckResult("lake", "store", "ok", "may be written, and honours conditional writes")
     assert found["lease of the job"].text == "free: none runs"
     assert object_store.objects(lake.root) == before
     with only_one(JOB, lake.root, "orders"):

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 from kafka import TopicPartition
 
-from streaming.checks import Line
 from streaming.config import KafkaSettings, Settings
-from streaming.probe import Probe, inspect, inspection
+from streaming.probe import CheckResult, Probe, inspect, inspection
 from tests.probe.secured import RIGHTS, Secured
 from tests.probe.witness import Cluster
 
@@ -24,14 +23,14 @@ def secured(secured_broker: Secured) -> Iterator[Secured]:
     secured_broker.revoke_all()
 
 
-def looked(settings: Settings) -> dict[str, list[Line]]:
-    found: dict[str, list[Line]] = {}
+def looked(settings: Settings) -> dict[str, list[CheckResult]]:
+    found: dict[str, list[CheckResult]] = {}
     for line in inspect(settings, thoroughly=True):
         found.setdefault(line.what, []).append(line)
     return found
 
 
-def problems(found: dict[str, list[Line]]) -> list[str]:
+def problems(found: dict[str, list[CheckResult]]) -> list[str]:
     return [line.text for lines in found.values() for line in lines if line.state != "ok"]
 
 

@@ -83,7 +83,7 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
     topic = cluster.topic()
     for name in ("a", "b"):
         cluster.commit(name, topic, [1])
-    look = KafkaCluster.look
+    look = KafkaCluster.observe_groups
 
     def look_and_die(self: KafkaCluster, *arguments: object) -> object:
         found = look(self, *arguments)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
     with Probe(settings) as probe:
         first = probe.round()
         with monkeypatch.context() as patch:
-            patch.setattr(KafkaCluster, "look", look_and_die)
+            patch.setattr(KafkaCluster, "observe_groups", look_and_die)
             with pytest.raises(RoundAbandonedError):
                 probe.round()
         second_broker.start()

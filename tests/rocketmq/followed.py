@@ -73,7 +73,7 @@ class FollowedGroups:
 
     def look(self) -> RocketMQLook:
         """Ask the cluster; no round yet."""
-        return self._cluster.look(self._groups, frozenset(), self._time, Deadline.after(30))
+        return self._cluster.observe_groups(self._groups, frozenset(), self._time, Deadline.after(30))
 
     def round(self, look: RocketMQLook | None = None, times: int = 1, step_ms: int = INTERVAL_MS) -> None:
         """Let rounds see the same, or ask for what one sees."""

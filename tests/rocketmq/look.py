@@ -23,7 +23,7 @@ def look_until(name_servers: Sequence[str], group: str, holds: Callable[[GroupPa
     with Client() as client:
         cluster = RocketMQCluster(client, name_servers, Filters(groups=(group,)))
         while True:
-            seen = cluster.look([group], frozenset(), _TIME, Deadline.after(30)).groups[group]
+            seen = cluster.observe_groups([group], frozenset(), _TIME, Deadline.after(30)).groups[group]
             if holds(seen):
                 return seen
             assert time.monotonic() < deadline, seen

@@ -49,7 +49,7 @@ def record(release: str, jars: list[Path]) -> None:
             running.until_all_hold("orders", 8)
             connection.decode_frame = kept  # type: ignore[assignment]
             look = RocketMQCluster(client, cluster.addresses, Filters())
-            look.look([], frozenset(), _TIME, Deadline.after(30))
+            look.observe_groups([], frozenset(), _TIME, Deadline.after(30))
     named = [(frame, plain(frame)) for frame in frames]
     lines = [json.dumps({"bytes": data.hex()}) for data, frame in named if isinstance(frame, Frame)]
     _DATA.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 """A Kafka cluster as the rounds see it: which requests a round sends, and in which order.
 
-What the answers mean is in `answers.py`. (Longer than other modules: the order of one round, which is easier to check
-in one place than in several.)
+What the answers mean is in `answers.py`. The module is long because the order of one round is easier to check in one
+place than in several.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _HOLDERS_S = 1.0
 """Who holds the log back is worth a moment, but no round: two requests that brokers answer from memory."""
 
 _TIMESTAMPS_S = 2.0
-"""After a round, so that it costs none of its time, and short enough not to delay the next one."""
+"""The questions by timestamp follow a round, so they cost none of its time, and may not delay the next one."""
 
 _RETENTIONS_S = 2.0
-"""So are the settings of topics: brokers answer from memory, for a thousand topics in some tens of milliseconds."""
+"""Settings are worth a moment as well: brokers answer from memory, for a thousand topics in some tens of ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class LogPositions:
 class KafkaCluster:
     """One cluster.
 
-    In each round call `offsets_log`, `log_positions`, `name_holders`, `look`, then `ask_topics`, each once;
+    In each round call `offsets_log`, `log_positions`, `name_holders`, `observe_groups`, then `ask_topics`, each once;
     `ask_timestamps` after it.
     """
 
@@ -105,7 +105,7 @@ class KafkaCluster:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close.
 
         `watches_topic` says which topics are watched for themselves, whether or not a group reads them; None for none.
-        Without `reads_log` the offsets log is not asked for, and a look has membership and committed offsets.
+        Without `reads_log` the offsets log is not asked for, and each round asks for membership and committed offsets.
         """
         self._connections = Connections(admin)
         self._ask_topics = MetadataRequests(self._connections)
@@ -216,7 +216,7 @@ class KafkaCluster:
             _LOG.info("Could not ask which transaction blocks the offsets log: %s.", error)
         return with_holders(holds, holders)
 
-    def look(self, log: OffsetsLogView, memory: Memory, time: int, deadline: Deadline) -> GroupsSeen:
+    def observe_groups(self, log: OffsetsLogView, memory: Memory, time: int, deadline: Deadline) -> GroupsSeen:
         """Observe all watched groups and their topics.
 
         Committed offsets are asked for before the ends of the topics, so that no lag is negative by that order.
@@ -367,8 +367,8 @@ class KafkaCluster:
     def _descriptions(
         self, groups: Mapping[str, ListedGroup], memory: Memory, deadline: Deadline
     ) -> dict[str, Description]:
-        # An empty group has no members, so no subscriptions: simple groups cost nothing here. (The epoch at which a
-        # consumer group became empty is asked for once.)
+        # An empty group has no members, so no subscriptions: simple groups cost nothing here. The epoch at which a
+        # consumer group became empty is asked for once.
         with_members = [
             group
             for group in groups.values()

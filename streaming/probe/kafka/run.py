@@ -92,7 +92,7 @@ def one_round(
         memory.brokers, log.metadata.hosts, log.coordinators, opened.number, opened.time, memory.time, memory.outdated
     )
     outdated = memory.outdated + 1 if is_outdated(brokers, log.coordinators) else 0
-    look = cluster.look(log, memory, opened.time, deadline)
+    look = cluster.observe_groups(log, memory, opened.time, deadline)
     asked = cluster.ask_topics(log, look, memory.turns, opened.time, deadline)
     ended = gone(memory.turns, asked, settings.watches_cluster_topic)
     turns = turns_after(memory.turns, asked, ended, opened.time)

@@ -126,7 +126,9 @@ class RocketMQCluster:
         """Requests sent since it was last cleared, by their name."""
         return self._client.sent
 
-    def look(self, known: Iterable[str], quiet: frozenset[str], time: int, deadline: Deadline) -> RocketMQLook:
+    def observe_groups(
+        self, known: Iterable[str], quiet: frozenset[str], time: int, deadline: Deadline
+    ) -> RocketMQLook:
         """Observe all watched groups, and those that are known.
 
         Args:

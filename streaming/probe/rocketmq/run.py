@@ -68,7 +68,7 @@ class RocketMQProbe(RoundsProbe):
         cluster, writer, memory = self._opened()
         deadline = self._deadline()
         opened = self._turn.open(writer, deadline)
-        look = cluster.look(memory.groups, memory.quiet, opened.time, deadline)
+        look = cluster.observe_groups(memory.groups, memory.quiet, opened.time, deadline)
         told = round_of_groups(
             settings.cluster,
             self._cluster_settings.addresses,

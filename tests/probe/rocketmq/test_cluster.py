@@ -22,7 +22,7 @@ def test_a_server_that_cannot_be_asked_is_named_once_an_hour(caplog: pytest.LogC
         for time in (0, 10_000, HOUR - 1, HOUR, HOUR + 10_000, 5_000):  # (The last clock goes back.)
             caplog.clear()
             with pytest.raises(RoundAbandonedError):
-                cluster.look([], frozenset(), time, Deadline.after(30))
+                cluster.observe_groups([], frozenset(), time, Deadline.after(30))
             said.append([record.getMessage() for record in caplog.records])
     named = [f"{address} cannot be asked: connection refused."]
     assert said == [named, [], [], named, [], named]
