@@ -90,7 +90,7 @@ class _Told:
 
 
 class RocketMQCluster:
-    """One cluster. In each round call `look` once."""
+    """One cluster. In each round call `observe_groups` once."""
 
     def __init__(
         self,
