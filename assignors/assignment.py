@@ -184,7 +184,7 @@ def pack(partitions: Mapping[str, Partitions] | Sequence[tuple[str, Partitions]]
         return PackedPartitions((), _NONE, _NONE)
     topics, lists = zip(*pairs, strict=True)
     each = list(map(len, lists))
-    # (Members of large groups usually have one partition of each topic; then nothing need be added up.)
+    # Members of large groups usually have one partition of each topic; then nothing need be added up.
     alone = each.count(1) == len(each)
     lengths = np.ones(len(each), dtype=np.int64) if alone else np.array(each, dtype=np.int64)
     size = len(each) if alone else sum(each)

@@ -163,7 +163,7 @@ class _ReadOnlyRacks(Mapping[str, Sequence[Sequence[str]]]):
 
 def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, PartitionRacks | None], Assignment]:
     def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
-        # (Read-only views, so that a strategy cannot change what others are compared with.)
+        # Read-only views, so that a strategy cannot change what others are compared with.
         shown = replace(group, partitions_per_topic=MappingProxyType(dict(group.partitions_per_topic)))
         try:
             return _checked(assign(shown, None if racks is None else _ReadOnlyRacks(racks)), group)
@@ -197,7 +197,7 @@ def _checked(returned: object, group: Group) -> Assignment:
                 message = f"it assigned partitions of {topic!r}, which is not a topic name"
                 raise TypeError(message)
             count = group.partitions_per_topic.get(topic, 0)
-            # (With one more than there are, one is wrong: a list without an end would fill the memory.)
+            # With one more than there are, one is wrong: a list without an end would fill the memory.
             numbers = tuple(map(index, islice(partitions, count + 1)))
             _check_numbers(topic, numbers, count, given.setdefault(topic, set()))
             if numbers:

@@ -97,7 +97,7 @@ def _notes_of(topic_id: str, had: dict[str, list[int]], dealt: dict[str, list[in
     steps = []
     for member_id, partitions in had.items():
         stays = set(partitions).intersection(dealt[member_id])
-        # (One that a member gave up and got again counts as kept: it has it before and after.)
+        # One that a member gave up and got again counts as kept: it has it before and after.
         steps.append(OnServer("kept", "share", [(topic_id, p, member_id) for p in partitions if p in stays]))
         steps.append(
             OnServer("over", "share_of_topic", [(topic_id, p, member_id) for p in partitions if p not in stays])

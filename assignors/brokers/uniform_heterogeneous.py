@@ -195,7 +195,7 @@ def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> 
         even[id(subscribers)] = current.moves
         return False
     # Only partitions that a member had when the round reached the topic are given, not those it receives meanwhile.
-    # (This also limits the moves, as the members limit the skipped givers.)
+    # This also limits the moves, as the members limit the skipped givers.
     spend(2 * len(current.owners[topic]) + len(subscribers))
     to_give: dict[int, list[int]] = {}
     for partition, owner in enumerate(current.owners[topic].tolist()):

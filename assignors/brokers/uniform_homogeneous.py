@@ -45,7 +45,7 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
     order = in_hash_order(by_id)
     first = by_id[order[0]]
     subscribed = group.subscribed(first)
-    # (`TopicIds.size()`, which determines the table size, counts all names, including those without a topic.)
+    # `TopicIds.size()`, which determines the table size, counts all names, including those without a topic.
     in_set = in_hash_set([uuid.code for uuid in subscribed], listed=len(set(first.topics)))
     topics = [subscribed[position].text for position in in_set]
     if not topics:

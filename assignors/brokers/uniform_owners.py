@@ -221,7 +221,7 @@ def _written_out(current: CurrentOwners) -> list[dict[str, Partitions]]:
     """Each member's partitions, built from the owner of every partition."""
     owned: list[dict[str, Partitions]] = [{} for _ in current.member_ids]
     topics = list(current.subscribers)
-    # (NumPy's stable sort of 16-bit numbers takes linear time.)
+    # NumPy's stable sort of 16-bit numbers takes linear time.
     narrow = current.everything.astype(np.uint16) if len(owned) <= 1 << 16 else current.everything
     by_owner = np.argsort(narrow, kind="stable")
     numbers, rows = current.everything[by_owner], np.repeat(np.arange(len(topics)), current.counts)[by_owner]

@@ -166,7 +166,7 @@ class _Dealing:
         if len(set(zip(ratio.tolist(), subscribers.tolist(), strict=True))) == len(topics):
             in_set = np.arange(len(hashes))  # no ties: the order of the set does not matter
         else:
-            # (A HashSet is a HashMap, and this one grows from its smallest table.)
+            # A HashSet is a HashMap, and this one grows from its smallest table.
             in_set = np.asarray(in_hash_map(hashes))
         of_topic, number = of_topic[in_set], number[in_set]
         order = np.lexsort((number, subscribers[of_topic], -ratio[of_topic]))
@@ -193,7 +193,7 @@ class _Dealing:
             self._owners[topic][partition] = number
         self._resize(number, 1)
 
-    def _take(self, topic: Uuid, partition: int, number: int) -> None:
+    def _remove(self, topic: Uuid, partition: int, number: int) -> None:
         has = self._has[number].get(topic)
         if has is not None:
             has.discard(partition)
@@ -219,7 +219,7 @@ class _Dealing:
         self._moved.add((topic, partition))
         self._moves.add((topic, owner, taker))
         self._note("moved", "balance", topic, partition, taker, owner)
-        self._take(topic, partition, owner)
+        self._remove(topic, partition, owner)
         self._give(topic, partition, taker)
 
     def _note(self, kind: str, why: str, topic: Uuid, partition: int, number: int, source: int | None = None) -> None:

@@ -62,7 +62,7 @@ _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (2, _EMPTY): (_SARAMA_WITH_OWNED,),
     (3, _NULL): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1)), _Writer("krafka")),
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)),),
-    # (Other bytes are an application's, so anybody's; sarama's documentation offers them.)
+    # Other bytes are an application's, so anybody's; sarama's documentation offers them.
     **{(version, kind): (_SARAMA,) for version in (0, 1, 2) for kind in (_FOUR_BYTES, _MORE)},
 }
 
@@ -83,7 +83,7 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (2, _NULL): (_Writer("krafka"),),
     (2, _FOUR_BYTES): (_SARAMA_WITH_OWNED,),
     (3, _NULL): (_Writer("krafka"),),
-    # (franz-go's first join has no partitions: an empty array.)
+    # franz-go's first join has no partitions: an empty array.
     (3, _FOUR_BYTES): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1))),
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
     (3, _MORE): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),

@@ -105,7 +105,7 @@ class _Hand:
             replicas: Racks per partition, for each topic.
             rackless: Whether a member without a rack counts as being in every rack, or in none.
         """
-        # (Room never grows again, so a member without room is dropped for good.)
+        # Room never grows again, so a member without room is dropped for good.
         in_rack: dict[str | None, deque[int]] = {}
         for position, member in enumerate(self._members):
             if member.rack or rackless:
@@ -139,19 +139,19 @@ class _Hand:
             for listed in found:
                 listed.append(partition)
         everything: Sequence[int] = range(len(replicas))
-        # (Partitions passed over are taken, so each list is walked once.)
+        # Partitions passed over are taken, so each list is walked once.
         walked: dict[str | None, int] = {}
         for position, member in enumerate(self._members):
             rack = member.rack or None
             fits = everything if rack is None else in_rack[rack]
-            walked[rack] = self._take(position, fits, walked.get(rack, 0))
+            walked[rack] = self._fill_up(position, fits, walked.get(rack, 0))
 
     def deal_rest(self) -> None:
         """Give the free partitions to the members in turn, up to their room."""
         start = 0
         everything = range(len(self._free))
         for position in range(len(self._members)):
-            start = self._take(position, everything, start)
+            start = self._fill_up(position, everything, start)
 
     def blocks(self) -> Blocks:
         """Each member's partitions, sorted."""
@@ -161,7 +161,7 @@ class _Hand:
             if given
         ]
 
-    def _take(self, position: int, listed: Sequence[int], start: int) -> int:
+    def _fill_up(self, position: int, listed: Sequence[int], start: int) -> int:
         """Give a member free partitions of a list from `start` on, up to its room; returns where it stopped."""
         room = self._room(position)
         taken: list[int] = []

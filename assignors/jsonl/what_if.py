@@ -61,7 +61,10 @@ def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> 
     Returns:
         By strategy {"assignment", "partitions_moved", "partitions_moved_optimal", "imbalance", "imbalance_optimal",
         "load_imbalance", "generations"}, or {"error": reason} for one that cannot be computed; or {"error": reason} for
-        the whole line. Never raises.
+        the whole line.
+
+    Raises:
+        UnicodeEncodeError: A topic's name has half of a surrogate pair; nothing else is raised.
     """
     fields = line if isinstance(line, dict) else {}
     try:

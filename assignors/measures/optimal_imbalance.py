@@ -33,7 +33,7 @@ def smallest_maximum(group: Group) -> int:
     for listed in topics_listed(group.members):
         index = known.get(id(listed))
         if index is None:
-            # (In record order: the duration of the flow must not depend on the order of a set of strings.)
+            # In record order: the duration of the flow must not depend on the order of a set of strings.
             existing = [topic for topic in dict.fromkeys(listed) if counts.get(topic)]
             index = known[id(listed)] = class_of.setdefault(frozenset(existing), len(members)) if existing else -1
             if index == len(members):

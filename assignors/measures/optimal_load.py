@@ -41,7 +41,7 @@ def smallest_load_bounds(group: Group, load: Mapping[str, Sequence[float]]) -> t
             for value in load.get(topic, ())[:count]
             if value > 0
         ),
-        # (Of equal loads those that fit fewer members come first, so that the others can fill the gaps.)
+        # Among equal loads those that fit fewer members come first, so that the others can fill the gaps.
         key=lambda job: (-job[0], sum(sizes[index] for index in job[1]), sorted(job[1])),
     )
     if not jobs:

@@ -147,7 +147,7 @@ def informed(group: Group, name: str, current: Assignment, library: Library | No
 
 
 def _told_sticky(member: Subscription, library: Library | None) -> bool:
-    # (User data may be another strategy's: Java's cooperative-sticky has four bytes.)
+    # User data may be another strategy's: Java's cooperative-sticky has four bytes.
     data = member.user_data
     return bool((read_kafka_python(data) if _is_kafka_python(library) else read_sticky(data)[0]).partitions)
 

@@ -65,5 +65,5 @@ class ConsistentHash(Checked):
 
 def ring_hash(text: str) -> int:
     """Position of a text on the ring."""
-    # (Java encodes half a surrogate pair as "?".)
+    # Java encodes half a surrogate pair as "?".
     return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")

@@ -113,7 +113,7 @@ def test_what_was_assigned_can_be_packed_as_it_is() -> None:
     assert pack(pack(assigned["n"])) == (("a", (2, 3)),)
 
 
-# (test_sticky_java_fuzz.py tests both forms with Java's releases.)
+# test_sticky_java_fuzz.py tests both forms with Java's releases.
 @pytest.mark.parametrize("library", ["librdkafka", "kafka-python"])
 def test_packed_and_plain_partitions_give_the_same_assignment(library: str) -> None:
     random = Random(f"packed {library}")

@@ -49,19 +49,19 @@ def test_every_decision_in_a_chain_is_possible_for_franz_go(strategy: str) -> No
     def decide(case: Case) -> Assignment:
         (theirs,) = ask_go("franz-go", [case])
         assert not isinstance(theirs, str), case
-        done[told(case, theirs)] += 1
+        done[compared(case, theirs)] += 1
         return theirs
 
     while done.total() < CASES:
         for _ in chain(random, strategy, decide, tidy=random.random() < 0.7, large=random.random() < 0.05):
             pass
-    # (The others have different subscriptions, or claims in conflict.)
+    # The others have different subscriptions, or claims in conflict.
     assert done["computed"] > 0.2 * done.total()
     assert done["recognised"] > 0.03 * done.total()
 
 
-def told(case: Case, theirs: Assignment) -> str:
-    """What ours tells of franz-go's assignment; fails if it tells something else."""
+def compared(case: Case, theirs: Assignment) -> str:
+    """How our result compares with franz-go's; fails if it is another one."""
     try:
         ours = assign(case.strategy, case.group, "franz-go")
     except CannotTell as error:
@@ -86,7 +86,7 @@ def test_sticky_keeps_its_promise(library: str) -> None:
 
     def decide(case: Case) -> Assignment | None:
         (theirs,) = ask_go(library, [case])
-        # (sarama's leader refuses user data that it cannot read.)
+        # sarama's leader refuses user data that it cannot read.
         done[isinstance(theirs, str)] += 1
         if isinstance(theirs, str):
             return None

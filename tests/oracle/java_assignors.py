@@ -44,7 +44,7 @@ def ask_java_for_lists(release: str, cases: Sequence[Case]) -> list[dict[str, li
     """The same as lists of (topic, partition) per member, in the class's order."""
     lines = "".join(f"{_line(case)}\n" for case in cases)
     run = subprocess.run(
-        # (The classes that it calls are alike in all releases; it finds the one constructor that is not by itself.)
+        # The classes that it calls are alike in all releases; it finds the one constructor that is not by itself.
         java_command(_RUNNER, classpath(f"clients-{release}"), "512m", against=f"clients-{RELEASES[0]}"),
         input=lines.encode("ascii"),
         capture_output=True,

@@ -47,7 +47,7 @@ def _compiled(source: Path, jars: tuple[Path, ...]) -> Path:
     _CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=_CACHE) as made:
         part = Path(made) / "part"
-        # (Built for the oldest supported Java, so that the classes also run after a change to an older one.)
+        # Built for the oldest supported Java, so that the classes also run after a change to an older one.
         command = [str(find_java()), *SHORT_LIVED, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn"]
         command += ["--release", str(OLDEST_RELEASE), "-encoding", "utf-8", "-d", str(part)]
         command += ["-cp", os.pathsep.join(map(str, jars)), str(source)]

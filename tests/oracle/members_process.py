@@ -113,7 +113,7 @@ class MembersProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            # (Programs in Python import `tests`.)
+            # Programs in Python import `tests`.
             env=os.environ | {"PYTHONPATH": str(_ROOT)},
         )
         self._listener = Thread(target=self._listen, daemon=True)

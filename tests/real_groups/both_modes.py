@@ -164,7 +164,7 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return sorted(repr(_plain(one)) for one in value)
     if isinstance(value, msgspec.Struct):
-        # (When a finding began is a time of the round that found it.)
+        # When a finding began is a time of the round that found it.
         parts = msgspec.structs.asdict(value)
         return {name: _plain(part) for name, part in parts.items() if name != "since"}
     return value

@@ -59,7 +59,7 @@ class Followed:
         self._config = group_config(settings)
         self._source = SourceSettings.of(settings)
         self.probe = Probe(settings)
-        # (With a clock that stands still a batch ends only at a round.)
+        # With a clock that stands still a batch ends only at a round.
         self._planner = Planner(self._source, kept_reader, lambda: 0.0)
         self._at = INITIAL
         self._states: dict[str, tuple[int, bytes] | None] = {}

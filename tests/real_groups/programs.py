@@ -53,7 +53,7 @@ def confluent_program() -> Sequence[str]:
         shutil.copy(_SOURCES / "node" / "serve.js", folder)
         _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
         package = folder / "node_modules" / "@confluentinc" / "kafka-javascript"
-        # (Its prebuilt binary is no part of the package; the headers of this Node are where Node was installed.)
+        # Its prebuilt binary is no part of the package; the headers of this Node are where Node was installed.
         node = Path(shutil.which("node") or "").resolve().parent.parent
         rebuild = ["npm", "rebuild", "--build-from-source", f"--nodedir={node}", "@confluentinc/kafka-javascript"]
         _run(rebuild, folder, CKJS_LINKING="dynamic")

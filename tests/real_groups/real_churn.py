@@ -79,7 +79,7 @@ class ChurningGroup:
         try:
             while not self.done:
                 for _ in range(self.chance.choice((1, 1, 1, 2, 3))):
-                    self._do()
+                    self._change_once()
                 self._await()
                 if len(self.generations) > decided:
                     moved, decided = time.monotonic(), len(self.generations)
@@ -90,25 +90,25 @@ class ChurningGroup:
                 member.leave()
             for member in self._leaving:
                 if not member.left.wait(_CLOSED_S):
-                    # (Clients have hung while they closed.)
+                    # Clients have hung while they closed.
                     for kill in self.kills:
                         kill()
                 assert member.left.wait(_CLOSED_S), f"a member of {self.first.group} does not close"
 
-    def _do(self) -> None:
-        # (A client that ended by itself is no longer a member.)
+    def _change_once(self) -> None:
+        # A client that ended by itself is no longer a member.
         self._members = [member for member in self._members if not member.left.is_set()]
         static = [member for member in self._members if member.joins.instance]
-        doings: list[tuple[int, Callable[[], None]]] = []
+        changes: list[tuple[int, Callable[[], None]]] = []
         if len(self._members) < _MOST_MEMBERS:
-            doings.append((6, self._join))
+            changes.append((6, self._join))
         if self._members:
-            doings += [(6, self._leave_one), (1, self._grow)]
+            changes += [(6, self._leave_one), (1, self._grow)]
         if self._members and self.kills:
-            doings += [(1, self._kill), (1, self._deploy)]
+            changes += [(1, self._kill), (1, self._deploy)]
         if static:
-            doings.append((4, self._restart_static))
-        weights, choices = zip(*doings, strict=True)
+            changes.append((4, self._restart_static))
+        weights, choices = zip(*changes, strict=True)
         self.chance.choices(choices, weights)[0]()
 
     def _join(self) -> None:

@@ -29,7 +29,7 @@ def settings_of(bootstrap: str, prefix: str, metadata_ms: int) -> Settings:
         probe=ProbeSettings(
             interval_ms=1_000, events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds", cluster_topics=False
         ),
-        # (Twice the age, as documented, and more because a loaded machine is late.)
+        # Twice the age, as documented, and more because a loaded machine is late.
         job=JobSettings(metadata_grace_ms=2 * metadata_ms + 30_000),
     )
 
@@ -63,7 +63,7 @@ class Rounds:
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval_s):
-            # (Like the probe's own process: a failed round is tried again.)
+            # Like the probe's own process: a failed round is tried again.
             with contextlib.suppress(RoundAbandonedError):
                 self._round()
 
@@ -86,7 +86,7 @@ def judged(settings: Settings) -> Rows:
                 payloads.setdefault(key, []).append(payload)
         for key, of_key in payloads.items():
             states[key], rows = advance_key(key, of_key, states.get(key), config)
-            # (A round may be late on a loaded machine, but no records may be missing.)
+            # A round may be late on a loaded machine, but no records may be missing.
             assert not rows.quarantine, rows.quarantine
             assert {gap.kind for gap in rows.gaps} <= {"rounds"}, rows.gaps
             for table in rows.__struct_fields__:

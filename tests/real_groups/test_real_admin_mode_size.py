@@ -94,7 +94,7 @@ def test_a_thousand_groups_with_members_on_two_brokers_look_the_same_in_both_mod
         _back(cluster, modes)
         members.commit(3)
         both()
-        # (Each mode looks for the time of old records in rounds of its own, and may have given some up meanwhile.)
+        # Each mode looks for the time of old records in rounds of its own, and may have given some up meanwhile.
         until(lambda: differing() == {}, both)
         for group in every:
             health = modes.admin.health(group)

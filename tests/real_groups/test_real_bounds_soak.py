@@ -175,8 +175,8 @@ def _compared(library: str, group: MeasuredGroup, churn: Sequence[ChurnRow], ahe
     for index, row in enumerate(churn):
         if row.kind != "rebalance":
             continue
-        # (What nobody had before, because the group was empty or its leader had no metadata yet, no rebalance has taken
-        # from anybody.)
+        # What nobody had before, because the group was empty or its leader had no metadata yet, no rebalance has taken
+        # from anybody.
         began = index == 0 or not churn[index - 1].partitions
         spans = [] if began else [span for of in each if (span := of[index]) is not None]
         yield Compared(library, row, len(spans), sum(span[0] for span in spans), sum(span[1] for span in spans))

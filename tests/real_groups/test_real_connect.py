@@ -45,7 +45,7 @@ def test_workers_are_members_without_partitions_and_a_sink_is_a_group_like_any_o
         with ConnectWorker(bootstrap, workers, tmp_path / "second") as second:
             until(second.answers)
             until(lambda: modes.round() or _shape(modes, workers)[0] == 2)
-            # (Tasks are said to run until the workers have agreed who runs them from now on, and start again then.)
+            # Tasks are said to run until the workers have agreed who runs them from now on, and start again then.
             until(lambda: modes.round() or _shape(modes, sink) == (2, PARTITIONS, "identical"))
             until(lambda: first.running_tasks(sink) == 2)
             _read_to_the_end(admin, sink)

@@ -123,7 +123,7 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     group = watched.group
     assert group is not None
     description = admin.describe_consumer_groups([group_id])[group_id].result()
-    # (librdkafka prints ids in plain base64, Kafka in the URL-safe variant.)
+    # librdkafka prints ids in plain base64, Kafka in the URL-safe variant.
     topic_id = str(admin.describe_topics(TopicCollection([topic]))[topic].result().topic_id)
     topic_id = topic_id.translate(str.maketrans("+/", "-_")).rstrip("=")
     told = {member.member_id: member for member in description.members}
@@ -163,11 +163,11 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
         for of_topic in row.partitions or ()
         for number in of_topic.partitions
     } == {(row.member_id, topic, row.partition) for row in rows.lag}
-    # (The cost of a rebalance is known later, and gets a second row.)
+    # The cost of a rebalance is known later, and gets a second row.
     churn = [row for row in watched.core.rows.rebalance_churn if row.revision == 1]
     assert [row.decision for row in churn] == [decision.record for decision in decisions]
     assert sum(row.partitions_moved or 0 for row in churn) == 3
-    # (The coordinator may learn of a topic only after its first member has joined.)
+    # The coordinator may learn of a topic only after its first member has joined.
     causes = [found for row in churn for found in row.causes or ()]
     told_of = {(found.before, found.after) for found in causes if found.cause == "partitions_changed"}
     assert told_of <= {("0", "6")}

@@ -41,7 +41,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
     topics: dict[str, ServerTopic] = {}
 
     def described() -> bool:
-        # (A topic's creation is answered a moment before the broker's own metadata has it.)
+        # A topic's creation is answered a moment before the broker's own metadata has it.
         try:
             for name, told in admin.describe_topics(TopicCollection(names)).items():
                 topics[name] = ServerTopic(uuid_of(str(told.result().topic_id)).text, len(told.result().partitions))
@@ -91,7 +91,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
         if decision.became_empty or decision.before is None:
             continue
         before = {**decision.before, **{now: decision.before[gone] for gone, now in decision.replaced}}
-        # (Its metadata may have lacked topics created a moment ago; topics that it knew, it assigned completely.)
+        # Its metadata may have lacked topics created a moment ago; topics that it knew, it assigned completely.
         known = {topic_id for target in decision.targets.values() for topic_id, _ in target}
         group = ServerGroup(
             tuple(
@@ -105,10 +105,10 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
             ),
             {name: topic for name, topic in topics.items() if topic.topic_id in known},
         )
-        # (Members, ids and their order differ in each run: without the whole question nobody could ask it again.)
+        # Members, ids and their order differ in each run: without the whole question nobody could ask it again.
         question = json.dumps(write_server_line("server-uniform", group, BROKER))
         targets = from_topics(decision.targets)
-        # (Member ids may share a bucket of the coordinator's hash map, where no record shows their order.)
+        # Member ids may share a bucket of the coordinator's hash map, where no record shows their order.
         answers = (assign_on_server("server-uniform", asked, BROKER) for asked in in_every_order(group))
         assert any(same(answer, targets) for answer in answers), f"{question}\n{targets}\n{decisions}"
         judged += len(known) == len(topics)

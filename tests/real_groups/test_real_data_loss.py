@@ -55,7 +55,7 @@ def test_the_end_of_retention_of_the_oldest_unread_record_is_between_the_bounds(
     assert least is not None
     assert most is not None
     assert row.round_time + 1_000 * least <= found[0] + _RETENTION_MS <= row.round_time + 1_000 * most
-    # (The bounds are two rounds apart, and a minute is taken off.)
+    # The bounds are two rounds apart, and a minute is taken off.
     assert most - least < 60 + 30
     assert (row.loses_data_topic, row.loses_data_partition, row.loses_data_by) == (appended, 0, "append_time")
     assert (row.loses_data_retention_seconds, row.loses_data_reason) == (_RETENTION_MS / 1_000, None)

@@ -142,7 +142,7 @@ def test_no_generation_of_real_clients_is_said_to_drift(
         for generation in churned.generations:
             row = decided[generation]
             if client in PROGRAMS:
-                # (Which candidate explains a decision does not tell which client made it.)
+                # Which candidate explains a decision does not tell which client made it.
                 assert row.verdict in {"identical", "unverified"}, row
                 assert not broken(churned.generations[generation], churned.counts), row
             elif row.verdict == "identical":
@@ -244,7 +244,7 @@ def _group(
     grown = dict.fromkeys(counts, -_ROUNDS_BETWEEN)
 
     def grow(topic: str) -> None:
-        # (A count that no round has seen could not be verified.)
+        # A count that no round has seen could not be verified.
         if counts[topic] < _MOST_PARTITIONS and rounds.closed >= grown[topic] + _ROUNDS_BETWEEN:
             counts[topic] += 1
             admin.create_partitions({topic: counts[topic]})
@@ -307,7 +307,7 @@ def _run(log: Any, groups: Mapping[str, ChurningGroup], recordings: Mapping[str,
     with _progress() as progress:
         bars = {name: progress.add_task(name, total=group.wanted) for name, group in groups.items()}
         while any(thread.is_alive() for thread in threads) and not failures:
-            # (Members commit only where there is something to read.)
+            # Members commit only where there is something to read.
             for group_ in groups.values():
                 for topic in group_.first.topics:
                     producer.produce(topic, b"")
@@ -318,7 +318,7 @@ def _run(log: Any, groups: Mapping[str, ChurningGroup], recordings: Mapping[str,
                     progress.update(bars[group], completed=len(groups[group].generations))
                     if not progress.console.is_terminal and len(groups[group].generations) % 50 == 1:
                         progress.console.print(f"{group}: generation {len(groups[group].generations)}")
-    # (The last generations are caused by the members' leaving.)
+    # The last generations are caused by the members' leaving.
     for group, record in read():
         if group in groups:
             groups[group].saw(record)

@@ -90,7 +90,7 @@ def test_a_deleted_topic_of_a_regular_expression_is_found_while_the_target_has_i
             rows = followed.lag(group).items() if f"g:{group}" in followed.rows else ()
             return {topic for (topic, _), row in rows if row.member_id is not None}
 
-        # (A Java 4.3.1 consumer that owns a topic that is deleted while it is stopped can stay in reconciliation.)
+        # A Java 4.3.1 consumer that owns a topic that is deleted while it is stopped can stay in reconciliation.
         config = {"bootstrap.servers": bootstrap, "group.id": group, "group.protocol": "consumer"}
         members.start([f"^{unique}-.*"], config)
         until(lambda: is_stable(admin, group))

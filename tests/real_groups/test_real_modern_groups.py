@@ -127,7 +127,7 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
                 (row.generation, "identical", None) for row in churn
             ]
             assert None not in {row.partitions_moved for row in churn}
-            # (Only a topic of different subscriptions that no round had named by then can make it unknown.)
+            # Only a topic of different subscriptions that no round had named by then can make it unknown.
             assert None not in {row.partitions_moved_optimal for row in churn} or party is regex
             # All members own their targets, and have committed: members that gave partitions up had recorded until when
             # they owned them, and the one that left had committed before.
@@ -135,7 +135,7 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
             assert newest.partitions_moved
             assert newest.unassigned_partition_seconds_min is not None
             assert newest.unassigned_partition_seconds_max is not None
-            # (The partitions of a member that leaves have no owner even before the decision.)
+            # The partitions of a member that leaves have no owner even before the decision.
             assert (
                 newest.unassigned_partition_seconds_min
                 < newest.partitions_moved * (now - min(leaves, newest.record_time)) / 1000
@@ -278,7 +278,7 @@ def test_a_streams_group_has_the_lag_and_tasks_of_the_broker_and_no_verdict(
         offsets, members = describe_streams_group(bootstrap, group)
         lag = followed.lag(group)
         assert {place: (row.committed_offset, row.high_watermark, row.lag) for place, row in lag.items()} == offsets
-        # (Its only subtopology is called 0, and its tasks are the topic's partitions.)
+        # Its only subtopology is called 0, and its tasks are the topic's partitions.
         told = followed.members(group)
         assert {
             name: (row.client_id, {"0": {number for of in row.partitions or () for number in of.partitions}})
@@ -326,7 +326,7 @@ def test_while_members_join_and_leave_owners_are_the_broker_s_and_nothing_drifts
         assert len(churn) >= STEPS // 2
         assert "drifted" not in {row.verdict for row in drift.values()}
         judged = [row for row in churn if row.kind == "rebalance" and row.members]
-        # (Targets that the next member's join replaces at once are not judged.)
+        # Targets that the next member's join replaces at once are not judged.
         identical = sum(drift[row.decision].verdict == "identical" for row in judged if row.decision in drift)
         assert identical >= 0.9 * len(judged), [drift[row.decision].reason for row in judged]
         assert not any(row.ended for row in followed.rows[f"g:{party.group}"].group_health)

@@ -76,7 +76,7 @@ def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: st
     )
     for name in names.values():
         cluster.commit("seed", name, [0])
-    topics = _told(unique, pair, f"{unique}-seed")
+    topics = _observed_topics(unique, pair, f"{unique}-seed")
     assert topics[0].racks == (("a",), ("b",), ("b",), ("a",), ("b",))
     groups: dict[str, Scaled[tuple[str | None, str]]] = {}
 
@@ -108,7 +108,7 @@ def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: st
         assert (by_racks[client, strategy] > 0) == (strategy != "roundrobin"), by_racks
 
 
-def _told(unique: str, pair: Pair, group: str) -> tuple[TopicObservation, ...]:
+def _observed_topics(unique: str, pair: Pair, group: str) -> tuple[TopicObservation, ...]:
     """The topics as a real round contains them."""
     settings = Settings(
         cluster=unique,

@@ -149,7 +149,7 @@ def test_a_generation_that_its_leader_never_assigned_is_unfinished(
             for group in groups:
                 rows = group.step(followed)
                 said = words(rows)
-                # (A member may have joined before the generation in which its leader was slow: then nothing was made.)
+                # A member may have joined before the generation in which its leader was slow: then nothing was made.
                 skipped = [row.generations_skipped or 0 for row in rows]
                 for causes, generations in zip(said, skipped, strict=True):
                     if ("unfinished_generations" in causes) != (generations > 0) or not causes <= {
@@ -223,7 +223,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield running
 
 
-# (Members of kafka-python do not send the coordinator their rack.)
+# Members of kafka-python do not send the coordinator their rack.
 @pytest.mark.parametrize("library", ["java", "librdkafka"])
 def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks(
     library: str, pair: Pair, unique: str, tell: Tell
@@ -283,8 +283,8 @@ def test_replicas_that_moved_to_other_racks_are_a_cause_where_members_have_racks
     tell(library, *sorted(matrix.items()), *wrong, *process.failures)
     assert wrong == []
     expected = {"racks_changed"} if library == "java" else {"member_joined", "racks_changed"}
-    # (While a member joins, a generation may end before its leader has assigned it: one of librdkafka's did in 40
-    # decisions, and the broker's log has no record with its number.)
+    # While a member joins, a generation may end before its leader has assigned it: one of librdkafka's did in 40
+    # decisions, and the broker's log has no record with its number.
     others = {"rejoined", "unfinished_generations"}
     for texts in matrix:
         told = [set(causes.split("+")) for causes in texts.split("; ")]

@@ -39,7 +39,7 @@ class Leader:
         """Join as the leader of a new generation."""
 
         def joined() -> bool:
-            # (A broker repeats its answer to a member that repeats itself; new user data begin a new rebalance.)
+            # A broker repeats its answer to a member that repeats itself; new user data begin a new rebalance.
             self._joins += 1
             metadata = subscription_bytes(self._topic, self._joins.to_bytes(4))
             protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
@@ -110,7 +110,7 @@ def test_a_leader_that_never_sends_an_assignment_is_a_stuck_rebalance_until_it_d
                 followed.round()
                 seen.append(str(followed.health(group).state))
 
-            # (Each join begins a generation that has a timeout of its own at the broker; none is ever in force.)
+            # Each join begins a generation that has a timeout of its own at the broker; none is ever in force.
             until(lambda: findings() == ["stuck_rebalance"], turn)
             assert set(seen) == {"CompletingRebalance"}
             (finding,) = followed.health(group).findings

@@ -254,7 +254,7 @@ def _collect(kept: list[Ids], ids: Ids, takers: Ids) -> list[Ids]:
             more = ids[position::members]
             result[member] = np.concatenate((kept[member], more)) if kept[member].size else more
         return result
-    # (NumPy's stable sort of 16-bit numbers takes linear time.)
+    # NumPy's stable sort of 16-bit numbers takes linear time.
     order = np.argsort(takers.astype(np.uint16) if members <= 1 << 16 else takers, kind="stable")
     ids = ids[order]
     stops = np.cumsum(np.bincount(takers, minlength=members)).tolist()

@@ -76,7 +76,7 @@ class _Balancer:
         ]
         sizes = list(map(len, self._lists))
         self._turns = _turns(sizes, sum(len(of_topic.numbers) for of_topic in self._free))
-        # (A member that gives has taken no free partition: those go to members with the fewest.)
+        # A member that gives has taken no free partition: those go to members with the fewest.
         for source, target in _moves(sizes):
             self._lists[target].append(self._lists[source].pop())
         self._held_back: frozenset[PartitionId] = frozenset()

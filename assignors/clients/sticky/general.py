@@ -35,7 +35,7 @@ def general(
     potential = Potential(indexed, gap=gap, counts_topics=True)
     kept, revocation = _keep(indexed, potential, claims, racks)
     everything = np.concatenate(kept)
-    # (If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.)
+    # If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.
     claimed = np.concatenate(claims.owned)
     sound = int(everything.max(initial=-1)) < indexed.total and np.bincount(claimed, minlength=1).max() <= 1
     if (log := notes()) is not None:

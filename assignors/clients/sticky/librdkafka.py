@@ -69,7 +69,7 @@ class _Movements(Movements):
         """
         if partition in self._returned:
             raise CannotTell(ABORTS)
-        # (The pair uses the present owner, where Java uses the first: it is built before the first is looked up.)
+        # The pair uses the present owner, where Java uses the first: it is built before the first is looked up.
         listed = self._list_of((self.row_of[partition], target, owner))
         if not listed:
             return partition
@@ -90,7 +90,7 @@ class _Movements(Movements):
         if earlier is not None:
             key = row, *earlier
             listed = self._list_of(key)
-            # (`actual` removed it if another one moved in its place, which remains and moves no more.)
+            # `actual` removed it if another one moved in its place, which remains and moves no more.
             listed.pop(partition, None)
             if listed and self._key_of[key] == partition:
                 self._freed.add(key)
@@ -147,7 +147,7 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     if not members:
         return result
     indexed = IndexedGroup.of_others(group, members)
-    # (A rack given as an empty text is a rack without anything in it. librdkafka members without a rack send this.)
+    # A rack given as an empty text is a rack without anything in it. librdkafka members without a rack send this.
     in_racks = rack_info(indexed, racks, [member.rack for member in members])
     newest, before = _owners(members)
     existing, previous = indexed.existing(newest, before)

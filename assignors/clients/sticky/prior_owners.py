@@ -167,7 +167,7 @@ def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> Non
         if order == 0:
             claims.multi.add(partition)
         elif other != member or lost is not None:
-            # (A member that claims a partition twice without holding it adds it and takes it from itself.)
+            # A member that claims a partition twice without holding it adds it and takes it from itself.
             kept[position] = True
             holders[member] = position
     stops = np.cumsum(lengths).tolist()

@@ -150,20 +150,20 @@ def test_previous_owners_that_contradict_each_other_can_make_the_assignor_throw(
 
 
 def test_uniform_before_4_0_gives_a_topic_s_only_partition_to_a_member_that_can_have_no_other() -> None:
-    # (As the real class of 3.9.1.)
+    # As the real class of 3.9.1.
     members = {"a": ("t u", {T: (0,), U: (0,)}), "b": "u"}
     assert assigned("server-uniform", group(members, t=1, u=1), "3.9.1") == {"a": {T: [0]}, "b": {U: [0]}}
 
 
 def test_uniform_before_4_0_does_not_take_a_partition_that_two_members_have_from_one_for_the_other() -> None:
-    # (As the real class of 3.9.1: u-2 stays with b and c.)
+    # As the real class of 3.9.1: u-2 stays with b and c.
     members = {"a": "u", "b": ("u", {U: (0, 2)}), "c": ("t u", {U: (1, 2)})}
     assert assigned("server-uniform", group(members, t=2, u=3), "3.9.1") == {
         "a": {U: [0, 1]},
         "b": {U: [2]},
         "c": {T: [0, 1], U: [2]},
     }
-    # (u-0 stays with all four.)
+    # u-0 stays with all four.
     members = {"a": ("t u", {T: (0, 1, 2), U: (0,)}), "b": ("u", {U: (0,)}), "c": ("u", {U: (0,)})}
     assert assigned("server-uniform", group({**members, "d": ("t u", {U: (0,)})}, t=4, u=2), "3.9.1") == {
         "a": {T: [1, 2], U: [0]},

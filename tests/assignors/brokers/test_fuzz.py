@@ -52,7 +52,7 @@ def _compare(strategy: str, release: str, group: ServerGroup, answer: dict[str, 
     try:
         ours: Assignment | LeaderWouldFail = assign_on_server(strategy, group, release)
     except CannotTell as cannot:
-        # (The odd names used here share one bucket once in a million cases.)
+        # The odd names used here share one bucket once in a million cases.
         if "more than eight keys" not in cannot.reason:
             raise
         return "cannot tell"

@@ -43,7 +43,7 @@ def facts_of(line: dict[str, Any]) -> Facts:
     return clients.facts_of(asked.group(), asked.racks())
 
 
-def told(line: dict[str, Any], seen: Counter[str]) -> Explanation | None:
+def explain_and_audit(line: dict[str, Any], seen: Counter[str]) -> Explanation | None:
     """The explanation of a line, audited; None where the line has no assignment either, or no steps."""
     line = json.loads(json.dumps(line))  # as a pipe would
     explained = explain_line(line)
@@ -87,7 +87,7 @@ def test_range_and_roundrobin_of_every_library_tell_what_they_do() -> None:
         strategy, era = DEALT[number % len(DEALT)]
         group = random_group(random, racks=number % 2 == 0)
         racks = random_racks(random, group) if number % 2 == 0 else None
-        told(write_client_line(strategy, group, library_of(era), racks), seen)
+        explain_and_audit(write_client_line(strategy, group, library_of(era), racks), seen)
     assert seen["told"] > 350, seen
     assert {"order", "blocks", "blocks_in_racks", "turns", "result"} <= set(seen)
 
@@ -108,7 +108,7 @@ def test_the_sticky_strategies_of_every_library_tell_what_they_do(strategy: str)
             large=random.random() < 0.05, kafka_python=era.library == "kafka-python",
         ):  # fmt: skip
             groups += 1
-            told(write_client_line(strategy, case.group, library, case.racks), seen)
+            explain_and_audit(write_client_line(strategy, case.group, library, case.racks), seen)
         groups += 1
     assert seen["told"] > 250, seen
     kinds = {"generations", "not_believed", "shares", "kept", "given_up", "given", "moved"}
@@ -127,7 +127,7 @@ def test_the_brokers_assignors_tell_what_they_do() -> None:
         for _ in range(6):
             groups += 1
             line = write_server_line(strategy, group, release)
-            told(line, seen)
+            explain_and_audit(line, seen)
             answer = assign_line(json.loads(json.dumps(line))).get("assignment")
             if answer is None:
                 break
@@ -164,7 +164,7 @@ def test_rocketmqs_strategies_tell_what_they_do() -> None:
             "clients": clients,
             "options": {"room_separator": "-", "consumeridcs": ["r1"], "message_queue_list": queues[:3]},
         }
-        explained = told(line, Counter())
+        explained = explain_and_audit(line, Counter())
         assert explained is not None, line
         assert explained.assignment is not None
         answer = assign_line(line)["assignment"]

@@ -313,7 +313,7 @@ ALONE: dict[str, tuple[Step, PartitionId, str]] = {
     "a queue of nobody": (CIRCLE, ("q", 3), "q 3 goes to nobody."),
     "a queue on a ring": (
         Pool("CONSISTENT_HASH", "", (("q", 0),), ("b",), ((("q", 0), "b"),), in_order=False, texts=("a",)), ("q", 0),
-        # (The MD5 of "a" begins with 0cc175b9.)
+        # The MD5 of "a" begins with 0cc175b9.
         f"q 0 has the hash {0x0CC175B9} on the ring of 2^32; the next node after it belongs to b.",
     ),
     "a configured queue": (

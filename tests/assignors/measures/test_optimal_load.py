@@ -96,7 +96,7 @@ def test_the_least_maximum_of_all_assignments_is_within_the_bounds(
     least, most = smallest_load_bounds(group_of(load, *members), load)
     true = smallest_by_trying(load, members)
     assert least <= true <= most
-    # (Graham's bound for equal subscriptions; it says that the bounds are of use.)
+    # Graham's bound for equal subscriptions; it says that the bounds are of use.
     if all(topics == ["x", "y", "z"] for topics in members):
         assert most <= (4 / 3 - 1 / (3 * len(members))) * true
 

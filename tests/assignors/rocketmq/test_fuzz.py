@@ -93,7 +93,7 @@ def _kind(answer: Answer) -> str:
 
 def _case(random: Random, strategy: str) -> RocketMqCase:
     rooms_matter = "ROOM" in strategy
-    # (Names without a room make NEARBY throw for all clients: most cases should not have them.)
+    # Names without a room make NEARBY throw for all clients: most cases should not have them.
     odd = random.random() < 0.15
     separator = random.choice(("-", "-", "@", "c"))
     names = _NAMES if odd or not rooms_matter else [n for n in _NAMES if n.partition(separator)[0]]
@@ -120,7 +120,7 @@ def _queues(random: Random, names: list[str] | tuple[str, ...]) -> Queues:
     if random.random() < 0.03:
         return ()
     topics = random.choice((("TopicA",), ("TopicA",), ("%RETRY%grp", "\U0001f600", "\uffee")))
-    # (POP's queue id -1 and the highest id together overflow compareTo, but no broker has both.)
+    # POP's queue id -1 and the highest id together overflow compareTo, but no broker has both.
     ids = (0, 1, 2, 3, 4, 9, 10, 100, random.choice((-1, 2**31 - 1)))
     found = [
         MessageQueue(random.choice(topics), broker, number)

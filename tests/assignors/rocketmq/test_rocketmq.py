@@ -167,7 +167,7 @@ def test_the_ring_of_clients_listed_twice_takes_no_look_at_all_nodes_for_each() 
     CountingId.compared = 0
     allocate_all("CONSISTENT_HASH", queues(a=4), [*clients, *clients])
 
-    # (All nodes for each would be 300 times at least 3,000.)
+    # All nodes for each would be 300 times at least 3,000.
     assert CountingId.compared < 10 * len(clients)
 
 
