@@ -206,7 +206,7 @@ def visible(name: str) -> str:
 
 def cut(name: str, most: int = _CUT_AT) -> str:
     """A visible name of at most `most` characters, cut in the middle: names differ at their beginnings and ends."""
-    # (A name can have 32 KB: only its ends are escaped.)
+    # A name can have 32 KB: only its ends are escaped.
     if len(name) > 2 * most:
         name = name[:most] + name[-most:]
         shown = visible(name)

@@ -125,7 +125,7 @@ class PageLake:
         return next(iter(self._troubles.values()), None)
 
     def _tell(self, step: str, trouble: str | None) -> None:
-        # (Other threads read it meanwhile, so it is replaced, not changed.)
+        # Other threads read it meanwhile, so it is replaced, not changed.
         others = {name: told for name, told in self._troubles.items() if name != step}
         self._troubles = others if trouble is None else {**others, step: trouble}
 
@@ -240,7 +240,7 @@ class PageLake:
 
     def read_on(self) -> bool:
         """Read some of the older files; False when nothing is left."""
-        # (After a failed poll, only the next poll reads on.)
+        # After a failed poll, only the next poll reads on.
         if not self._cache.behind or "new" in self._troubles:
             self._tell("older", None)
             return False
@@ -298,9 +298,9 @@ def _wanted(
     read = columns_read(asked.values())
     reach = {table.name: reach_of(table, heartbeat) for table in ALL_TABLES} | {
         "rounds": timedelta(minutes=1),
-        # (A row at the end of each window of the rates: a heartbeat, or up to half of one more in a group at rest.)
+        # A row at the end of each window of the rates: a heartbeat, or up to half of one more in a group at rest.
         "member_load": 2 * reach_of_living(heartbeat),
-        # (Advice that holds has a row for each day; a day is looked at when the next one has come.)
+        # Advice that holds has a row for each day; a day is looked at when the next one has come.
         "advice": timedelta(days=3),
         "rebalance_churn": past,
     }

@@ -121,7 +121,7 @@ def _facts(decision: Row) -> list[tuple[str, str, str]]:
         (
             "members awaited since",
             words.time(decision["preparing_since"]),
-            "until they join again they may go on, and no API tells which have: only the upper bound has this time",
+            "until they join again they may go on, and no API shows which have: only the upper bound has this time",
         ),
         ("members", words.number(decision["members"]), ""),
         ("partitions", words.number(decision["partitions"]), ""),
@@ -146,7 +146,7 @@ def _when(decision: Row) -> list[tuple[str, str, str]]:
     if high is None:
         return []
     after = "" if low is None else f"after {words.time(low)}, "
-    return [("decided", f"{after}before {words.time(high)}", "seen in rounds: no record tells the time")]
+    return [("decided", f"{after}before {words.time(high)}", "seen in rounds: no record has the time")]
 
 
 def _delayed(decision: Row) -> str:

@@ -139,7 +139,7 @@ def _clusters(view: View) -> Mapping[str, Any]:
 
 
 def delay(files: Sequence[WrittenFile]) -> tuple[timedelta, timedelta] | None:
-    """Median and longest time from a round's close until its rows were in the tables; None where nothing tells.
+    """Median and longest time from a round's close until its rows were in the tables; None where it is not known.
 
     The end is by the clock of the job's machine, the beginning by the broker's.
     """

@@ -36,7 +36,7 @@ class SpanDecisions:
 
     Attributes:
         span: The span.
-        groups: Ids of all groups that decided, whoever owns them.
+        groups: Ids of all groups that decided, of all owners.
         rows: Rows of rebalances.sql, the newest first; if there are too many, only the newest.
         steps: Rows of rebalance_steps.sql over all decisions; None where `rows` are few.
         left_out: A sentence where `rows` are not all; "" otherwise.

@@ -111,8 +111,8 @@ def _longest_first(seconds: Counter[str]) -> dict[str, timedelta]:
 def states_within(view: View, group: Row, span: Range) -> dict[str, list[HeldValue]]:
     """What held when in a span.
 
-    Beyond what is held in memory the roll-ups tell for how long, and not when: it is empty then, as it is while the
-    rows are still being read.
+    Empty for a span that is not held in memory, of which the roll-ups have only durations, and while the rows are still
+    being read.
     """
     if not view.in_memory(span):
         return {}

@@ -89,7 +89,7 @@ def _dataset(name: str, told: str, sql: str, where: dict[str, str]) -> dict[str,
 
 
 def _text_parameter(name: str) -> dict[str, Any]:
-    # (There is no default that could be right: until one is chosen, the panels are empty.)
+    # There is no default that could be right: until one is chosen, the panels are empty.
     chosen = {"values": {"dataType": "STRING", "values": [{"value": ""}]}}
     return {"displayName": name, "keyword": name, "dataType": "STRING", "defaultSelection": chosen}
 

@@ -128,7 +128,7 @@ def _looks(panel: Panel, plugin: str) -> Any:
             mode = models.BigValueTextMode.NAME if panel.kind is PanelKind.WORD else models.BigValueTextMode.AUTO
             return (
                 stat.Panel()
-                # (`last` and not `lastNotNull`, which would look for a value further back.)
+                # `last` and not `lastNotNull`, which would look for a value further back.
                 .reduce_options(common.ReduceDataOptions().calcs(["last"]).values(False))
                 .graph_mode(models.BigValueGraphMode.NONE)
                 .color_mode(models.BigValueColorMode.VALUE)

@@ -299,6 +299,6 @@ def board(engine: str, catalog: str | None, schema: str, thresholds: Thresholds)
 
 
 def _chosen(variable: str) -> str:
-    # (Grafana puts text into the query, and group ids are anybody's. Percent-encoded they have no quote and no
-    # backslash, whose meaning differs between engines.)
+    # Grafana puts text into the query, and group ids are anybody's. Percent-encoded they have no quote and no
+    # backslash, whose meaning differs between engines.
     return f"url_decode('${{{variable}:percentencode}}')"

@@ -119,7 +119,7 @@ class Address:
         """A relative URL to this place with some parameters changed; None removes one."""
         changed = {name.rstrip("_"): value for name, value in parameters.items()}
         kept = {name: value for name, value in {**self.given, **changed}.items() if value}
-        # (A reference of only "?…" keeps the whole path; an empty one would keep the query as well.)
+        # A reference of only "?…" keeps the whole path; an empty one would keep the query as well.
         return f"?{urlencode(kept)}" if kept else self.link(*self.path)
 
 

@@ -27,7 +27,7 @@ class LostQueueError(EvenkeelError):
     """The thread that delivers to a target has ended because of a bug: nothing more would be delivered there."""
 
     def __init__(self, target: str, error: Exception) -> None:
-        # (Only the error's type: its text could contain a part of the target's URL.)
+        # Only the error's type: its text could contain a part of the target's URL.
         kind = type(error).__name__
         super().__init__(
             f"Deliveries to {target} have stopped ({kind}): the alerter exits so that it can be restarted."

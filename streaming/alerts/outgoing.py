@@ -77,7 +77,7 @@ class Heartbeat:
             answer = requests.get(self._url, timeout=self._timeout_s)
             trouble = None if answer.ok else f"it answered HTTP {answer.status_code}"
         except requests.RequestException as error:
-            # (Only the type: the text contains the URL.)
+            # Only the type: the text contains the URL.
             trouble = f"it could not be reached ({type(error).__name__})"
         if (trouble is not None) != self._failed:
             self._failed = trouble is not None
@@ -97,7 +97,7 @@ def wording_of(settings: Settings, rules: Iterable[Rule]) -> Wording:
     return Wording(
         owners=settings.owners,
         public_url=settings.serve.public_url,
-        # (RocketMQ has none of Kafka's tools.)
+        # RocketMQ has none of Kafka's tools.
         bootstrap=settings.kafka.bootstrap_servers if settings.rocketmq is None else None,
         has_login=settings.kafka.security_protocol != "PLAINTEXT",
         tables={rule.name: rule.table.name for rule in rules},
@@ -191,7 +191,7 @@ class Outgoing:
             found = known[queue.name].rerouted(decided, firing, self._gates[queue.name].refusal)
             if found:
                 _LOG.info("%d alerts that fire are sent to %s now: they are routed to it", len(found), queue.name)
-            # (Late: whether they still fire is not known before new rounds are judged.)
+            # Late: whether they still fire is not known before new rounds are judged.
             queue.offer(found, fresh=False, late=True)
 
     def read_notes(self) -> None:
@@ -200,7 +200,7 @@ class Outgoing:
         Raises:
             DeltaError, OSError, LakeUnreadableError: The tables cannot be read now; what was known goes on.
         """
-        # (Mutes first: marks that cannot be read only leave a line out of messages.)
+        # Mutes first: marks that cannot be read only leave a line out of messages.
         mutes = self._notes.mutes()
         for gate in self._gates.values():
             gate.mutes = mutes

@@ -161,8 +161,8 @@ class Alerter:
         if self._turn is None:
             return True
         try:
-            # (While the lake does not answer, the one that worked goes on: it must be able to say so. So does one that
-            # has never seen another.)
+            # While the lake does not answer, the one that worked goes on: it must be able to say so. So does one that
+            # has never seen another.
             works = self._beside.attempt(self._turn.poll, self._is_ours or not self._turn.holder)
             if works and not self._is_ours:
                 self._began_at = self._steady()

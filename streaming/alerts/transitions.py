@@ -1,4 +1,4 @@
-"""A transition of an alert, as a row of the table `alerts`, with what had happened before it: what a delivery tells."""
+"""A transition of an alert as a row of the table `alerts`, with what had happened before it: what is delivered."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class ClusterPast:
             sql = f"SELECT {keys} {of_cluster} AND ({true}) UNION {of_first}"
             found[name] = connection.sql(sql, params={"cluster": self._cluster, "after": after}).to_arrow_table()
         if "drift" in found and "group_health" in self._tables:
-            # (The end of a group ends its verdicts.)
+            # The end of a group ends its verdicts.
             groups = set(found["drift"]["group_id"].to_pylist())
             if "group_health" in found:
                 groups |= set(found["group_health"]["group_id"].to_pylist())
@@ -213,7 +213,7 @@ class ClusterPast:
             for holds in ([rule.hold_ms for rule in rules], [rule.hold_rounds for rule in rules])
         )
         over = f"{f'PARTITION BY {_quoted(key)} ' if key else ''}ORDER BY {_quoted(table.newest_by)}"
-        # (A new beginning, or another one after an end. Verdicts also end with their groups, and are few: all count.)
+        # A new beginning, or another one after an end. Verdicts also end with their groups, and are few: all count.
         ended = " OR ended OR lag(ended) OVER w" if table.closes else " OR true" if name == "drift" else ""
         listed = _quoted(self._feed.names[name])
         sql = f"""
@@ -297,7 +297,7 @@ def _places(before: FeedRound, rounds: Sequence[FeedRound]) -> pa.Table:
         column.append(passed)
         before = one
     numbers = [one.number for one in rounds]
-    # (An alert fires at the first round at which `for` is over, with that round's row.)
+    # An alert fires at the first round at which `for` is over, with that round's row.
     values = {
         "number": numbers,
         "place": list(range(len(rounds))),

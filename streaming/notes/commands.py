@@ -85,6 +85,9 @@ def mute(
         raise SetupError(message)
     by = Wrote.here(now).by
     made = Mute(new_id(), cluster, found, name, printable(reason.strip()), by, since, since + span, repeat)
+    if made.over_at <= now:
+        message = f"A mute from {_utc(since)} until {_utc(since + span)} would be over already: begin it later."
+        raise SetupError(message)
     if found == GROUP:
         _check_pattern(made)
     write_mute(lake, made, now)

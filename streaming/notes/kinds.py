@@ -106,7 +106,7 @@ class Mute:
             return self.name == (rule if self.kind == RULE else severity)
         if self.kind == OWNER:
             return owner is not None and self.name == owner
-        # (A pattern in the table may be anybody's: one that does not compile matches nothing.)
+        # A pattern in the table may be anybody's: one that does not compile matches nothing.
         try:
             return group is not None and fits(group, self.name)
         except ValueError:

@@ -139,7 +139,7 @@ class Guesses:
         self._pause = pause
         self._wrong: OrderedDict[str, dict[bytes, float]] = OrderedDict()
         self._waiting: Counter[str] = Counter()
-        # (Wrong logins may be nearly right: only digests are kept, which nobody can look up.)
+        # Wrong logins may be nearly right: only digests are kept, which nobody can look up.
         self._key = secrets.token_bytes(32)
 
     async def may_try(self, address: str) -> bool:
@@ -186,7 +186,7 @@ _HEADERS: Final[Mapping[str, str]] = {
 }
 
 OPEN: Final = frozenset({"/health", "/health/alerter", "/burrow/admin", "/burrow/admin/ready"})
-"""Paths without a login: they tell that the server runs, and no names."""
+"""Paths without a login: they say that the server runs, and show no names."""
 
 
 class Guard:
@@ -277,7 +277,7 @@ def _given(header: str) -> bytes | None:
     scheme, _, rest = header.partition(" ")
     kind = scheme.lower()
     if kind == "bearer":
-        # (Starlette decodes headers as Latin-1.)
+        # Starlette decodes headers as Latin-1.
         return b"bearer " + rest.strip(" \t").encode("latin-1")
     if kind == "basic":
         try:

@@ -154,5 +154,5 @@ async def _http_error(_: Request, error: Exception) -> Response:
 
 
 async def _failure(_: Request, __: Exception) -> Response:
-    # (Starlette passes it on to uvicorn, which logs it.)
+    # Starlette passes it on to uvicorn, which logs it.
     return problem(500, "The request failed; the server's log has the reason.")

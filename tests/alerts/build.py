@@ -93,7 +93,7 @@ class Writer:
         for number, tables in enumerate(rounds, start=first):
             time = time_of(number) + self.shift_ms + (jump_ms if number == first else 0)
             when = {"round": number, "round_time": time, "event_date": time // 86_400_000}
-            # (A group with a verdict has a state as well.)
+            # A group with a verdict has a state as well.
             health = [*tables.get("group_health", ())]
             self._groups |= {row["group_id"] for row in health}
             unseen = {row["group_id"] for row in tables.get("drift", ())} - self._groups

@@ -58,7 +58,7 @@ def test_the_url_is_asked_after_looks_that_have_judged_a_round_and_once_a_minute
         pinged.wait()
         for number in range(1, 6):
             living.round(number)
-        # (Nothing new to judge: no sign of life, however much time goes by.)
+        # Nothing new to judge: no sign of life, however much time goes by.
         for _ in range(5):
             living.poll(living.wall_ms + 120_000)
         assert len(pinged.paths) == 1

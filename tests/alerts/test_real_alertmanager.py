@@ -165,7 +165,7 @@ def manager(program: str, tmp_path: Path) -> Iterator[tuple[Manager, Hooks]]:
 
 def _living(folder: Path, found: Manager) -> Living:
     living = Living(folder, DRIFT, BEHIND, SILENCE, public_url="https://keel.example.org")
-    # (The time of the rounds is next year's; an Alertmanager goes by its own clock.)
+    # The time of the rounds is next year's; an Alertmanager goes by its own clock.
     target = AlertmanagerTarget("am", f"alertmanager://127.0.0.1:{found.port}", 5_000, _RESEND_MS, "c")
     living.inboxes = {"am": target}  # type: ignore[dict-item]
     living.start()

@@ -59,14 +59,14 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("drift", {"verdict": "identical"}, False),
         ("drift", {"verdict": "unverified"}, False),
         ("drift", {"verdict": "not_applicable"}, False),
-        # (One cause is one alert: strategy_mismatch is the rule of those.)
+        # One cause is one alert: strategy_mismatch is the rule of those.
         ("drift", {"verdict": "drifted", "strategy_mismatch": True}, None),
         ("drift", {"verdict": "drifted", "strategy_mismatch": False}, True),
         ("unexplained_assignment", {"findings": _finding("unexplained_assignment")}, True),
         ("unexplained_assignment", {"verdict": "unverified"}, False),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced", "doubly_assigned")}, True),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced")}, False),
-        # (queue_owners is the rule of those.)
+        # `queue_owners` is the rule of those.
         ("doubly_assigned", {"drifted_partitions": _drifted("doubly_assigned"), "source": "rocketmq"}, False),
         ("doubly_assigned", {"drifted_partitions": None}, None),
         ("unassigned", {"findings": _finding("unassigned")}, True),
@@ -95,7 +95,7 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("imbalance", {"imbalance": 0.67, "imbalance_optimal": 0.67}, False),
         ("imbalance", {"imbalance": None, "imbalance_optimal": None}, None),
         ("load_imbalance", {"load_imbalance": 2.0, "load_imbalance_optimal_max": 0.2}, True),
-        # (No assignment could do better: hot_partition is the rule of those.)
+        # No assignment could do better: hot_partition is the rule of those.
         ("load_imbalance", {"load_imbalance": 2.0, "load_imbalance_optimal_max": 2.0}, False),
         ("load_imbalance", {"load_imbalance": 2.0, "load_imbalance_optimal_max": None}, None),
         ("hot_partition", {"hot_partitions": _hot(900.0), "load_imbalance_optimal_min": 1.7}, True),

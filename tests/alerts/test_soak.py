@@ -138,7 +138,7 @@ class World:
         return self.steady_s
 
 
-# (In a short life everything goes wrong five times as often as in a long one.)
+# In a short life everything goes wrong five times as often as in a long one.
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("rounds", "often"),
@@ -175,7 +175,7 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
                 assert world.page.quiet_s("c") <= INTERVAL / 1000, f"round {number}"
             else:
                 assert world.page.problem is not None, f"round {number}"
-            # (Not after the last round: nothing would end it.)
+            # Not after the last round: nothing would end it.
             if broken is None and number < rounds and chance.random() < 0.01 * often:
                 silences += 1
                 world.steady_s += 31

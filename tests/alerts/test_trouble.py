@@ -119,7 +119,7 @@ def test_silence_is_judged_though_another_table_cannot_be_read(watched: Watched)
     watched.writer.write(1, {"group_health": _uneven("a", 0.0)})
     _break_newest(Path(watched.writer.root, "group_health"))
     assert watched.after(1) == []
-    # (While rounds come there is no silence, whatever else is broken.)
+    # While rounds come there is no silence, whatever else is broken.
     for number in range(2, 6):
         assert watched.round(number) == []
     assert watched.after(31) == [("silence", None, "firing")]
@@ -274,7 +274,7 @@ def test_an_event_is_judged_once_however_often_the_alerter_starts(events: Watche
 def test_events_from_before_the_first_start_are_no_news(tmp_path: Path) -> None:
     watched = Watched(tmp_path, BROKEN_RECORDS)
     watched.writer.write(0, {"quarantine": [_record(7)]})
-    # (By the writers' clock, which is real: the first start is hours later.)
+    # By the writers' clock, which is real: the first start is hours later.
     watched.wall_ms = (time.time() + 7_200) * 1000
     assert watched.after(0) == []
     assert watched.round(1, quarantine=[_record(8)]) == [("undecodable", None, "firing")]

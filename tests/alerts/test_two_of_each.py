@@ -158,7 +158,7 @@ def test_no_row_no_alert_and_no_page_differs_from_an_undisturbed_run(tmp_path: P
                 answers = [_same_round(ports, "/api/v1/groups"), _same_round(ports, "/api/v1/alerts")]
                 addresses = _addresses(lake)
                 for address in addresses:
-                    # (What is read for this board comes at each server's own time: it is compared at rest, below.)
+                    # What is read for this board comes at each server's own time: it is compared at rest, below.
                     if not address.startswith("/evenkeel"):
                         _same_page(ports, address)
                 probe.send_signal(signal.SIGTERM)

@@ -77,7 +77,7 @@ WANTED = (
     ("pay", "fri 11:00", "[firing] drift: pay-checkout (critical)", 1),
     ("pay", "fri 15:00", "[firing] drift: pay-checkout (critical)", 1),
     ("pay", "fri 19:00", "[firing] drift: pay-checkout (critical)", 1),
-    # (At 20:00 the chat's quiet hours begin. Critical alerts pass, and people who got one want its end.)
+    # At 20:00 the chat's quiet hours begin. Critical alerts pass, and people who got one want its end.
     ("pay", "fri 20:00", "[resolved] drift: pay-checkout (critical)", 1),
     ("pager", "sat 03:00", "[firing] silence: c (critical)", 2),
     ("pager", "sat 03:20", "[resolved] silence: c (critical)", 1),

@@ -127,7 +127,7 @@ class Month:
         tables["rounds"].append({**when, "interval_ms": INTERVAL, "elapsed_ms": self._elapsed})
         for place, name in enumerate(self._groups):
             group = self._groups[name]
-            # (The first groups are never unwell: their rows are what a replay may leave out.)
+            # The first groups are never unwell: their rows are what a replay may leave out.
             if place > 4 and random.random() < 0.15:
                 self._change(group)
             if not random.random() < 0.6 and not group["ended"]:

@@ -21,7 +21,7 @@ from tests.backtest.made_month import CLUSTER, INTERVAL, RULES, START, Month, li
 from tests.empty_lake import empty_lake
 from tests.examples import examples
 
-# (With all its examples the month takes a minute or two to write and to watch, on a busy machine more than five.)
+# With all its examples the month takes a minute or two to write and to watch, on a busy machine more than five.
 pytestmark = pytest.mark.timeout(1_200)
 
 MONTH_MS = 400 * 86_400_000

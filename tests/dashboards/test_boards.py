@@ -52,12 +52,12 @@ def test_an_alerter_lives_if_it_has_decided_not_long_before_the_newest_round(
 
 
 def test_an_alerter_whose_place_is_ten_minutes_old_lives() -> None:
-    # (Without a transition it writes its place every ten minutes.)
+    # Without a transition it writes its place every ten minutes.
     assert alerter(40, [_round(101, 0), _round(40, 660)])[0] == ""
 
 
 def test_a_clock_that_is_set_makes_no_alerter_late() -> None:
-    # (A broker's clock is set forward by two hours: one step of elapsed time, of three intervals at the most.)
+    # A broker's clock is set forward by two hours: one step of elapsed time, of three intervals at the most.
     before = [_round(number, 7_200 + 10 * (60 - number), elapsed_ms=10_000 * number) for number in range(60, 0, -1)]
     style, sentence = alerter(55, [_round(61, 0, elapsed_ms=630_000), *before])
     assert (style, "is 80 s older" in sentence) == ("", True)
@@ -90,7 +90,7 @@ def test_a_maintenance_that_has_never_written_is_bad_once_there_are_hours_of_rou
 
 
 def test_a_maintenance_has_nothing_to_do_while_there_are_no_rounds() -> None:
-    # (Its last write is four hours old, and so is the newest round.)
+    # Its last write is four hours old, and so is the newest round.
     early = NOW - timedelta(hours=4)
     assert maintained(early, early + timedelta(minutes=5))[0] == ""
     assert maintained(early, None)[0] == ""

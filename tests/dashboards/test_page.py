@@ -94,7 +94,7 @@ def test_the_overview_shows_the_worst_groups_first_each_with_its_reason(
     expect(page.locator(".count.h3")).to_have_text(re.compile(r"3\s*critical"))
     # Besides the colour there is a sign, with its word for screen readers.
     assert page.locator(".groups tr.h3 .sign").first.get_attribute("aria-label") == "critical"
-    # (The newest round of the lake may be older than the limit of silence by now.)
+    # The newest round of the lake may be older than the limit of silence by now.
     lake.next_round()
     expect(page.locator(".fresh")).to_contain_text("updated")
 
@@ -259,7 +259,7 @@ def test_a_new_round_shows_without_a_jump_and_leaves_focus_selection_and_nodes(
     lake.next_round()
     expect(page.locator(".groups tr", has_text="mailer").locator("td.num").first).to_have_text("1,200")
     expect(page.locator(".fresh .quiet")).not_to_have_text(heard)
-    # (Its place in the window: if something above it grew, the browser would scroll along.)
+    # Its place in the window: if something above it grew, the browser would scroll along.
     assert row.bounding_box() == before
     assert page.evaluate("scrollY") == 260
     assert row.evaluate("node => node.kept") is True
@@ -286,7 +286,7 @@ def test_times_are_in_the_viewers_zone(lake: MadeLake, address: str, open_page: 
         page = open_page(address, timezone_id=zone)
         local = lake.end.astimezone(ZoneInfo(zone))
         expect(page.locator(".fresh .quiet time")).to_have_text(re.compile(rf"(\d+ \w+ )?{local:%H:%M:%S}$"))
-        # (The whole moment is for the pointer; browsers call India by its older name.)
+        # The whole moment is for the pointer; browsers call India by its older name.
         title = page.locator(".fresh .quiet time").get_attribute("title") or ""
         assert re.fullmatch(rf"{local:%Y-%m-%d %H:%M:%S} \w+/\w+ · {lake.end:%H:%M:%S} UTC", title)
 
@@ -305,7 +305,7 @@ def test_the_page_is_light_or_dark_as_the_viewer_has_it_also_while_it_is_open(
     dark, dark_text = page.evaluate(colours)
     assert (light, dark) == ("rgb(252, 252, 251)", "rgb(20, 24, 27)")
     assert light_text != dark_text
-    # (Style follows at once; the chart follows the browser's event, which comes with its next frame.)
+    # Style follows at once; the chart follows the browser's event, which comes with its next frame.
     page.wait_for_function("drawn => document.querySelector('.plot canvas').toDataURL() !== drawn", arg=drawn)
 
 
@@ -359,7 +359,7 @@ def test_axe_finds_nothing_on_any_board_in_light_and_dark(boards: list[str], bro
     found = {}
     # Between light and dark only colours differ.
     for scheme, rules in (("light", "document"), ("dark", "document, {runOnly: ['color-contrast']}")):
-        # (Its script is not ours, so the content policy refuses it; it is checked in all other tests.)
+        # Its script is not ours, so the content policy refuses it; it is checked in all other tests.
         context = browser.new_context(color_scheme=scheme, bypass_csp=True, viewport={"width": 1280, "height": 900})
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
@@ -398,7 +398,7 @@ def test_without_scripts_the_page_works_and_loads_itself_again(address: str, ope
     assert page.locator("noscript meta[http-equiv=refresh]").get_attribute("content") == "15"
     page.get_by_text("billing-stuck").first.click()
     expect(page.locator("h1 .name")).to_have_text("billing-stuck")
-    # (Playwright only stops scripts: the browser still hides what stands in for them.)
+    # Playwright only stops scripts: the browser still hides what stands in for them.
     assert "Lag: all partitions from " in page.content()
 
 

@@ -134,7 +134,7 @@ def test_what_cannot_be_done_with_the_rows_is_a_problem_until_it_can(tmp_path: P
     page.start()
     try:
         assert failed.wait(60)
-        # (After each poll of the lake, which works: it is no reason to take back what is said of the rest.)
+        # After each poll of the lake, which works: it is no reason to take back what is said of the rest.
         told = "Reading the lake failed; the server's log has the reason. It will try again."
         assert seen[:3] == [None, told, told]
         fails.clear()

@@ -30,7 +30,7 @@ from tests.dashboards.made_events import add_events
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 from tests.dashboards.made_load import add_load
 
-# (With other tests that need a Spark session in their own process.)
+# With other tests that need a Spark session in their own process.
 pytestmark = [pytest.mark.xdist_group("recorded"), pytest.mark.turn(6)]
 
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
@@ -70,10 +70,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
     lake = MadeLake(root, groups, end=END, rounds=130)
     add_events(lake)
-    # (A topic that a group reads, and that the probe does not tell of.)
+    # A topic that a group reads, and that the probe does not tell of.
     add_load(lake, untold=("refunds",))
     add_hard_to_count(lake, "mailer")
-    # (A day later all hours are closed. Nothing is joined, see `views`.)
+    # A day later all hours are closed. Nothing is joined, see `views`.
     later = int((END + timedelta(days=2)).timestamp() * 1000)
     list(Maintainer(str(root), now=lambda: later).work())
     return root
@@ -128,7 +128,7 @@ def _given(query: Query, values: dict[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Values as text, the same for both engines: times in UTC, structs as their fields."""
     if isinstance(value, datetime):
-        # (Spark's values have no zone and are in this machine's, as astimezone assumes.)
+        # Spark's values have no zone and are in this machine's, as astimezone assumes.
         return value.astimezone(UTC).isoformat()
     if isinstance(value, date):
         return value.isoformat()

@@ -75,6 +75,13 @@ def test_a_mute_of_a_group_that_is_yet_to_come_says_its_kind(lake: str) -> None:
     assert mute(lake, "c", "tomorrow", "1d", "x", KNOWN, "group").startswith("Muted group tomorrow")
 
 
+def test_a_mute_that_would_be_over_already_is_refused_unless_it_begins_again(lake: str) -> None:
+    with pytest.raises(SetupError, match="would be over already: begin it later"):
+        mute(lake, "c", "pay-1", "1h", "x", KNOWN, begin="2h")
+    assert NoteBook(lake, "c").mutes() == ()
+    assert mute(lake, "c", "pay-1", "1h", "x", KNOWN, begin="2h", every="day").startswith("Muted group pay-1")
+
+
 def test_mutes_are_listed_ended_by_name_or_id_and_then_gone(lake: str) -> None:
     mute(lake, "c", "pay-1", "2h", "[bold]a\x1b[31m deploy", KNOWN)
     mute(lake, "c", "payments", "1h", "x", KNOWN)

@@ -30,7 +30,7 @@ def answered(served: Served, target: str) -> Answer:
         answer = served.get(target)
         if "Older rows are being read" not in answer.text:
             return answer
-        # (A rendering is kept until something changes.)
+        # A rendering is kept until something changes.
         served.model.lake.forget()
     message = f"{target} never had its older rows"
     raise AssertionError(message)

@@ -73,7 +73,7 @@ def test_a_password_with_any_characters_lets_in() -> None:
 
 
 def test_a_token_with_any_characters_lets_in() -> None:
-    # (A header is bytes. The last one here is a blank in Latin-1, as which Starlette reads it.)
+    # A header is bytes. The last one here is a blank in Latin-1, as which Starlette reads it.
     header = bearer("voilà".encode().decode("latin-1") + " ")
     assert header["authorization"].endswith("\xa0 ")
     assert Server(token="voilà").get(headers=header).status == 200

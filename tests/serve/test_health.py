@@ -96,7 +96,7 @@ def test_a_lake_that_cannot_be_read_is_no_healthy_one(made: MadeLake, serve_over
         newest.write_bytes(b"PAR1")
         status, body = settled(served, "/health", "ok")
         assert (status, body["status"], body["followed"]) == (503, "lake_unreadable", False)
-        # (Up to the rounds that were read before, the alerter has decided.)
+        # Up to the rounds that were read before, the alerter has decided.
         assert settled(served, "/health/alerter", "starting") == (503, {"status": "lake_unreadable"})
 
 

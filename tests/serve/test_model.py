@@ -12,7 +12,7 @@ from streaming.serve.model import Model
 from streaming.tables import DeltaLake, table_named
 from tests.empty_lake import empty_lake
 
-# (21 November 2026, noon.)
+# 21 November 2026, noon.
 _MS = 1_795_262_400_000
 
 
@@ -39,7 +39,7 @@ def test_while_files_of_the_present_cannot_be_read_there_is_no_snapshot(
     files = list(Path(lake.path("group_health")).rglob("*.parquet"))
     away = [file.rename(f"{file}.away") for file in files]
     assert model.lake.read_on() is False
-    # (The thread looks at the lake and then reads on, again and again.)
+    # The thread looks at the lake and then reads on, again and again.
     for go_on in (model.renew_snapshot, model.lake.poll, model.lake.read_on, model.renew_snapshot):
         go_on()
         assert model.lake.problem is not None

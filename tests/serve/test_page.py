@@ -53,7 +53,7 @@ def test_every_link_of_the_overview_and_of_a_group_leads_somewhere_below_any_pat
         for href in Seen(served.get(target).text).links():
             if href.startswith("#"):
                 continue
-            # (As a browser behind a proxy that serves us below /keel/ follows them.)
+            # As a browser behind a proxy that serves us below /keel/ follows them.
             followed = urlsplit(urljoin(f"http://h/keel{target}", href))
             assert followed.path.startswith("/keel/"), href
             assert served.get(f"{followed.path.removeprefix('/keel')}?{followed.query}").status == 200, href

@@ -50,7 +50,7 @@ def test_a_lake_on_s3_is_served_with_its_past(s3: str, tmp_path: Path) -> None:
         board = get(f"{address}/groups/g")[1]
         assert f"{6 * lake.last:,}" in board
         [decision] = set(re.findall(r"/decisions/(\d+)", board))
-        # (Read from the lake when it is asked for, so it may need a second question.)
+        # Read from the lake when it is asked for, so it may need a second question.
         while "Older rows are being read" in (shown := get(f"{address}/groups/g/decisions/{decision}")[1]):
             pause()
         assert shown.count('class="mark-ok" role') == 6

@@ -115,7 +115,7 @@ class AlertmanagerTarget:
         given = {"value": "value", "runbook_url": "runbook", "before": "before", "next": "next"}
         told |= {name: fields[field] for name, field in given.items() if field in fields}
         began = decided.since if decided.time is None else decided.time
-        # (The time of a round is a broker's. An alert that begins in the future is refused.)
+        # The time of a round is a broker's. An alert that begins in the future is refused.
         start = min(began / 1000, now)
         if decided.state != FIRING:
             return _alert(labels, told, min(decided.since / 1000, now), now, fields.get("page"))
@@ -145,7 +145,7 @@ class AlertmanagerTarget:
                 allow_redirects=False,
             )
         except requests.RequestException as error:
-            # (Only the type: the text has the address.)
+            # Only the type: the text has the address.
             return f"the Alertmanager could not be reached, or did not answer in time ({type(error).__name__})"
         if answer.status_code <= _WORST:
             return None

@@ -207,7 +207,7 @@ def chosen(
         return [first]  # its own message closes an incident of its own, for which nobody is called
     alike = [d for d in ready if (d.rule, d.state) == (first.rule, first.state)]
     if reads == INCIDENTS and repeated:
-        # (A message belongs to one incident: in another one's, a repetition would look like news of that one.)
+        # A message belongs to one incident: in another one's, a repetition would look like news of that one.
         return [d for d in alike if opened.incident(d.alert_id) == opened.incident(first.alert_id)]
     return [d for d in alike if not (reads == INCIDENTS and d.closes and opened.incident(d.alert_id) == d.alert_id)]
 

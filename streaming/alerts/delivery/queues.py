@@ -204,11 +204,11 @@ class DeliveryQueue:
         """Send all that fires again, to a target that would end it otherwise."""
         assert self._resending is not None  # noqa: S101 - `_next` asked
         with self._changed:
-            # (What is over would begin again there: its end waits for the target as well.)
+            # What is over would begin again there: its end waits for the target as well.
             told = [one for one in self._told.values() if one.decided.alert_id not in self._ended]
         failed = self._resending.send([message_of(one.decided, wording=self._wording) for one in told])
         if failed is not None:
-            # (The rule `undelivered` goes by the number of the attempt.)
+            # The rule `undelivered` goes by the number of the attempt.
             now = self._now()
             made = Delivery(
                 resending(self.name, now), self.name, failed.attempt, FAILED, failed.reason, failed.duration_ms, now
@@ -299,7 +299,7 @@ class DeliveryQueue:
 
     def _ask(self, gate: Gate, item: Item, now: int) -> None:
         item.asked = True
-        # (An end is neither refused nor held: no incident must stay open.)
+        # An end is neither refused nor held: no incident must stay open.
         if item.decided.state != FIRING:
             return
         item.refusal = gate.refusal(item.decided)

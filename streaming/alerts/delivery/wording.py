@@ -95,7 +95,7 @@ class Wording:
         if about.group_id is None or len(about.group_id) > _LONGEST_NAME:
             return None
         more = " --members --verbose" if dict(about.labels).get("about") in {"assignment", "balance"} else ""
-        # (An option's value that begins with a dash would be taken for the next option.)
+        # An option's value that begins with a dash would be taken for the next option.
         sign = "=" if about.group_id[:1] == "-" else " "
         return f"kafka-consumer-groups {to} --describe{more} --group{sign}{quoted(about.group_id)}"
 
@@ -127,7 +127,7 @@ def _happened(about: TransitionRow) -> Iterator[str]:
 
 def _apart(time: int, now: int) -> str:
     seconds = (now - time) / 1000
-    # (Clocks of brokers and people differ by seconds.)
+    # Clocks of brokers and people differ by seconds.
     if abs(seconds) < 5:
         return "at the same time"
     return f"{age(timedelta(seconds=abs(seconds)))} {'earlier' if seconds > 0 else 'later'}"

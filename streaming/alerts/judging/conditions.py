@@ -208,7 +208,7 @@ class Conditions:
         names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *ended, *at})
         columns = ", ".join(f'"{name}"' for name in names)
         keys = ", ".join(f'"{name}"' for name in rule.key)
-        # (The rule's own expression, which `expressions.check` has seen.)
+        # The rule's own expression, which `expressions.check` has seen.
         condition = f"TRY(({rule.when.sql}\n))"
         if rule.over_time:
             rows = rows.append_column(_NUMBER, pa.array(range(rows.num_rows), pa.int64()))
@@ -217,7 +217,7 @@ class Conditions:
             sql = _JUDGED.format(columns=columns, condition=condition, value=value)
         if rule.key:
             relevant = f'SELECT {keys} FROM judged WHERE "_condition" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
-            # (A key may have NULL in it: an equal one, here.)
+            # A key may have NULL in it: an equal one, here.
             same = " AND ".join(f'judged."{name}" IS NOT DISTINCT FROM wanted."{name}"' for name in rule.key)
             sql += f"SEMI JOIN ({relevant}) AS wanted ON {same}"
             known = [json.loads(entity) for name, entity in active if name == rule.name]

@@ -147,7 +147,7 @@ class Evaluation:
                 # Nothing was ever decided, or the round no longer exists.
                 self._state = replace(self._state, active=dict(remembered.active))
                 again = False
-            # (A rule that has not judged a row yet must also see the row that replaces it, even if false there.)
+            # A rule that has not judged a row yet must also see the row that replaces it, even if false there.
             for observed in self._judge_all(chunk, {*self._state.active, *remembered.active, *latest}):
                 if not again:
                     self._advance(replace(observed, seen=_merged(latest, observed.seen)))

@@ -54,7 +54,7 @@ class WaitingRows:
 
     def rows(self, files: Collection[DataFile], after: int | None, until: int | None) -> pa.Table:
         """Rows of the cluster in files, after a round and up to another (numbers, None for no bound)."""
-        # (Delta need not know the bounds of a file: then it is read.)
+        # Delta need not know the bounds of a file: then it is read.
         chosen = [
             file
             for file in files
@@ -196,7 +196,7 @@ class Feed:
         self._columns["rounds"] |= {"interval_ms", "elapsed_ms"}
         self._tables: dict[str, WaitingRows] = {}
         self._elapsed: dict[int, int | None] = {}
-        # (`rounds` first: rows of a round that it shows are then in the other tables.)
+        # `rounds` first: rows of a round that it shows are then in the other tables.
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
             wanted = {*table.key, *table.newest_by, *_ALWAYS, *self._columns[name]} | (

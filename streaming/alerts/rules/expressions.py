@@ -207,7 +207,7 @@ def _walk(
     if kind == "COLUMN_REF":
         name = tree["column_names"][0].lower()
         if name not in names:
-            # (DuckDB treats current_date and the like, without brackets, as columns as long as it can.)
+            # DuckDB treats current_date and the like, without brackets, as columns as long as it can.
             message = f"there is no column {name}"
             raise ExpressionError(message)
         yield name

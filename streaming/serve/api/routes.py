@@ -97,7 +97,7 @@ def routes(model: Model, site: Site) -> list[Route]:
         *(Route(f"{PREFIX}/{one.name}", in_thread(listed(one))) for one in LISTINGS),
         Route(MARKS, marking(model), methods=["POST"]),
         Route(f"{PREFIX}/explain", in_thread(lambda request, _: _explain(site, request))),
-        # (A group's id may contain anything.)
+        # A group's id may contain anything.
         Route(
             f"{PREFIX}/groups/{{group:anything}}", in_thread(lambda request, snapshot: _group(model, request, snapshot))
         ),

@@ -73,7 +73,7 @@ def label_value(value: str) -> str:
     if len(value) > _LONGEST_VALUE:
         digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
         value = f"{value[: _LONGEST_VALUE - _DIGEST - 1]}…{digest}"
-    # (Half of a surrogate pair has no UTF-8.)
+    # Half of a surrogate pair has no UTF-8.
     return value.encode("utf-8", "replace").decode().translate(_ESCAPES)
 
 

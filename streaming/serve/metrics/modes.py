@@ -1,4 +1,4 @@
-"""The metrics of other exporters that tell of groups and offsets, as tables: their names, types, labels, our numbers.
+"""Other exporters' metrics of groups and offsets, as tables: their names, types and labels with our numbers.
 
 Sources: kafka-lag-exporter 0.8.2 (`Metrics.scala`, without those of its JVM), kafka_exporter 1.9.0 and kminion 2.3.5
 (`exporter.go`), both without those of brokers, replicas, sizes and settings of topics.
@@ -346,7 +346,7 @@ _KMINION = Mode(
             {"protocol": "strategy", "protocol_type": "protocol_type", "state": "state", "coordinator_id": "none"},
         ),
         Metric(f"{_GROUP}_members", Of.GROUP, "Members of the group.", lambda row, _: row["members"]),
-        # (It has no series for a group in which every member owns something.)
+        # It has no series for a group in which every member owns something.
         Metric(
             f"{_GROUP}_empty_members",
             Of.GROUP,

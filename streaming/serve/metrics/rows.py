@@ -75,7 +75,7 @@ def rows(scope: Scope, table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    # (A datetime for each row would take most of the time.)
+    # A datetime for each row would take most of the time.
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     values: list[Any] = column.to_pylist()

@@ -1,4 +1,4 @@
-"""Scrapes: bytes that are made once per round and mode, and the few lines that tell how old they are."""
+"""Scrapes: bytes that are made once per round and mode, and the few lines that say how old they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StartingError(Exception):
 
 
 class NoRoundsError(Exception):
-    """The lake has no round, so there is nothing to tell: most likely it is another lake than the job's."""
+    """The lake has no round, so there is nothing to show: most likely it is another lake than the job's."""
 
 
 class WhichClusterError(Exception):
@@ -96,7 +96,7 @@ class Scrapes:
         end = b"# EOF\n" if open_metrics else b""
         shown = there if cluster is None else {cluster}
         live = written(self._live(snapshot, silent, shown), open_metrics=open_metrics) + end
-        # (Two members one after the other are one gzip file: RFC 1952, 2.2.)
+        # Two members one after the other are one gzip file: RFC 1952, 2.2.
         return body + (_zipped(live) if zipped else live)
 
     def warm(self) -> None:
@@ -115,7 +115,7 @@ class Scrapes:
     def _body(self, what: _What, snapshot: Snapshot, silent: frozenset[str]) -> bytes:
         made = self._made.get(what)
         if made is None or (made.version, made.silent) != (snapshot.version, silent):
-            # (Who comes second finds it made.)
+            # A second request finds it made.
             with self._lock:
                 made = self._made.get(what)
                 if made is None or (made.version, made.silent) != (snapshot.version, silent):
@@ -194,5 +194,5 @@ class Scrapes:
 
 
 def _zipped(body: bytes) -> bytes:
-    # (The fastest level makes a tenth of a scrape; the best one half of that, in five times the time.)
+    # The fastest level makes a tenth of a scrape; the best one half of that, in five times the time.
     return gzip.compress(body, 1)

@@ -72,7 +72,7 @@ def test_what_was_sent_is_known_with_the_incident_that_its_first_message_opened(
     deliveries = opened(Writer(tmp_path).root)
     first = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START, name) for name in "abc"]
     again = [Delivery(firing(name), "ops", 1, DELIVERED, None, 5, START + 1_000, "a", 1) for name in "abc"]
-    # (Rows have no order in a table.)
+    # Rows have no order in a table.
     deliveries.write([*again, *first])
     known = deliveries.know(["ops"], [], START + 2_000)["ops"]
     assert known.sent == {name: SentBefore(name, START + 1_000, 1) for name in "abc"}

@@ -309,7 +309,7 @@ def test_after_a_success_the_pauses_of_a_target_begin_again_with_the_first() -> 
     assert [(row.decided.group_id, row.outcome, row.attempt) for row in rows] == [
         ("a", FAILED, 1), ("a", FAILED, 2), ("a", DELIVERED, 3), ("b", FAILED, 1), ("b", DELIVERED, 2)
     ]  # fmt: skip
-    # (Once for the target and once for the message, for each failure.)
+    # Once for the target and once for the message, for each failure.
     assert asked.failures == [1, 1, 2, 2, 1, 1]
 
 

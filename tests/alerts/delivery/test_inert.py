@@ -99,7 +99,7 @@ _TOKENS = {
 
 @pytest.mark.parametrize("service", _TOKENS)
 def test_nothing_in_a_name_acts_at_the_service(service: str) -> None:
-    # (Matrix needs a login for each message, with pauses.)
+    # Matrix needs a login for each message, with pauses.
     for request in _sent(_TOKENS[service], *((" ".join(_NAMES),) if service.startswith("matrix") else _NAMES)):
         said = _said(request)
         assert said

@@ -188,7 +188,7 @@ def test_a_clock_that_is_wrong_for_one_round_makes_nobody_late_and_nobody_early(
 def test_a_start_in_the_middle_ages_a_row_from_its_own_round_on() -> None:
     known = {number: number * INTERVAL for number in range(7)}
     assert judged(standing(known).at([a_round(7)], rows(2, behind("g", 5.0, 15.0)))) == [(7, 55.0, 65.0)]
-    # (With tables that no longer have that round nobody knows how much time rounds have seen since.)
+    # With tables that no longer have that round nobody knows how much time rounds have seen since.
     assert judged(standing().at([a_round(7)], rows(2, behind("g", 5.0, 15.0)))) == [(7, 5.0, 65.0)]
 
 

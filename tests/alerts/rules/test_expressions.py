@@ -75,7 +75,7 @@ def test_every_function_that_a_rule_may_use_was_looked_at(connection: duckdb.Duc
         "SELECT DISTINCT function_name, len(parameters) FROM duckdb_functions() "
         "WHERE function_type IN ('scalar', 'macro') ORDER BY ALL"
     ).fetchall()
-    # (An operator may consist of several words.)
+    # An operator may consist of several words.
     allowed = {f"{name.replace(' ', '_')}/{n}" for name, n in listed if _is_allowed(connection, name, n)}
     looked_at = set(_LOOKED_AT.read_text(encoding="utf-8").split())
     assert sorted(allowed - looked_at) == []

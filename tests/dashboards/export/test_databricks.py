@@ -106,6 +106,6 @@ def test_every_field_that_is_shown_is_asked_for(board: dict[str, Any], widgets: 
 
 
 def test_every_panel_has_its_query(board: dict[str, Any]) -> None:
-    # (test_tables.py compares the texts with the files.)
+    # `test_tables.py` compares the texts with the files.
     panels = {panel.query for panels in SECTIONS.values() for panel in panels}
     assert {dataset["name"] for dataset in board["datasets"]} == panels | {"clusters", "group-ids"}

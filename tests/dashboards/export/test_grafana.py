@@ -35,7 +35,7 @@ def test_the_same_arguments_give_the_same_bytes(source: Any) -> None:
 @pytest.mark.parametrize("source", SOURCES)
 def test_grafanas_own_types_read_the_board_and_write_it_again(source: Any) -> None:
     given = board(source)
-    # (It has no type for queries in SQL.)
+    # It has no type for queries in SQL.
     if source != "prometheus":
         for panel in given["panels"]:
             panel.pop("targets", None)

@@ -86,7 +86,7 @@ def test_panels_of_the_present_are_empty_while_no_round_comes(old: LakeReader) -
 
 
 def test_every_panel_of_a_state_is_one_of_the_present() -> None:
-    # (What says when, or counts over the whole past, is none.)
+    # What says when, or counts over the whole past, is none.
     assert {panel.query for panel in PANELS if not panel.present} == {"rounds", "lag", "rebalances", "unseen"}
 
 

@@ -37,7 +37,7 @@ def all_pages(served: Served, target: str, limit: int) -> list[dict[str, Any]]:
 
 
 def _in_order(value: object) -> object:
-    # (A time without fractions of a second is shorter as a text, and "Z" comes after ".".)
+    # A time without fractions of a second is shorter as a text, and "Z" comes after ".".
     is_time = isinstance(value, str) and RFC_3339.fullmatch(value)
     return datetime.fromisoformat(str(value)) if is_time else value
 

@@ -130,7 +130,7 @@ def test_kafka_lag_exporter(small: Served) -> None:
     assert value(f"kafka_consumergroup_group_max_lag{{{group}}}") == 10
     assert value(f"kafka_consumergroup_group_sum_lag{{{group}}}") == 10
     assert value(f"kafka_consumergroup_group_max_lag_seconds{{{group}}}") == 30
-    # (The newest round of any group tells the ends of a partition.)
+    # The newest round of any group tells the ends of a partition.
     assert value(f'kafka_partition_latest_offset{{cluster_name="{CLUSTER}",topic="t",partition="0"}}') == 100
     assert value(f'kafka_partition_earliest_offset{{cluster_name="{CLUSTER}",topic="t",partition="0"}}') == 5
     assert value(f'kafka_consumergroup_poll_time_ms{{cluster_name="{CLUSTER}"}}') == 250
@@ -210,7 +210,7 @@ def test_a_topic_is_summed_and_counted_only_where_no_partition_can_be_missing(
 
 
 def test_a_sum_that_lacks_a_partition_is_absent(tmp_path: Path, serve_over: Callable[..., Served]) -> None:
-    # (The made lake does not know where logs begin.)
+    # The made lake does not know where logs begin.
     served = serve_over(
         tmp_path, MadeLake(tmp_path, [MadeGroup("g", topics={"t": 2}, lag=lambda _, partition: partition)])
     )

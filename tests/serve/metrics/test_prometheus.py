@@ -159,7 +159,7 @@ BOARD: dict[str, Any] = {
     "Server": [[[1]]],
     "Series left out": [[[0]]],
     "Interval of the rounds": [[[10]]],
-    # (All four scrapes tell the ages.)
+    # All four scrapes tell the ages.
     "$cluster": [[[CLUSTER, 4]]],
     "$group": [[["a", 1], ["b", 1]]],
 }
@@ -234,7 +234,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             }
             for mode in MODES
         ]
-        # (JSON is YAML.)
+        # JSON is YAML.
         (folder / "prometheus.yml").write_text(json.dumps({"scrape_configs": jobs}))
         port = free_port()
         command = [
