@@ -55,6 +55,20 @@ def test_a_beginning_shows_what_was_current_and_then_what_came(tmp_path: Path) -
     assert feed.poll(5) is None
 
 
+def test_without_a_round_a_beginning_goes_back_as_far_as_it_may(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, *[{} for _ in range(10)])
+    chunks = list(_feed(writer.root).begin(None, 30_000))
+    assert [r.number for chunk in chunks for r in chunk.rounds] == [6, 7, 8, 9]
+
+
+def test_a_round_that_is_gone_is_a_beginning_without_one(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(100, {}, {})
+    (chunk,) = _feed(writer.root).begin(5, 0)
+    assert [r.number for r in chunk.rounds] == [101]
+
+
 def test_compaction_and_vacuum_show_no_row_twice_and_lose_none(tmp_path: Path) -> None:
     writer = Writer(tmp_path)
     for number in range(4):
