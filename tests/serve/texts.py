@@ -6,7 +6,7 @@ from urllib.parse import quote, quote_from_bytes
 
 from hypothesis import strategies as st
 
-from streaming.serve.api.listings import written
+from streaming.serve.api.listings import encode_cursor
 from tests.dashboards.made_lake import CLUSTER, HOSTILE
 
 TEXTS = st.one_of(
@@ -15,5 +15,5 @@ TEXTS = st.one_of(
     st.sampled_from([*map(quote, HOSTILE), CLUSTER, "null", "0", "-1", "1000", "1" * 400, "1e9", "NaN", "%00", "+"]),
     st.datetimes().map(lambda time: quote(f"{time.isoformat()}Z")),
     st.lists(st.one_of(st.text(max_size=9), st.integers(), st.floats(allow_nan=False), st.none()),
-             max_size=5).map(written),
+             max_size=5).map(encode_cursor),
 )  # fmt: skip

@@ -22,13 +22,13 @@ class CursorError(ValueError):
     """A text is no cursor of that list."""
 
 
-def written(values: Sequence[Any]) -> str:
-    """The cursor behind a row, from the values of its key."""
+def encode_cursor(values: Sequence[Any]) -> str:
+    """The cursor of the page after a row, from the values of its key."""
     plain = [(v - _EPOCH) // timedelta(microseconds=1) if isinstance(v, datetime) else v for v in values]
     return base64.urlsafe_b64encode(msgspec.json.encode(plain)).decode().rstrip("=")
 
 
-def read(cursor: str, kinds: Sequence[type]) -> list[Any]:
+def decode_cursor(cursor: str, kinds: Sequence[type]) -> list[Any]:
     """The values of the key.
 
     Args:
@@ -156,7 +156,7 @@ LISTINGS: Final = (
     Listing("advice", "The advice that holds: what to change, why, and what it costs.", "api_advice", AdviceFilter,
             ("cluster", "group_id", "kind"), ("advice",)),
     Listing("alerts", "The alerts that fire.", "alerts", GroupFilter, ("cluster", "alert_id"), ("alerts",)),
-    Listing("mutes", "The mutes that hold; the next to end first.", "mutes", Filter,
+    Listing("mutes", "Mutes that are not over, also those that begin later; by their first end.", "mutes", Filter,
             ("until_time", "cluster", "mute_id"), ("mutes",)),
     Listing("marks", "What was done outside of Kafka, such as deploys; the newest first.", "marks", DecisionFilter,
             ("mark_time", "cluster", "mark_id"), ("marks",), newest_first=True),

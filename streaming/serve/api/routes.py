@@ -16,7 +16,7 @@ from starlette.routing import Route
 from dashboards import Site, since
 from streaming.explain import PartitionError
 from streaming.serve.api.explained import ExplainFilter, NoVerdictError, explained
-from streaming.serve.api.listings import LISTINGS, CursorError, Filter, Listing, read, written
+from streaming.serve.api.listings import LISTINGS, CursorError, Filter, Listing, decode_cursor, encode_cursor
 from streaming.serve.api.noting import marking
 from streaming.serve.api.openapi import document
 from streaming.serve.model import Model, Snapshot
@@ -111,7 +111,7 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
     asked = _checked(request, listing.filters)
     kinds = [_KINDS.get(column, str) for column in listing.key]
     try:
-        after = read(asked.cursor, kinds) if asked.cursor is not None else None
+        after = decode_cursor(asked.cursor, kinds) if asked.cursor is not None else None
     except CursorError:
         message = f"cursor does not belong to this list: {quoted(asked.cursor or '')}; use `next` of the previous page."
         raise _RefusedError(message) from None
@@ -130,7 +130,7 @@ def _page(model: Model, listing: Listing, request: Request, snapshot: Snapshot) 
     rows = model.lake.page(listing.query, known, listing.key, after, asked.limit + 1, newest_first=listing.newest_first)
     more = len(rows) > asked.limit
     rows = rows[: asked.limit]
-    following = written([rows[-1][column] for column in listing.key]) if more else None
+    following = encode_cursor([rows[-1][column] for column in listing.key]) if more else None
     return _json({"items": rows, "next": following, "rounds": _rounds(model, snapshot)})
 
 
@@ -198,7 +198,7 @@ def _since(model: Model, given: datetime | None, listing: str) -> datetime:
     if listing == "marks" and given is not None:
         return given  # all of them are in memory
     if listing == "mutes":
-        return datetime.now(UTC)  # those that hold
+        return datetime.now(UTC)  # those that are not over
     earliest = since(model.lake.past, datetime.now(UTC))
     return earliest if given is None else max(given, earliest)
 

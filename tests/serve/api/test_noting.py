@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from streaming.notes import GROUP, Mute, write_mute
 from streaming.serve.api import MARKS, PREFIX
 from streaming.serve.api.noting import NotingRate
 from streaming.tables import LakeReader
+from streaming.times import epoch_ms
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake
 from tests.serve.client import Answer
 from tests.serve.conftest import Served
@@ -61,6 +63,18 @@ def test_a_mark_is_in_the_table_in_the_list_and_on_the_boards(served: Served, tm
         page = served.get(path, headers=reads).text
         assert f'data-at="{int(row["mark_time"].timestamp())}"' in page
         assert HOSTILE[0] not in page
+
+
+def test_mutes_are_listed_until_they_are_over_for_the_last_time(served: Served, tmp_path: Path) -> None:
+    now, hour, day = epoch_ms(datetime.now(UTC)), 3_600_000, 86_400_000
+    begins = {"over": (-2 * hour, None), "old": (-367 * day, day), "daily": (-365 * day, day), "later": (hour, None)}
+    for name, (begin, repeat) in begins.items():
+        since = now + begin
+        made = Mute(name, CLUSTER, GROUP, "billing", "a test", "ann", since, since + hour, repeat)
+        write_mute(str(tmp_path), made, now)
+    served.poll()
+    listed = served.get(f"{PREFIX}/mutes", headers={"authorization": "Bearer r-secret"}).json()["items"]
+    assert [row["mute_id"] for row in listed] == ["daily", "later"]
 
 
 @pytest.mark.parametrize(
