@@ -126,7 +126,6 @@ def _with_source(state: GroupState, source: str) -> GroupState:
 
 def _judge_round(state: GroupState, item: Any, context: Context) -> None:
     """Judge one round; the state must include exactly the log records below its position."""
-    is_another_day = _is_another_day(state, item, context)
     passed, rounds = _take_time(state, item)
     kinds = ROUNDS[type(item)]
     observation = kinds[0].read(state, item, context)
@@ -141,8 +140,8 @@ def _judge_round(state: GroupState, item: Any, context: Context) -> None:
         if is_configured_anew:
             kind.judge_again(state, observation, context)
         kind.write_verdicts(state, observation, context)
-    if is_another_day:
-        _repeat_members(live.standing_members(state, context), observation, context)
+    if _is_another_day(state, context):
+        _repeat_members(state, live.standing_members(state, context), observation, context)
     note_commits(state, observation, live)
     before = len(context.rows.lag)
     totals = lag_rows(state, observation, context, passed, rounds, live)
@@ -150,16 +149,24 @@ def _judge_round(state: GroupState, item: Any, context: Context) -> None:
     write_health(state, observation, context, totals, live)
 
 
-def _is_another_day(state: GroupState, observation: Any, context: Context) -> bool:
-    """Whether the group's own day has changed since the round before: each has its midnight at another moment."""
+def _is_another_day(state: GroupState, context: Context) -> bool:
+    """Whether the group's own day has changed since the round before, or there was none.
+
+    Each group has its midnight at another moment. A round whose time is not believed yet changes no day.
+    """
     midnight = crc32(context.group.encode()) % DAY_MS
-    return state.round_opened >= 0 and day_of(state.round_opened + midnight) != day_of(observation.time + midnight)
+    return state.round_opened < 0 or day_of(state.round_opened + midnight) != day_of(state.clock.now + midnight)
 
 
-def _repeat_members(rows: list[MemberRow], observation: GroupObservation, context: Context) -> None:
-    """Write the rows of the living members once more: so the present always lies in the last days."""
-    day = day_of(observation.time)
-    context.rows.members.extend(msgspec.structs.replace(row, event_date=day, repeat=observation.round) for row in rows)
+def _repeat_members(state: GroupState, rows: list[MemberRow], observation: GroupObservation, context: Context) -> None:
+    """Write the rows of living members once more, unless they are of this day: the present lies in the last days.
+
+    A group that is met may have decided months ago, so its rows are as old.
+    """
+    day = day_of(state.clock.now)
+    context.rows.members.extend(
+        msgspec.structs.replace(row, event_date=day, repeat=observation.round) for row in rows if row.event_date != day
+    )
 
 
 def _take_configuration(state: GroupState, observation: GroupObservation) -> bool:

@@ -31,7 +31,7 @@ def lived(*inputs: GroupInput) -> list[MemberRow]:
 
 def test_members_of_a_classic_group_are_repeated_once_a_day_until_they_leave() -> None:
     topic = make_topic("x", 3)
-    rounds = [make_observation(10 + n, topic, time=START + n * DAY_MS // 4) for n in range(9)]
+    rounds = [make_observation(10 + n, topic, time=START + n * DAY_MS // 4) for n in range(13)]
     rows = lived(make_record(5, even("x", 3, "a", "b")), *rounds)
     decided, again = rows[:2], repeated(rows)
     assert [row.member_id for row in again] == ["a", "b", "a", "b"]
@@ -39,6 +39,22 @@ def test_members_of_a_classic_group_are_repeated_once_a_day_until_they_leave() -
     assert [row.event_date for row in again] == [day_of(START + (row.repeat - 10) * DAY_MS // 4) for row in again]  # type: ignore[operator]
     left = lived(make_record(5, even("x", 3, "a")), rounds[0], make_record(11, ()), *rounds[2:])
     assert repeated(left) == []
+
+
+def test_members_of_a_group_that_is_met_long_after_its_decision_are_repeated_at_its_first_round() -> None:
+    first = START + 100 * DAY_MS
+    rounds = [
+        make_observation(10 + n, make_topic("x", 3), time=first + 10_000 * n, elapsed=10_000 * n) for n in range(3)
+    ]
+    decided, again = lived(make_record(5, even("x", 3, "a")), *rounds)
+    assert (again.repeat, again.event_date) == (10, day_of(first))
+    assert as_decided(again, decided.event_date) == decided
+
+
+def test_one_round_of_a_clock_that_is_a_day_ahead_repeats_nobody() -> None:
+    times = [START + 10_000 * n + (DAY_MS if n == 3 else 0) for n in range(6)]
+    rounds = [make_observation(10 + n, make_topic("x", 3), time=at, elapsed=10_000 * n) for n, at in enumerate(times)]
+    assert repeated(lived(make_record(5, even("x", 3, "a")), *rounds)) == []
 
 
 def test_members_of_a_modern_group_are_repeated_with_their_targets() -> None:
