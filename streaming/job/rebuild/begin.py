@@ -126,5 +126,5 @@ def _is_compacted(reader: RangeReader, topic: str) -> bool:
     ranges = [
         OffsetRange(topic, place.partition, 0, min(end, _LOOKED_AT)) for place, end in reader.ends(places).items()
     ]
-    # (Read to the end: the reader must not be left in the middle.)
+    # Read to the end: the reader must not be left in the middle.
     return sum(isinstance(item, Missing | Gone) for _, item in reader.read_runs(ranges)) > 0

@@ -106,12 +106,12 @@ _GROWTH = 4
 # Also merged when they are in this many parts: the arrays of a part have 2 KB, however few rows they hold.
 _MOST_PARTS = 1_024
 
-# WindowColumns built together: their columns then stay in the processor's cache. Ten times more is slower.
+# Windows built together: their columns then stay in the processor's cache. Ten times more is slower.
 _BUILT_AT_ONCE = 4_096
 
 
 class CommitFold:
-    """WindowColumns in the making.
+    """Folds records into windows, a piece at a time.
 
     Append one element per record, in log order, to each of `slots`, `records`, `times` and `values` (and the record's
     index to `tombstones`, with the value b"", where it has no value); call `fold` every now and then, and `windows` at
@@ -147,7 +147,7 @@ class CommitFold:
         self._merge_at = _LEAST_MERGED
 
     def __len__(self) -> int:
-        """WindowColumns held; those of one slot and era that are not merged yet count separately."""
+        """Windows held; those of one slot and era that are not merged yet count separately."""
         return self._rows
 
     def fold(self) -> None:

@@ -2,9 +2,6 @@
 
 A committed partition is permanent; a slot is one between two membership records of its group, and is opened by the
 first commit after one.
-
-Thousands of keys at once are looked up in a dict. A hash table of our own in NumPy saved 50 ns a record, a tenth of
-decoding and folding a commit, and took a hundred statements.
 """
 
 from __future__ import annotations
