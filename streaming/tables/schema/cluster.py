@@ -12,7 +12,6 @@ from streaming.tables.schema.table import (
     DATE,
     DOUBLE,
     GROUP,
-    HEARTBEAT,
     INT,
     LONG,
     ROUND,
@@ -24,9 +23,10 @@ from streaming.tables.schema.table import (
     TIMESTAMP,
     Column,
     Table,
+    observed,
 )
 
-TOPICS: Final = Table(
+TOPICS: Final = observed(
     "topics",
     "One row per topic and look at it (once in a heartbeat), and a closing row when it is gone; without topics named __ and Evenkeel's own two",
     (
@@ -102,16 +102,9 @@ TOPICS: Final = Table(
         ),
     ),
     key=("cluster", "topic"),
-    newest_by=("round",),
-    keep_days=35,
-    time="round_time",
-    of_rounds=True,
-    repeats=HEARTBEAT,
-    every_batch=True,
-    closes=True,
 )
 
-BROKER_MEMBERS: Final = Table(
+BROKER_MEMBERS: Final = observed(
     "broker_members",
     "One row per broker address and group when that broker's list of the group's clients changes, at a heartbeat, and when it is no longer asked (RocketMQ)",
     (
@@ -161,13 +154,6 @@ BROKER_MEMBERS: Final = Table(
         ),
     ),
     key=("cluster", "group_id", "address"),
-    newest_by=("round",),
-    keep_days=35,
-    time="round_time",
-    of_rounds=True,
-    repeats=HEARTBEAT,
-    every_batch=True,
-    closes=True,
 )
 
 QUARANTINE: Final = Table(

@@ -13,7 +13,6 @@ from streaming.tables.schema.table import (
     DOUBLE,
     FINDINGS,
     GROUP,
-    HEARTBEAT,
     HOT_PARTITIONS,
     INCARNATION,
     INT,
@@ -28,9 +27,10 @@ from streaming.tables.schema.table import (
     TIMESTAMP,
     Column,
     Table,
+    observed,
 )
 
-LAG: Final = Table(
+LAG: Final = observed(
     "lag",
     "One row per partition of a group at a round in which its commit, end, owner or status changed, and at a heartbeat",
     (
@@ -118,16 +118,9 @@ LAG: Final = Table(
         ),
     ),
     key=("cluster", "group_id", "topic", "broker", "partition"),
-    newest_by=("round",),
-    keep_days=35,
-    time="round_time",
-    of_rounds=True,
-    repeats=HEARTBEAT,
-    every_batch=True,
-    closes=True,
 )
 
-GROUP_HEALTH: Final = Table(
+GROUP_HEALTH: Final = observed(
     "group_health",
     "One row per group and round with a change, and at a heartbeat",
     (
@@ -263,16 +256,10 @@ GROUP_HEALTH: Final = Table(
         Column("verdict_basis", STRING, "What a drifted verdict rests on: basis in drift; NULL for any other verdict"),
     ),
     key=("cluster", "group_id"),
-    newest_by=("round",),
     keep_days=90,
-    time="round_time",
-    of_rounds=True,
-    repeats=HEARTBEAT,
-    every_batch=True,
-    closes=True,
 )
 
-MEMBER_LOAD: Final = Table(
+MEMBER_LOAD: Final = observed(
     "member_load",
     "One row per member at each end of a window of the rates (a heartbeat), and a closing row when it has left",
     (
@@ -300,13 +287,6 @@ MEMBER_LOAD: Final = Table(
         ),
     ),
     key=("cluster", "group_id", "member_id"),
-    newest_by=("round",),
-    keep_days=35,
-    time="round_time",
-    of_rounds=True,
-    repeats=HEARTBEAT,
-    every_batch=True,
-    closes=True,
 )
 
 ROUNDS: Final = Table(

@@ -108,8 +108,7 @@ LABELS: Final = Type(
 # file that compaction or retention has removed. A batch every 10 s is 8,640 commits a day: Delta's defaults (30 days of
 # log, 7 of tombstones, a checkpoint every 10 commits) would keep a quarter of a million commits and write 60,480
 # tombstones 864 times a day. The time of a tombstone is also the time for which a reader of an old version is safe:
-# half a day is far beyond any query. Maintenance writes checkpoints whenever the commits since the last one weigh as
-# much as it does, so the interval only matters where nobody maintains a lake.
+# half a day is far beyond any query. With a checkpoint every 200 commits a busy table has 43 a day.
 _EVERY_BATCH: Final = {
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 12 hours",
@@ -189,6 +188,23 @@ class Table:
     def arrow_schema(self) -> pa.Schema:
         """The table's Arrow schema; comments are field metadata, as delta-rs writes them into the log."""
         return pa.schema([pa.field(c.name, c.type.arrow, metadata={"comment": c.comment}) for c in self.columns])
+
+
+def observed(name: str, comment: str, columns: tuple[Column, ...], key: tuple[str, ...], keep_days: int = 35) -> Table:
+    """A table of what rounds observe: a row of a key when it changes, at each heartbeat, and when it has ended."""
+    return Table(
+        name,
+        comment,
+        columns,
+        key,
+        newest_by=("round",),
+        keep_days=keep_days,
+        time="round_time",
+        closes=True,
+        every_batch=True,
+        of_rounds=True,
+        repeats=HEARTBEAT,
+    )
 
 
 CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")
