@@ -30,8 +30,8 @@ _T = TypeVar("_T")
 RETENTION_COMMIT: Final = {"evenkeel": "retention"}
 """Marks, in its `commitInfo`, a commit that deletes rows past their retention.
 
-Delta says `dataChange` of every file that loses rows, which may mean that what a follower knows is wrong. Here only the
-past was shortened.
+A removed file with `dataChange` may mean that a follower has read wrong rows. This commit only shortens the past, and
+has no new rows: followers skip it.
 """
 
 
@@ -51,8 +51,7 @@ class NewFiles:
 class DeltaLogTail:
     """One table. Not thread-safe.
 
-    Files that were only rewritten (compaction) are no news, because their rows were seen before; nor is that rows are
-    gone which were past their retention.
+    Compaction only rewrites rows that were seen before, and retention only deletes old ones: both are no news.
 
     Attributes:
         table: The table.
@@ -198,13 +197,13 @@ class DeltaLogTail:
 
     def _new_files(self, actions: list[dict[str, Any]]) -> list[DataFile] | None:
         """Files with new rows; None when the table must be opened again."""
+        if any(RETENTION_COMMIT.items() <= action.get("commitInfo", {}).items() for action in actions):
+            return []
         found = []
-        infos = [action.get("commitInfo", {}) for action in actions]
-        is_retention = any(RETENTION_COMMIT.items() <= info.items() for info in infos)
         for action in actions:
             if {"protocol", "metaData"} & action.keys():
                 return None
-            if action.get("remove", {}).get("dataChange") and not is_retention:
+            if action.get("remove", {}).get("dataChange"):
                 return None
             add = action.get("add")
             if add is None or not add.get("dataChange", True):

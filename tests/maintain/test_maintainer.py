@@ -13,14 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming.maintain import Maintainer, NotMaintainedError
 from streaming.maintain import maintainer as module
 from streaming.maintain.engines import DeltaRs, Engine, delta_spark
-from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, LakeReader, Table, TableCache, Wanted, table_named
+from streaming.tables import (
+    ALL_TABLES,
+    RETENTION_COMMIT,
+    DeltaLake,
+    DeltaLogTail,
+    LakeReader,
+    Table,
+    TableCache,
+    Wanted,
+    table_named,
+)
 from streaming.times import DAY_MS
 from tests.examples import examples
 from tests.maintain.build import (
@@ -133,6 +143,19 @@ def test_a_deletion_of_somebody_else_lets_followers_begin_again(lake: DeltaLake,
     tail.read_new_files()
     DeltaTable(lake.path("lag")).delete("round = 1")
     assert tail.read_new_files().is_snapshot
+
+
+def test_a_marked_deletion_that_copies_the_rows_that_stay_is_no_news_to_followers(
+    lake: DeltaLake, writer: Writer
+) -> None:
+    tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
+    writer.append("lag", row("lag", 0, 1, topic="t", partition=0), row("lag", 0, 2, topic="t", partition=0))
+    tail.look()
+    mark = CommitProperties(custom_metadata=dict(RETENTION_COMMIT))
+    DeltaTable(lake.path("lag")).delete("round = 1", commit_properties=mark)
+    found = tail.look()
+    assert (found.files, found.is_snapshot) == ((), False)
+    assert LakeReader(lake.root).count("lag") == 1
 
 
 def test_the_last_day_that_is_kept_stays_and_a_lake_without_writers_stays_as_it_is(
