@@ -24,14 +24,14 @@ _NOTHING_S = 300.0
 # After a failure: often enough to recover within the hour, rarely enough for the log.
 _FAILED_S = 3_600.0
 
-# A job that was never met between two batches for this long takes the time: each file makes appends slower, so without
-# maintenance it would never have a gap again. One piece every few minutes bounds the number of files.
+# After so long without a pause between batches, one piece runs beside a batch every few minutes, which bounds the
+# number of files. Every file makes appends slower, so a job that waited on would never have a pause again.
 _STARVED_S = 3_600.0
 _FORCED_EVERY_S = 300.0
 
 
 class JobMaintenance:
-    """Maintains the lake while its job waits for the next batch. Batches are told from another thread."""
+    """Maintains the lake while its job waits for the next batch; another thread reports the batches."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare; nothing is read yet.

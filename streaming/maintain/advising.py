@@ -1,7 +1,6 @@
 """Fills the tables of advice: finds the days that are due, reads what the rules need, commits the rows.
 
-What is due is a pure function of sums (`streaming.advice`), and a look at the lake is made only when history has
-changed.
+What is due is a pure function of sums (`streaming.advice`); the lake is read only when history has changed.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class Advising:
         """
         self._lake = lake
         self._opened = opened
-        # (A period must be whole: where its rows were deleted, its day is no longer looked at.)
+        # A period must be whole: a day whose period has lost rows to retention is no longer looked at.
         kept = (keep_days[name] for name in (*_READ, "group_health"))
         self._back = min(AGAIN_DAYS, *(days - PERIOD for days in kept if days is not None))
         self._settled: tuple[int | None, ...] | None = None
@@ -92,7 +91,7 @@ class Advising:
         Args:
             today: Gives the newest day of the lake (`today_of`).
         """
-        while due := self._look(today()):
+        while due := self._find_due(today()):
             DeltaLake(self._lake).create(ADVICE_TABLES)
             for advised in due:
                 yield Done(_ADVICE, "advice", advised.day, rows=self._advise(advised))
@@ -143,7 +142,7 @@ class Advising:
         opened = self._opened(name)
         return 0 if opened is None else sum(file.rows or 0 for file in opened.files((first, last)))
 
-    def _look(self, today: date) -> list[Advised]:
+    def _find_due(self, today: date) -> list[Advised]:
         first = today - timedelta(days=self._back)
         state = tuple(self._version(name) for name in (_HISTORY, _ADVICE, _DAYS))
         if state == self._settled:
@@ -167,7 +166,7 @@ class Advising:
         found = [
             Advised(cluster, day, tuple(period_of(of, day)), before, source_rows(of, day), _sum(sums[cluster], before))
             for cluster, of in sorted(history.items())
-            # (One at a time: the next one begins with what this one leaves.)
+            # One at a time: the next one begins with what this one leaves.
             for day in days_due(of, looked[cluster], sums[cluster], first)[:1]
             for before in [day_before(looked[cluster], day)]
         ]

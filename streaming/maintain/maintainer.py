@@ -152,15 +152,15 @@ class Maintainer:
         # Compaction leaves history fewer files to read, and history lets go of what retention waits for.
         for table in ALL_TABLES:
             yield table.name, partial(self._join, table)
-        yield "history", partial(self._of_lake, self._rollups)
-        yield "advice", partial(self._of_lake, self._advising)
+        yield "history", partial(self._compute, self._rollups)
+        yield "advice", partial(self._compute, self._advising)
         for table in ALL_TABLES:
             yield table.name, partial(self._retain, table)
             yield table.name, partial(self._upkeep, table)
 
     def _opened(self, name: str) -> OpenedTable | None:
         """A table as it is at the beginning of a piece; None where there is none."""
-        with _told(f"{self._lake}/{name}"):
+        with _one_sentence(f"{self._lake}/{name}"):
             opened = self._open.get(name) or OpenedTable(self._lake, table_named(name))
             if name not in self._seen:
                 if not opened.refresh():
@@ -194,7 +194,7 @@ class Maintainer:
             every = _OPEN_EVERY_S if day is None or day >= today else _CLOSED_EVERY_S
             now, before = time.monotonic(), self._joined.get((table.name, day))
             if before is None or now - before >= every:
-                with _told(opened.uri):
+                with _one_sentence(opened.uri):
                     self._engine.compact(opened, day)
                 self._joined[table.name, day] = now
                 yield Done(table.name, "compaction", day, files=len(small), rows=sum(f.rows or 0 for f in small))
@@ -203,7 +203,7 @@ class Maintainer:
         opened = self._opened(table.name)
         if opened is None:
             return
-        with _told(opened.uri):
+        with _one_sentence(opened.uri):
             first = self._first_kept(table)
             if first is not None and (gone := expired(opened.files(), first)):
                 mark = CommitProperties(custom_metadata=dict(RETENTION_COMMIT))
@@ -215,7 +215,7 @@ class Maintainer:
         opened = self._opened(table.name)
         if opened is None or (before is not None and now - before < _UPKEEP_EVERY_S):
             return
-        with _told(opened.uri):
+        with _one_sentence(opened.uri):
             paths = opened.delta.vacuum(dry_run=True, full=True)
             size = sum(found.size or 0 for found in opened.folder.get_file_info(paths)) if paths else 0
             if paths:
@@ -226,8 +226,8 @@ class Maintainer:
         self._kept_up[table.name] = now
         yield Done(table.name, "upkeep", files=len(paths), size=size)
 
-    def _of_lake(self, computes: RollUps | Advising) -> Iterator[Done]:
-        with _told(self._lake):
+    def _compute(self, computes: RollUps | Advising) -> Iterator[Done]:
+        with _one_sentence(self._lake):
             yield from computes.work(self._today)
 
 
@@ -257,7 +257,7 @@ def maintainer_of(
 
 
 @contextmanager
-def _told(uri: str) -> Iterator[None]:
+def _one_sentence(uri: str) -> Iterator[None]:
     """Turn what delta-rs, Arrow and DuckDB raise into one sentence."""
     try:
         yield

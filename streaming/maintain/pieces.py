@@ -17,9 +17,6 @@ TARGET_BYTES: Final = 100 * 1024 * 1024
 # Files below this are joined with others. Half of what they become: larger ones would be written again for little.
 _SMALL_BYTES = TARGET_BYTES // 2
 
-# Two late rows in a day that is closed are no reason to write it again at each look; enough for an open day, too.
-_FEW_FILES = 2
-
 
 class MaintenanceError(EvenkeelError):
     """A piece of maintenance could not be done; the table is as it was."""
@@ -75,7 +72,7 @@ def days_to_join(files: Iterable[DataFile]) -> dict[date | None, list[DataFile]]
         if file.size < _SMALL_BYTES:
             small.setdefault(file.day, []).append(file)
     newest_first = sorted(small, key=lambda day: day or date.min, reverse=True)
-    return {day: small[day] for day in newest_first if len(small[day]) >= _FEW_FILES}
+    return {day: small[day] for day in newest_first if len(small[day]) > 1}
 
 
 def expired(files: Iterable[DataFile], first_kept: date) -> list[DataFile]:

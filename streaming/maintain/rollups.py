@@ -74,7 +74,7 @@ class RollUps:
         Args:
             today: Gives the newest day of the lake (`today_of`).
         """
-        while due := self._look(today()):
+        while due := self._find_due(today()):
             DeltaLake(self._lake).create(HISTORY_TABLES)
             for span, rows in due.items():
                 yield self._hour(span, rows) if isinstance(span.start, datetime) else self._day(span)
@@ -94,7 +94,7 @@ class RollUps:
 
     def _hour(self, span: HistorySpan, source_rows: int) -> Done:
         hour, cluster, day = span.start, span.cluster, span.day
-        assert isinstance(hour, datetime)  # noqa: S101 - the caller has looked
+        assert isinstance(hour, datetime)  # noqa: S101 - `work` passes hours only
         days = sorted({self._day_before(cluster, day), day})
         steps = rounds_around(self._rows("rounds", *days), cluster, hour, self._carry_ms)
         bounds = pc.min_max(steps["round"]).as_py() if steps.num_rows else None
@@ -149,7 +149,7 @@ class RollUps:
         )
         return next(of_cluster, day)
 
-    def _look(self, today: date) -> dict[HistorySpan, int]:
+    def _find_due(self, today: date) -> dict[HistorySpan, int]:
         """What is due, with the rows by which it was found: hours, then days all of whose hours are done."""
         newest = self._newest_rounds(today)
         now = datetime.fromtimestamp(self._now() / 1000, UTC)
@@ -211,7 +211,7 @@ class RollUps:
                 for cluster, hour, rows in connection.sql(sql).fetchall():
                     if hour is not None:
                         counted[HistorySpan(hour, cluster)] += rows
-        # (A row's event_date is the day of its time; where somebody else has written it, it need not be.)
+        # A row's event_date is the day of its time, unless another program has written it.
         return {span: rows for span, rows in counted.items() if span.day == day and self._incomplete.get(span) != rows}
 
     def _written(self, name: str, first: date, last: date = date.max) -> dict[HistorySpan, WrittenSpan]:

@@ -27,8 +27,8 @@ from streaming.tables.opened import CUT_AT, DataFile, has_text
 from streaming.tables.read import VIEWS
 from streaming.tables.schema import DAILY, HEARTBEAT, Table, table_named
 
-# Files that are read at the first look, and at once later: few, that a page sees its first rows soon; then many,
-# because what is merged is merged once per reading.
+# Files that are read at the first `update`, and by one `read_on`: few at first, so that a page soon has rows; then
+# many, because each reading merges once.
 _AT_FIRST, _AT_ONCE = 120, 1_000
 
 # Rows that are in memory beside those that are held, while files are read: as many as our own compaction puts into a
@@ -169,7 +169,7 @@ class TableCache:
                     self._read(one, _AT_FIRST)
                 elif found.files:
                     changed = True
-                    self._take(one, found.files[::-1])
+                    self._add_new_files(one, found.files[::-1])
         self._forgotten = (0, 0)
         if any(found.is_snapshot for found in new_files.values()):
             self._compress()
@@ -263,10 +263,10 @@ class TableCache:
             self._connection.unregister("some_rounds")
 
     def _plan(self, one: _Followed, files: Sequence[DataFile]) -> None:
-        """Find what is needed of all files of a table, the newest first: the present is read before the past.
+        """Choose the files of a table that are to be read, the newest first: the present before the past.
 
-        Of each cluster that are the files of the last `reach` or `span` before its newest round, and in them the rows
-        of that time.
+        A file is needed where it can have rows of the last `reach` (present) or `span` (past) before the newest round
+        of one of its clusters; of those files only such rows are read.
         """
         held = one.held
         # A round of the future, by a wrong clock, must not make all others old.
@@ -307,8 +307,8 @@ class TableCache:
             for _ in self._rows(one, files[::-1], one.held.past, one.past_only):
                 one.held.add_to_past()
 
-    def _take(self, one: _Followed, files: Sequence[DataFile]) -> None:
-        """Take in all rows of new files, the oldest first."""
+    def _add_new_files(self, one: _Followed, files: Sequence[DataFile]) -> None:
+        """Add all rows of new files to the present and the past, the oldest first."""
         held, newest = one.held, []
         for _ in self._rows(one, files, {*held.current, *held.past}, None):
             if held.current:

@@ -49,7 +49,7 @@ _LAST_MS = (_LAST_DAY + 1) * DAY_MS - 1
 _PATIENCE_S = 60.0
 _PAUSE_S = 1.0
 
-# Retention commits once for each day that it deletes.
+# Retention and compaction can commit between two attempts; so many in a row mean that something else is at work.
 _ATTEMPTS = 20
 
 _LOG = room_log(__name__)
