@@ -45,8 +45,8 @@ class JobMaintenance:
         """
         self._settings = settings
         self._clock = clock
-        self._told: dict[str, float] = {}
-        self._maintainer = maintainer_of(settings, tell=self._tell) if settings.maintenance.in_job else None
+        self._reported_at: dict[str, float] = {}
+        self._maintainer = maintainer_of(settings, report=self._report) if settings.maintenance.in_job else None
         self._is_between = False
         self._not_before = self._last_gap = clock()
         self._forced_at = self._last_gap + _STARVED_S
@@ -102,11 +102,11 @@ class JobMaintenance:
             return _FAILED_S
         return _NOTHING_S if may_go_on() else 0.0
 
-    def _tell(self, table: str, reason: str) -> None:
+    def _report(self, table: str, reason: str) -> None:
         """Log that a table could not be maintained, once an hour for each."""
         now = self._clock()
-        if table not in self._told or now - self._told[table] >= _FAILED_S:
-            self._told[table] = now
+        if table not in self._reported_at or now - self._reported_at[table] >= _FAILED_S:
+            self._reported_at[table] = now
             _warn(reason)
 
 

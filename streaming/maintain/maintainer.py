@@ -44,7 +44,7 @@ _LEAST_DAYS = 3
 # A shorter heartbeat of now may have been a longer one when the rows were written; the default is 10 minutes.
 _LEAST_HEARTBEAT_MS = 600_000
 
-_Tell = Callable[[str, str], None]
+_Report = Callable[[str, str], None]
 
 
 def _always() -> bool:
@@ -61,7 +61,7 @@ class Maintainer:
         carry_ms: int = 1_260_000,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         engine: Engine | None = None,
-        tell: _Tell = lambda _table, _reason: None,
+        report: _Report = lambda _table, _reason: None,
     ) -> None:
         """Prepare; nothing is read yet.
 
@@ -72,13 +72,13 @@ class Maintainer:
                 heartbeats and a minute.
             now: The clock, ms since the epoch.
             engine: Compacts and vacuums; None does so by delta-rs.
-            tell: Called at each failure with the table ("history" and "advice" for what is computed) and the reason.
+            report: Called at each failure with the table ("history" and "advice" for what is computed) and the reason.
         """
         self._lake = lake.rstrip("/")
         self._keep = {table.name: table.keep_days for table in ALL_TABLES} | dict(keep_days or {})
         self._now = now
         self._engine = engine or DeltaRs()
-        self._tell = tell
+        self._report = report
         self._open: dict[str, OpenedTable] = {}
         self._seen: set[str] = set()
         self._joined: dict[tuple[str, date | None], float] = {}
@@ -117,7 +117,7 @@ class Maintainer:
                     self._open.clear()
                     if is_last:
                         failed[name] = str(error)
-                        self._tell(name, str(error))
+                        self._report(name, str(error))
         if failed:
             reason, *_ = failed.values()
             _, *others = failed
@@ -232,7 +232,7 @@ class Maintainer:
 
 
 def maintainer_of(
-    settings: Settings, *, engine: Engine | None = None, tell: _Tell = lambda _table, _reason: None
+    settings: Settings, *, engine: Engine | None = None, report: _Report = lambda _table, _reason: None
 ) -> Maintainer:
     """A maintainer with the user's settings; arguments as of `Maintainer`.
 
@@ -253,7 +253,7 @@ def maintainer_of(
             )
             raise SetupError(message)
     carry_ms = 2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000
-    return Maintainer(settings.lake, settings.maintenance.keep_days, carry_ms, engine=engine, tell=tell)
+    return Maintainer(settings.lake, settings.maintenance.keep_days, carry_ms, engine=engine, report=report)
 
 
 @contextmanager

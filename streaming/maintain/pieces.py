@@ -23,7 +23,7 @@ class MaintenanceError(EvenkeelError):
 
 
 class NotMaintainedError(MaintenanceError):
-    """Some tables could not be maintained, and all others are. Each failure was told when it happened."""
+    """Some tables could not be maintained, and all others are. Each failure was reported when it happened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def maintain(
 
     Raises:
         SetupError: There is no lake, a setting names no table, another maintainer is at work, or Spark cannot start.
-        NotMaintainedError: A table could not be maintained, or several; all others are. Each was told.
+        NotMaintainedError: A table could not be maintained, or several; all others are. Each was reported.
     """
     lake = settings.lake
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
@@ -42,7 +42,7 @@ def maintain(
         _show(maintainer_of(settings), lake, console)
         return
 
-    def tell(table: str, reason: str) -> None:
+    def report(table: str, reason: str) -> None:
         console.print(f"{table:<18} not maintained: {reason}", highlight=False, markup=False, soft_wrap=True)
 
     with (
@@ -50,7 +50,7 @@ def maintain(
         delta_spark(master, lake) if with_spark else nullcontext() as engine,
     ):
         done = []
-        for piece in maintainer_of(settings, engine=engine, tell=tell).work():
+        for piece in maintainer_of(settings, engine=engine, report=report).work():
             check()
             console.print(line_of(piece), highlight=False)
             done.append(piece)
@@ -61,19 +61,19 @@ def line_of(done: Done) -> str:
     """One piece of work as a line for people."""
     match done.what:
         case "compaction":
-            told = f"{counted(done.files, 'file')} of {done.day or 'rows without a day'} joined"
+            text = f"{counted(done.files, 'file')} of {done.day or 'rows without a day'} joined"
         case "retention":
-            told = f"{counted(done.rows, 'row')} of days before {done.day} deleted"
+            text = f"{counted(done.rows, 'row')} of days before {done.day} deleted"
         case "history":
             span = f"{done.day}" if done.hour is None else f"{done.hour:%Y-%m-%d %H:00}"
-            told = f"{span} rolled up, {counted(done.rows, 'row')}"
+            text = f"{span} rolled up, {counted(done.rows, 'row')}"
         case "advice":
-            told = f"{done.day} looked at for advice, {counted(done.rows, 'row')} written"
+            text = f"{done.day} looked at for advice, {counted(done.rows, 'row')} written"
         case _:
-            told = f"checkpoint of the log, {counted(done.files, 'file')} deleted that no reader needs any more"
+            text = f"checkpoint of the log, {counted(done.files, 'file')} deleted that no reader needs any more"
             if done.size:
-                told += f", {decimal(done.size)}"
-    return f"{done.table:<18} {told} ({done.seconds:.1f} s)"
+                text += f", {decimal(done.size)}"
+    return f"{done.table:<18} {text} ({done.seconds:.1f} s)"
 
 
 def _summary(done: list[Done]) -> str:

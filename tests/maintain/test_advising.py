@@ -172,7 +172,7 @@ def test_a_kill_between_the_two_tables_leaves_the_day_due_and_doubles_nothing(
 def test_advice_that_is_deleted_beside_a_maintainer_at_work_is_written_again(lake: DeltaLake) -> None:
     failures: list[tuple[str, str]] = []
     now = start_of(0) + 2 * HOUR_MS
-    maintainer = Maintainer(lake.root, None, now=lambda: now, tell=lambda *one: failures.append(one))
+    maintainer = Maintainer(lake.root, None, now=lambda: now, report=lambda *one: failures.append(one))
     list(maintainer.work())
     for name in ALL:
         shutil.rmtree(lake.path(name))

@@ -116,7 +116,7 @@ def test_a_row_that_belongs_to_no_hour_does_not_hold_retention_up(lake: DeltaLak
 def test_history_that_is_deleted_beside_a_maintainer_at_work_is_filled_again(lake: DeltaLake) -> None:
     now = four_hours(lake) + 2 * DAY_MS
     told: list[tuple[str, str]] = []
-    maintainer = Maintainer(lake.root, None, now=lambda: now, tell=lambda *one: told.append(one))
+    maintainer = Maintainer(lake.root, None, now=lambda: now, report=lambda *one: told.append(one))
     list(maintainer.work())
     found = {name: rows_of(lake, name) for name in NAMES}
     assert {name: len(rows) > 0 for name, rows in found.items()} == dict.fromkeys(NAMES, True)

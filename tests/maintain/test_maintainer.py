@@ -246,7 +246,7 @@ def test_a_broken_table_does_not_keep_the_others_from_being_maintained_and_is_to
         for file in Path(lake.path(name)).rglob("*.parquet"):
             file.unlink()
     told: list[str] = []
-    maintainer = Maintainer(lake.root, now=lambda: NOW, tell=lambda table, _: told.append(table))
+    maintainer = Maintainer(lake.root, now=lambda: NOW, report=lambda table, _: told.append(table))
     with pytest.raises(NotMaintainedError, match=r"could not be maintained.*Not maintained either: lag"):
         list(maintainer.work())
     assert told[:2] == ["what_if", "lag"]
