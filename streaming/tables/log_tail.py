@@ -7,6 +7,7 @@ Each further call costs one or two small reads, however many files the table has
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyarrow.fs import FileSelector
 
 from streaming.stores import cause_of
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
@@ -26,6 +28,8 @@ from streaming.tables.opened import DataFile, file_of
 from streaming.tables.schema import Table
 
 _T = TypeVar("_T")
+
+_COMMIT = re.compile(r"\d{20}\.json")
 
 RETENTION_COMMIT: Final = {"evenkeel": "retention"}
 """Marks, in its `commitInfo`, a commit that deletes rows past their retention.
@@ -118,6 +122,33 @@ class DeltaLogTail:
         if self._stamp is None:
             self.forget()
         return self._stamp is not None
+
+    def go_on_since(self, time: int) -> None:
+        """Let the next look find what was committed after a time, without commits that were cleaned up.
+
+        Compaction writes old rows into new files, so the time of a file does not tell whether its rows are new. A table
+        without commits is opened as at a first look.
+
+        Args:
+            time: By the clock of the store, ms since the epoch.
+
+        Raises:
+            LakeUnreadableError: The table is there, and cannot be read.
+        """
+        self.forget()
+        try:
+            log = file_system(self.uri)
+            commits = {
+                int(info.base_name.removesuffix(".json")): info.mtime.timestamp() * 1000
+                for info in log.get_file_info(FileSelector("_delta_log", allow_not_found=True))
+                if _COMMIT.fullmatch(info.base_name)
+            }
+            if commits:
+                newer = [version for version, committed in commits.items() if committed > time]
+                self._fs, self._version = log, min(newer, default=max(commits) + 1) - 1
+                self._stamp = self._stamp_of(self._version)
+        except OSError as error:
+            raise self._unreadable(error) from error
 
     def read(self, files: Sequence[DataFile], columns: Collection[str], only: pc.Expression | None = None) -> pa.Table:
         """Read columns of files, in the table's types.

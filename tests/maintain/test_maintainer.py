@@ -150,10 +150,10 @@ def test_a_marked_deletion_that_copies_the_rows_that_stay_is_no_news_to_follower
 ) -> None:
     tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
     writer.append("lag", row("lag", 0, 1, topic="t", partition=0), row("lag", 0, 2, topic="t", partition=0))
-    tail.look()
+    tail.read_new_files()
     mark = CommitProperties(custom_metadata=dict(RETENTION_COMMIT))
     DeltaTable(lake.path("lag")).delete("round = 1", commit_properties=mark)
-    found = tail.look()
+    found = tail.read_new_files()
     assert (found.files, found.is_snapshot) == ((), False)
     assert LakeReader(lake.root).count("lag") == 1
 

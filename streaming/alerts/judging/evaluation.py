@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from streaming.alerts.judging.chunks import Chunk, FeedRound
 from streaming.alerts.judging.conditions import ByClock, Conditions
 from streaming.alerts.judging.firing import Active, AlertKey, FiringState, Observed, RuleRow, Transition, step
-from streaming.alerts.judging.rows import EventFeed, Feed
+from streaming.alerts.judging.rows import EVENTS_BACK_MS, EventFeed, Feed
 from streaming.alerts.rules.rules import SILENT_S, Rule
 from streaming.alerts.transitions import FIRING, PENDING
 
@@ -118,7 +118,7 @@ class Evaluation:
             by_clock = {key: alert for key, alert in remembered.active.items() if self.by_clock(key[0])}
             known = (replace(self._state, active=by_clock), *known[1:])
         try:
-            self._events.begin(remembered.versions, now - self._look_back_ms)
+            self._events.begin(remembered.versions, now - min(self._look_back_ms, EVENTS_BACK_MS))
             self._begin(remembered)
         except BaseException:
             self._state, self._newest, self._newest_row, self._left = known

@@ -13,6 +13,7 @@ none and repeats none.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +32,9 @@ _ANY_ROUND = 2**63 - 1
 
 # Time columns of the tables; the tail requires them, but nothing here uses them.
 _TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
+
+EVENTS_BACK_MS: Final = DAY_MS // 2
+"""How far back a first start looks for events at most: files that compaction has replaced are kept for a day."""
 
 
 class WaitingRows:
@@ -129,14 +133,16 @@ class EventFeed:
 
         Args:
             versions: By table; one that is missing was never read.
-            written_after: For a table that was never read, or whose commits since then were cleaned up, only files
-                written after this time (ms, by the clock of the writers) count as new.
+            written_after: For a table that was never read, or whose commits since then were cleaned up, only what was
+                written after this time (ms, by the clock of the writers) counts as new.
         """
         self._written_after = written_after
         for name, log_tail in self._log_tails.items():
-            log_tail.forget()
-            if name in versions and not log_tail.go_on_after(versions[name]):
+            if name not in versions:
+                log_tail.go_on_since(written_after)
+            elif not log_tail.go_on_after(versions[name]):
                 _LOG.warning("commits to the table %s since the last decision are gone", name)
+                log_tail.go_on_since(written_after)
 
     def poll(self) -> dict[str, pa.Table]:
         """New rows by table, without tables that have none.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,10 @@ from deltalake import DeltaTable
 
 from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.chunks import Chunk
-from streaming.alerts.judging.rows import Feed
+from streaming.alerts.judging.rows import EventFeed, Feed
+from streaming.tables import named_to_arrow, table_named
 from tests.alerts.build import Writer, time_of
+from tests.empty_lake import empty_lake
 
 
 def _feed(root: str, **columns: str) -> Feed:
@@ -84,6 +88,22 @@ def test_compaction_and_vacuum_show_no_row_twice_and_lose_none(tmp_path: Path) -
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     writer.write(6, {"group_health": [_row("g6")]})
     assert _groups(feed.poll(5)) == [(6, "g6")]
+
+
+def test_a_first_start_takes_no_old_event_for_new_although_compaction_wrote_it_again(tmp_path: Path) -> None:
+    lake = empty_lake(tmp_path / "lake", [table_named("gaps")])
+    now = time.time_ns() // 1_000_000
+    for batch, name in enumerate(("old", "older", "new")):
+        row = {"cluster": "c", "kind": "rounds", "from_time": now, "to_time": now, "reason": name}
+        lake.append("gaps", named_to_arrow(table_named("gaps"), [row]), "query", batch)
+    folder = Path(lake.path("gaps"))
+    for commit in sorted((folder / "_delta_log").glob("*.json"))[:3]:
+        os.utime(commit, (now / 1000 - 7_200, now / 1000 - 7_200))
+    DeltaTable(folder).optimize.compact()
+    feed = EventFeed(lake.root, "c", {"gaps": frozenset({"reason"})})
+    feed.begin({}, now - 3_600_000)
+    assert feed.poll()["gaps"]["reason"].to_pylist() == ["new"]
+    assert feed.poll() == {}
 
 
 def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_path: Path) -> None:
