@@ -67,7 +67,7 @@ def _evenkeel(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    # (A docstring here would replace the help above.)
+    # A docstring here would replace the help above.
     pass
 
 
@@ -523,7 +523,7 @@ def main() -> None:
 
 
 def _tell(error: EvenkeelError) -> None:
-    # (It may quote a broker or a record. Several sentences are printed as several lines.)
+    # It may quote a broker or a record. Several sentences are printed as several lines.
     sys.stderr.write("\n".join(map(printable, str(error).split("\n"))) + "\n")
 
 

@@ -25,7 +25,7 @@ def visible(text: str, longest: int = _LONGEST) -> str:
         text: Any text, unpaired surrogates too.
         longest: Characters at the most, from 3 up.
     """
-    # (Cut again: escaped characters take more room.)
+    # Cut again: escaped characters take more room.
     return _cut(printable(_cut(text, longest)), longest)
 
 

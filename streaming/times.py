@@ -97,7 +97,7 @@ def read_clock(clock: RoundClock, time: int, elapsed: int) -> Shift | None:
         clock.sure = clock.ahead is not None
         clock.ahead, clock.other, clock.told, clock.now = ahead, None, -1, time
     else:
-        # (Later than the times kept at the rounds before, and no later than the next one.)
+        # Later than the times kept at the rounds before, and no later than the next one.
         clock.other, clock.told, clock.now = ahead, time, clock.now + 1
     return shift
 

@@ -21,7 +21,7 @@ SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
 
 
 class _Named(Section):
-    # (Python's own words cannot be names of fields.)
+    # Python's own words cannot be names of fields.
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 

@@ -469,7 +469,7 @@ def load_settings(**given: Any) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        # (No input is shown: it could be a secret. Nor is a name that is none: it could be one by mistake.)
+        # No input is shown: it could be a secret. Nor is a name that is none: it could be one by mistake.
         place = ".".join(str(part) if _PLACE.fullmatch(str(part)) else "…" for part in first["loc"]) or "settings"
         told = printable(first["msg"])
         message = f"The setting {place} is wrong: {told}. See {shipped('evenkeel.toml')} for the allowed values."

@@ -64,7 +64,7 @@ class Environment(EnvSettingsSource):
             NoJsonError: The value is not JSON.
         """
         try:
-            # (pydantic-settings' own signature requires a field, but its calls pass none for a nested one.)
+            # pydantic-settings' own signature requires a field, but its calls pass none for a nested one.
             return super().decode_complex_value(field_name, field, value)  # type: ignore[arg-type]
         except (ValueError, RecursionError) as error:
             why = f" ({error.msg})" if isinstance(error, json.JSONDecodeError) else ""
@@ -150,6 +150,6 @@ def _one_cluster(values: dict[str, Any], file: str) -> dict[str, Any]:
         raise SetupError(message)
     for entry in entries:
         for name, value in entry.items():
-            # (What is neither is refused as a setting that does not exist, by this name.)
+            # What is neither is refused as a setting that does not exist, by this name.
             values[_OF_CLUSTER.get(name, f"clusters.{name}")] = value
     return values

@@ -50,7 +50,7 @@ def _span(given: Any) -> int:
     return span_ms(given)
 
 
-# (Settings are passed on to other processes as they are written.)
+# Settings are passed on to other processes as they are written.
 
 Span = Annotated[int, BeforeValidator(_span), PlainSerializer(span_text)]
 """A duration in ms, written as `span_ms` reads it."""

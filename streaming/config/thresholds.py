@@ -64,7 +64,7 @@ class Thresholds:
             return cls()
         numbers: dict[str, float] = {}
         for name, number in given.items() if isinstance(given, dict) else ():
-            # (bool is an int to Python.)
+            # bool is an int to Python.
             if isinstance(name, str) and name.isidentifier() and type(number) in {int, float}:
                 numbers[name] = float(number)
         if not isinstance(given, dict) or len(numbers) < len(given):

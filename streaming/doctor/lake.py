@@ -194,7 +194,7 @@ def check_alerts(settings: Settings) -> Iterator[CheckResult]:
         text = "there are none, so nothing is ever alerted: write one (docs/alerts.md)."
         yield CheckResult("alerts", "rules", "warn", text)
     for said in told:
-        # (The lists of rules and targets have lines of their own, the rest is about what no rule reads.)
+        # The lists of rules and targets have lines of their own, the rest is about what no rule reads.
         if said.partition(": ")[0] not in {"rules", "targets"}:
             yield CheckResult("alerts", "rules", "warn", f"{said}.")
     targets = open_targets(settings)

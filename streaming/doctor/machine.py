@@ -94,7 +94,7 @@ def _folder(what: str, name: str) -> Iterator[CheckResult]:
         folder = folder.parent
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            # (A disk that is full gives room for a name, but not for bytes.)
+            # A disk that is full gives room for a name, but not for bytes.
             file.write(b"\0" * 65_536)
             file.flush()
             os.fsync(file.fileno())

@@ -46,7 +46,7 @@ class Redactor:
             found.update(_secrets_of(settings))
         found.update(value for name, value in os.environ.items() if _SECRET_NAMES.search(name.upper()))
         found.update([part for one in found for part in _parts_of(one)])
-        # (Longest first: one may be a part of another, such as a password in an URL.)
+        # Longest first: one may be a part of another, such as a password in an URL.
         self._secrets = sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True)
 
     def clean(self, line: CheckResult) -> CheckResult:

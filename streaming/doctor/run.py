@@ -43,7 +43,7 @@ class Check:
 
 def _settings(settings: Settings) -> Iterator[CheckResult]:
     yield CheckResult("settings", "cluster and lake", "ok", f"cluster {settings.cluster}, lake {settings.lake}")
-    # (`up` reads it first of all.)
+    # `up` reads it first of all.
     Thresholds.load(settings.alerts.rules)
 
 

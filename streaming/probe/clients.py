@@ -167,7 +167,7 @@ def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:
         message = f"The file {error.filename} with a password cannot be read ({error.strerror})."
         raise SetupError(message) from error
     defaults = {"client_id": CLIENT_ID, "reconnect_backoff_max_ms": _RECONNECT_MAX_MS}
-    # (An option that one client knows and another does not is only passed to the first.)
+    # An option that one client knows and another does not is only passed to the first.
     return defaults | {name: value for name, value in wanted.items() if name in client.DEFAULT_CONFIG}
 
 

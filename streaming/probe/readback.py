@@ -125,7 +125,7 @@ def _events(
     for between in positions.values():
         for partition, (first, end) in between.items():
             ranges.setdefault(TopicPartition(topic, int(partition)), []).append((first, end))
-    # (Retention may have taken the oldest.)
+    # Retention may have taken the oldest.
     left = bounds(consumer, list(ranges), deadline)
     there = {
         tp: [(max(first, left[tp][0]), min(end, left[tp][1])) for first, end in sorted(of_rounds)]

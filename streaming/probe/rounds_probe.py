@@ -148,7 +148,7 @@ class RoundsProbe(ABC):
         except BaseException:
             self.close()
             raise
-        if news := self._pace.news():
+        if news := self._pace.change_in_words():
             _LOG.warning("%s", news)
         return closed
 

@@ -34,7 +34,10 @@ all the time; with many, one slow round would hide a silence for long."""
 
 
 class RoundInterval:
-    """The interval that a probe tells. Call `took` once for each round of its own, `told` for each of another probe."""
+    """The interval that a probe writes into its records.
+
+    Call `note_own_round` after each round of its own, `note_other_interval` after each of another probe.
+    """
 
     def __init__(self, interval_ms: int) -> None:
         """Begin with the configured interval."""
@@ -50,16 +53,16 @@ class RoundInterval:
         whole = -(-longest // self._configured) * self._configured
         return max(self._configured, whole if self._is_late(longest) else 0, self._told)
 
-    def took(self, needed_ms: int) -> None:
+    def note_own_round(self, needed_ms: int) -> None:
         """Take how long a round of this probe needed, as it closes."""
         self._took.append(needed_ms)
         self._told = 0
 
-    def told(self, interval_ms: int) -> None:
+    def note_other_interval(self, interval_ms: int) -> None:
         """Take the interval of another probe: rounds of this one would take as long. A made-up one counts as 10 min."""
         self._told = min(interval_ms, LONGEST_INTERVAL_MS) if self._is_late(interval_ms) else 0
 
-    def news(self) -> str | None:
+    def change_in_words(self) -> str | None:
         """A sentence after the round with which the intervals stretch, and one after they are as configured again."""
         stretched = bool(self._took) and self.interval_ms > self._configured
         if stretched is self._said:
@@ -289,7 +292,7 @@ class RoundWriter:
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
         """
-        self._pace.took(int((time.monotonic() - self._opened_at) * 1000))
+        self._pace.note_own_round(int((time.monotonic() - self._opened_at) * 1000))
         record = RoundClosed(
             v=EVENTS_VERSION,
             cluster=self._cluster,

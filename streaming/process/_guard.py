@@ -117,7 +117,7 @@ class _Guard:
             process_group=0,
             preexec_fn=_die_with_this_process,  # noqa: PLW1509  (one thread)
         )
-        tell(f"start {program.pid}")
+        write_event(f"start {program.pid}")
         well_at, is_well = time.monotonic() + well_s, False
         if program.stdout is not None:
             os.set_blocking(program.stdout.fileno(), False)
@@ -128,7 +128,7 @@ class _Guard:
                 _kill(program.pid)
             if now > well_at and not is_well:
                 is_well = True
-                tell("well")
+                write_event("well")
         _kill(program.pid)
         for _ in range(_MOST_CHUNKS):
             if not self._pass_on():
@@ -137,7 +137,7 @@ class _Guard:
             self._log.write(b"", is_end=True)
         self._program = None
         code = program.returncode if program.returncode >= 0 else 128 - program.returncode
-        tell(f"end {code}")
+        write_event(f"end {code}")
         return code, is_well
 
     def listen(self, seconds: float) -> None:
@@ -202,7 +202,7 @@ def main() -> int:
                 return code
 
 
-def tell(event: str) -> None:
+def write_event(event: str) -> None:
     """Write an event to the starter. One that does not read has 64 KB of them to come back to."""
     with contextlib.suppress(OSError):
         os.write(1, f"{event}\n".encode())

@@ -26,7 +26,7 @@ _BARE = rb"[{,]" + _SPACE + rb"(?:-?[0-9]++|" + _FLAT + rb")" + _SPACE + rb":"
 # of times whatever the input (`{{{{…` is tried once for each `{`, each time up to the next).
 _PARTS: Final = re.compile(
     rb"(?P<plain>(?:[^{,\"]|" + _TEXT + rb"|(?!" + _BARE + rb')[{,]|".*+)++)'
-    # (A text that does not end is the rest: to look for another one behind each of its quotes would take forever.)
+    # A text that does not end is the rest: to look for another one behind each of its quotes would take forever.
     rb"|(?P<mark>[{,])" + _SPACE + rb"(?P<key>-?[0-9]++|" + _FLAT + rb")",
     re.DOTALL,
 )
@@ -59,7 +59,7 @@ def read_text(data: bytes) -> Any:
     Raises:
         NotTheirs: It is no JSON of their kind, or holds what JSON cannot: NaN, infinities, half a surrogate pair.
     """
-    # (What is not UTF-8 becomes U+FFFD, as in Java.)
+    # What is not UTF-8 becomes U+FFFD, as in Java.
     text = as_json(data).decode("utf-8", "replace")
     try:
         found = json.loads(text, parse_constant=_refuse, parse_float=_finite)

@@ -56,7 +56,7 @@ class Connection:
         self.is_open = False
         try:
             self._host, port = host_and_port(address)
-            # (Answered by the system's resolver, which has timeouts of its own; addresses of brokers are numbers.)
+            # Answered by the system's resolver, which has timeouts of its own; addresses of brokers are numbers.
             found = socket.getaddrinfo(self._host, port, type=socket.SOCK_STREAM)
         except (OSError, ValueError, UnicodeError) as error:
             raise ConnectionLost(_why(error)) from error
@@ -137,7 +137,7 @@ class Connection:
                 return False
             if self._tls is not None:
                 self._selector.unregister(made)
-                # (`wrap_socket` takes over the descriptor, and then fails if the peer has gone meanwhile.)
+                # `wrap_socket` takes over the descriptor, and then fails if the peer has gone meanwhile.
                 self._socket = None
                 self._socket = made = self._tls.wrap_socket(
                     made, server_hostname=self._host, do_handshake_on_connect=False

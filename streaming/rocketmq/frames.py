@@ -55,7 +55,7 @@ def _body(body: bytes | None) -> Any:
         found = read_text(body)
     except NotTheirs:
         found = None
-    # (A bare number or word may be JSON by chance.)
+    # A bare number or word may be JSON by chance.
     return found if isinstance(found, dict | list) else b64encode(body).decode("ascii")
 
 
@@ -83,7 +83,7 @@ def signed(fields: Mapping[str, str], body: bytes | None, credentials: Credentia
     found["AccessKey"] = credentials.access_key
     if credentials.security_token is not None:
         found["SecurityToken"] = credentials.security_token
-    # (Java's TreeMap sorts by UTF-16 units. Names of fields are ASCII.)
+    # Java's TreeMap sorts by UTF-16 units. Names of fields are ASCII.
     content = "".join(found[name] for name in sorted(found)).encode() + (body or b"")
     digest = hmac.digest(credentials.secret_key.encode(), content, "sha1")
     return found | {_SIGNATURE: b64encode(digest).decode("ascii")}
@@ -320,5 +320,5 @@ def _length(data: bytes, at: int, size: struct.Struct, end: int) -> tuple[int, i
 
 def _text(data: bytes, at: int, size: struct.Struct, end: int) -> tuple[str | None, int]:
     length, at = _length(data, at, size, end)
-    # (What is not UTF-8 becomes U+FFFD, as in Java: a remark may quote anything.)
+    # What is not UTF-8 becomes U+FFFD, as in Java: a remark may quote anything.
     return data[at : at + length].decode("utf-8", "replace") or None, at + length

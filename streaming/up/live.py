@@ -65,7 +65,7 @@ FROM (
 LEFT JOIN churn USING (cluster, group_id) LEFT JOIN verdicts USING (cluster, group_id)
 WHERE age = 1 ORDER BY h.group_id
 """
-# (Each cluster numbers its rounds by itself: the highest number of a lake says nothing of the others.)
+# Each cluster numbers its rounds by itself: the highest number of a lake says nothing of the others.
 _NEWEST = """
 SELECT max(round) AS round, arg_max(round_time, round) AS newest, arg_max(interval_ms, round) AS interval_ms,
        (SELECT count(*) FROM group_health_current WHERE cluster = $cluster) AS groups

@@ -46,9 +46,9 @@ _LOGIN = ("EVENKEEL_SERVE__TOKEN", "EVENKEEL_SERVE__PASSWORD", "EVENKEEL_SERVE__
 _STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES + _LOGIN)
-# (Longer than any batch: the job stops between two.)
+# Longer than any batch: the job stops between two.
 JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS + _LOGIN + _ROCKETMQ)
-# (Longer than a slow target may take to answer, and then the thread that reads the lake.)
+# Longer than a slow target may take to answer, and then the thread that reads the lake.
 SERVER = Program("server", ("-m", "streaming.serve"), grace_s=35, without=_CLUSTERS)
 
 PROGRAMS = (PROBE, JOB, SERVER)

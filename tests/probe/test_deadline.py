@@ -12,7 +12,7 @@ from streaming.probe.writer import RoundInterval
 def pace_after(*took_ms: int, configured_ms: int = 10_000) -> RoundInterval:
     pace = RoundInterval(configured_ms)
     for each in took_ms:
-        pace.took(each)
+        pace.note_own_round(each)
     return pace
 
 
@@ -33,8 +33,8 @@ def test_the_slowest_of_the_last_three_rounds_counts() -> None:
 def test_a_slow_pace_is_said_once_and_its_end_once() -> None:
     pace, said = RoundInterval(10_000), []
     for took in (100, 100, 95_000, 97_000, 120_000, *[500] * 9):
-        pace.took(took)
-        said.append(pace.news())
+        pace.note_own_round(took)
+        said.append(pace.change_in_words())
     assert [index for index, sentence in enumerate(said) if sentence is not None] == [2, 7]
     assert said[2] is not None
     assert said[2].startswith("A round took 95.0 s: they come every 100 s, not every 10 s")
@@ -43,15 +43,15 @@ def test_a_slow_pace_is_said_once_and_its_end_once() -> None:
 
 def test_another_probes_pace_counts_until_the_first_round_of_our_own() -> None:
     pace = RoundInterval(10_000)
-    pace.told(130_000)
-    assert (pace.interval_ms, pace.news()) == (130_000, None)
-    pace.took(4_000)
-    assert (pace.interval_ms, pace.news()) == (10_000, None)
+    pace.note_other_interval(130_000)
+    assert (pace.interval_ms, pace.change_in_words()) == (130_000, None)
+    pace.note_own_round(4_000)
+    assert (pace.interval_ms, pace.change_in_words()) == (10_000, None)
 
 
 def test_another_probes_absurd_pace_counts_as_ten_minutes() -> None:
     pace = RoundInterval(10_000)
-    pace.told(2**60)
+    pace.note_other_interval(2**60)
     assert pace.interval_ms == 600_000
 
 

@@ -42,7 +42,9 @@ class Recorded(Client):
 @pytest.mark.parametrize("path", _DATA, ids=_IDS)
 def test_a_round_of_a_recorded_cluster_shows_members_strategies_and_queues(path: Path) -> None:
     with Recorded(path) as client:
-        look = RocketMQCluster(client, ["127.0.0.1:9876"], Filters()).look([], frozenset(), 1_000, Deadline.after(60))
+        look = RocketMQCluster(client, ["127.0.0.1:9876"], Filters()).observe_groups(
+            [], frozenset(), 1_000, Deadline.after(60)
+        )
     assert (list(look.groups), look.whole) == (["checkout"], True)
     seen = look.groups["checkout"]
     ids = tuple(f"10.0.0.{number}@{number}" for number in (1, 2, 3))

@@ -236,7 +236,7 @@ class KafkaCluster:
         of_commits = {name: found.topics for name, found in committed.items()}
         topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
-        self._timestamps.see(topics)
+        self._timestamps.note_topics(topics)
         early = {name: found.early for name, found in committed.items() if found.early}
         return GroupsSeen(
             groups,
@@ -244,7 +244,7 @@ class KafkaCluster:
             descriptions,
             topics,
             {name: found.mark for name, found in committed.items()},
-            self._timestamps.tell(early, topics, time),
+            self._timestamps.unread_timestamps(early, topics, time),
             {} if self.reads_log else seen_groups(groups, descriptions, committed),
         )
 
@@ -269,7 +269,7 @@ class KafkaCluster:
                 self._timestamps.give_up()
                 _LOG.info("Could not ask when unread records were written: %s.", error)
                 return
-            self._timestamps.take(asked, answers)
+            self._timestamps.note_answers(asked, answers)
 
     def ask_topics(
         self, log: OffsetsLogView, look: GroupsSeen, turns: TopicTurns, time: int, deadline: Deadline
@@ -299,7 +299,7 @@ class KafkaCluster:
                 if answer is Refused.FORBIDDEN and not self._told_offsets_retention:
                     self._told_offsets_retention = True
                     _LOG.info("Without the right DescribeConfigs on the cluster offset expiry is unknown.")
-                self._offsets_retention.take(None if isinstance(answer, Refused) else answer)
+                self._offsets_retention.note_answer(None if isinstance(answer, Refused) else answer)
         return self._offsets_retention.minutes
 
     # -- groups
@@ -448,7 +448,7 @@ class KafkaCluster:
             self._told_configs = True
             _LOG.info("Without the right DescribeConfigs on topics it stays open when groups lose data.")
         answered = {key: answers[key[0]] for key in due if key[0] in answers}
-        self._retentions.take({key: None if isinstance(one, Refused) else one for key, one in answered.items()})
+        self._retentions.note_answers({key: None if isinstance(one, Refused) else one for key, one in answered.items()})
         self._retentions.postpone([key for key in due if key not in answered])
 
     def _warn_of_forbidden(self, right: str, answers: Mapping[str, object]) -> None:

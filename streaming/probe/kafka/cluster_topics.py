@@ -93,7 +93,7 @@ def in_turn(turns: TopicTurns, listing: Collection[str] | None, time: int, perio
         period_ms: A topic is asked for once within it.
     """
     listed = frozenset(listing or ())
-    # (A topic that the list lacks is asked for at once.)
+    # A topic that the list lacks is asked for at once.
     missing = frozenset() if listing is None else turns.told.keys() - listed
     urgent = turns.absent.keys() | missing
     due = [
@@ -246,7 +246,7 @@ class ClusterTopics:
         }
         known = {name: topic for name, topic in seen.items() if name in found and _is_same(topic, found[name])}
         unread = {tp: leader for tp, leader in leaders.items() if tp[0] not in known}
-        # (In this order no start lies above its end.)
+        # In this order no start lies above its end.
         start = self._ask_partitions.offsets(OffsetKind.START, unread, deadline) if unread else {}
         end = self._ask_partitions.offsets(OffsetKind.END, unread, deadline) if unread else {}
         sizes, unsized = self._sizes(leaders, deadline)

@@ -19,7 +19,7 @@ from streaming.probe.kafka.cluster_topics import AskedTopics
 from streaming.probe.kafka.holds import lasting
 from streaming.probe.kafka.look import EMPTY, Description, GroupsSeen, RoundHead
 from streaming.probe.kafka.memory import Memory
-from streaming.probe.kafka.seen import SeenRound, tell
+from streaming.probe.kafka.seen import SeenRound, report
 from streaming.records import (
     ADMIN,
     LONGEST_READER,
@@ -220,4 +220,4 @@ def seen_round(head: RoundHead, look: GroupsSeen, memory: Memory, after: Memory,
         if report is Reporting.AS_IDLE or is_its_turn(group, memory.rest, after.rest, period_ms)
     ]
     silent = [group for group, report in reports.items() if report is Reporting.NOT_AT_ALL]
-    return tell(head.number, look.seen, memory.told, whole, silent)
+    return report(head.number, look.seen, memory.told, whole, silent)

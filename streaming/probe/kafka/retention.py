@@ -50,7 +50,7 @@ class Retentions:
             self._known = {topic: known for topic, known in self._known.items() if topic in topics}
         return sorted(waiting, key=lambda topic: self._due.get(topic, 0.0))[:TOPICS_A_ROUND]
 
-    def take(self, answers: Mapping[RetentionKey, TopicRetention | None]) -> None:
+    def note_answers(self, answers: Mapping[RetentionKey, TopicRetention | None]) -> None:
         """Take in answers: None where a topic's settings may not be seen."""
         now = self._clock()
         for topic, retention in answers.items():
@@ -93,7 +93,7 @@ class OffsetsRetention:
         """Whether to ask now."""
         return self._clock() >= self._due
 
-    def take(self, minutes: int | None) -> None:
+    def note_answer(self, minutes: int | None) -> None:
         """Take in `offsets.retention.minutes`; None where it may not be seen, or brokers differ."""
         now = self._clock()
         self._due = now + self._period

@@ -84,7 +84,7 @@ class SeenRound:
     told: Mapping[str, LastReport] = field(default_factory=dict)
 
 
-def tell(
+def report(
     number: int,
     seen: Mapping[str, SeenGroup],
     told: Mapping[str, LastReport],
@@ -225,7 +225,7 @@ def consumer_membership(answer: Any) -> GroupMembers:
 
 
 def _partitions(assignment: Any) -> IdPartitions:
-    # (A coordinator promises no order; the same assignment should look the same.)
+    # A coordinator promises no order; the same assignment should look the same.
     return tuple(
         sorted(
             (printed(of_topic.topic_id.bytes) or "", tuple(sorted(of_topic.partitions)))

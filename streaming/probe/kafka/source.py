@@ -120,7 +120,7 @@ def is_readable(admin: Any, settings: Settings, deadline: Deadline) -> bool | No
             return _try_to_fetch(settings)
         if topic in rights:
             return ACLOperation.READ in rights[topic]
-        # (A topic that is there and has no leader abandons the round.)
+        # A topic that is there and has no leader abandons the round.
         metadata = MetadataRequests(connections).metadata([topic], deadline)
         if metadata.topics.get(topic) is Refused.UNKNOWN:
             missing += 1

@@ -14,8 +14,8 @@ timestamps that brokers gave: a leader also says so when a segment without times
 deleted, hides later segments (`UnifiedLog.searchOffsetInLocalLog` looks into one segment only). Where offsets may be
 missing because of compaction, nothing is proved but the timestamp of a record that is found.
 
-In a round call `see`, then `tell`; after it `questions`, and `take` or `give_up` for what was answered. None of this
-outlives the process: a new probe searches again.
+In a round call `note_topics`, then `unread_timestamps`; after it `questions`, and `note_answers` or `give_up` for what
+was answered. None of this outlives the process: a new probe searches again.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Timestamps:
         """High watermarks by topic and partition at the first round that knew them; -1 where it did not."""
         return {name: known.first for name, known in self._topics.items()}
 
-    def see(self, topics: Mapping[str, TopicObservation]) -> None:
+    def note_topics(self, topics: Mapping[str, TopicObservation]) -> None:
         """Take in the topics of a round. Answers about a log that was replaced or cut back are dropped."""
         before, self._topics = self._topics, {}
         for name, topic in topics.items():
@@ -169,14 +169,14 @@ class Timestamps:
             known.end = end
             self._topics[name] = known
 
-    def tell(
+    def unread_timestamps(
         self, early: Early, topics: Mapping[str, TopicObservation], now: int
     ) -> dict[str, dict[str, dict[int, UnreadTimestamp]]]:
         """What is known of the oldest unread records, by group, topic and partition; the rest is asked next.
 
         Args:
             early: Committed offsets.
-            topics: As in `see`.
+            topics: As in `note_topics`.
             now: Time of the round, ms.
         """
         self._open, self._finer = {}, {}
@@ -190,7 +190,7 @@ class Timestamps:
                 offset = max(offset, topic.starts[partition])  # noqa: PLW2901  (the oldest record that is still there)
                 if offset < min(known.first[partition], known.end[partition] - 1):
                     wanted.setdefault(name, set()).add(partition)
-                    found = self._look(known, topic, (name, partition), offset, now)
+                    found = self._known_or_asked(known, topic, (name, partition), offset, now)
                     if found is not None:
                         told.setdefault(group, {}).setdefault(name, {})[partition] = found
         for name, known in self._topics.items():
@@ -220,7 +220,7 @@ class Timestamps:
                     left -= 1
         return [row for row in rows if row]
 
-    def take(self, asked: Mapping[PartitionId, int], answers: Mapping[PartitionId, FirstFrom]) -> None:
+    def note_answers(self, asked: Mapping[PartitionId, int], answers: Mapping[PartitionId, FirstFrom]) -> None:
         """Take in the answers to one of the mappings; a partition whose leader refused is missing."""
         self._most = min(MOST_QUESTIONS, 2 * self._most)
         again = self._clock() + _AGAIN_S
@@ -238,7 +238,7 @@ class Timestamps:
         self._most = max(_LEAST_QUESTIONS, self._most // 2)
         self._again = self._clock() + _AGAIN_S
 
-    def _look(
+    def _known_or_asked(
         self, known: _Known, topic: TopicObservation, tp: PartitionId, offset: int, now: int
     ) -> UnreadTimestamp | None:
         """What is known of an oldest unread record, if it is enough; otherwise, or to know it better, what to ask."""

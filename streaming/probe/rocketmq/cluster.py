@@ -327,7 +327,7 @@ class RocketMQCluster:
             for (topic, address), answer in zip(pairs, self._ask(questions, deadline), strict=True)
         }
         return {
-            # (A name server that lists its topics without this one has no route of it.)
+            # A name server that lists its topics without this one has no route of it.
             topic: tuple([found.get((topic, address)) or RouteSeen(address, MISSING) for address in self._name_servers])
             for topic in topics
         }
@@ -377,7 +377,7 @@ class RocketMQCluster:
         cut: set[str],
     ) -> GroupParts:
         models = {broker.message_model for broker in brokers} | {member.message_model for member in members}
-        # (Such a group's members keep their offsets themselves.)
+        # Such a group's members keep their offsets themselves.
         keeps_own = BROADCASTING in models
         is_there = (
             bool(members)

@@ -106,7 +106,7 @@ class MemberQuestions:
             for (address, group, client), answer in zip(asked, self._ask(questions, deadline), strict=True):
                 channel = round_of.channels.get((group, client))
                 one = parts.member_seen(client, address, answer, channel, cuts[group])
-                round_of.take(group, one, address, lost=isinstance(answer, Unanswered) and not answer.late)
+                round_of.add_answer(group, one, address, lost=isinstance(answer, Unanswered) and not answer.late)
         for group, client in round_of.tried:
             self._silent.heard(group, client, time, answered=round_of.found[group, client].answer != TIMEOUT)
         members: dict[str, list[MemberSeen]] = {}
@@ -140,7 +140,7 @@ class _Round:
                     self.channels.setdefault((group, channel.client_id), channel)
             for client, addresses in lists.items():
                 if not is_left_alone(group, client):
-                    # (Any broker that knows it will do; so each has its share of the questions.)
+                    # Any broker that knows it will do; so each has its share of the questions.
                     place = addresses[len(self.found) % len(addresses)]
                     self._waiting.setdefault(place, []).append((group, client))
                 self._brokers[group, client] = list(dict.fromkeys(addresses))
@@ -154,7 +154,7 @@ class _Round:
             del pairs[:_AT_ONCE_PER_BROKER]
         return asked
 
-    def take(self, group: str, one: MemberSeen, address: str, *, lost: bool) -> None:
+    def add_answer(self, group: str, one: MemberSeen, address: str, *, lost: bool) -> None:
         """Take in what came through a broker; `lost` if the connection to it was."""
         key = group, one.client_id
         tried = self.tried.setdefault(key, [])

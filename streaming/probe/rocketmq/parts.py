@@ -78,7 +78,7 @@ def outcome(answer: Answer, kind: type[T]) -> tuple[str, str | None, T | None]:
         except answers.Unreadable as error:
             return ERROR, text(str(error)), None
     said = text(f"code {answer.code}: {answer.remark or 'without a remark'}")
-    # (Access control of 4.x has no code of its own.)
+    # Access control of 4.x has no code of its own.
     if answer.code == codes.NO_PERMISSION or "AclException" in (answer.remark or ""):
         return REFUSED, said, None
     return ERROR, said, None
@@ -178,7 +178,7 @@ def broker_seen(
 def with_list(seen: BrokerSeen, listed: Answer, cut: set[str]) -> BrokerSeen:
     """The same with the broker's list of clients (38), where it did not tell the connections."""
     answer, reason, told = outcome(listed, answers.ConsumerList)
-    # (It has no code of its own; any other error says nothing about members.)
+    # It has no code of its own; any other error says nothing about members.
     if (
         not isinstance(listed, Unanswered)
         and listed.code == codes.SYSTEM_ERROR

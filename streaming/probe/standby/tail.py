@@ -63,7 +63,7 @@ class Tail:
             first, end = bounds(consumer, [self._tp], deadline)[self._tp]
             if first == end:
                 return TopicEnd((), None, end)
-            # (A batch that cannot be taken apart has no time: then the oldest records that may be read are.)
+            # A batch that cannot be taken apart has no time: then the oldest records that may be read are.
             time = max((time for _, time, _ in self._values(end - 1, end, deadline)), default=0)
             since = {self._tp: max(0, time - span_ms)}
             found = consumer.offsets_for_times(since, timeout_ms=limit_ms(deadline))[self._tp]
@@ -112,6 +112,6 @@ class Tail:
             yield record_of(offset, time, record)
 
     def _unread(self, error: KafkaError) -> RoundAbandonedError:
-        # (A consumer that has failed is not trusted with the next question.)
+        # A consumer that has failed is not trusted with the next question.
         self.close()
         return RoundAbandonedError(f"topic {self._tp.topic} could not be read ({error_text(error)})")

@@ -222,7 +222,7 @@ class Turn:
 
     def _hear_pace(self, seen: RoundsRecord) -> None:
         if seen.probe != self._who.probe and seen.kind is not RecordKind.ENDED:
-            self._pace.told(seen.interval_ms)
+            self._pace.note_other_interval(seen.interval_ms)
 
     def _look_back(self, writer: RoundsWriter, deadline: Deadline) -> None:
         newest = self._newest(deadline)
@@ -255,7 +255,7 @@ class Turn:
     def _saw(self, seen: RoundsRecord, at: float) -> None:
         self._hear_pace(seen)
         is_ours = seen.supervisor is not None and seen.supervisor == self._who.supervisor
-        # (A probe of the same supervisor that still writes after our start lives, whatever that supervisor says.)
+        # A probe of the same supervisor that still writes after our start lives, whatever that supervisor says.
         if is_ours and self._began_at is not None and seen.offset < self._began_at:
             return
         self._others.saw(seen, at)

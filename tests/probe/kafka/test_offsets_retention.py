@@ -25,7 +25,7 @@ def test_brokers_are_asked_once_within_the_period_and_sooner_without_an_answer()
     clock = Clock()
     known = OffsetsRetention(PERIOD_S, clock)
     assert (known.is_due, known.minutes) == (True, None)
-    known.take(1_440)
+    known.note_answer(1_440)
     clock.now = PERIOD_S - 1
     assert (known.is_due, known.minutes) == (False, 1_440)
     clock.now = PERIOD_S
@@ -39,7 +39,7 @@ def test_brokers_are_asked_once_within_the_period_and_sooner_without_an_answer()
 def test_an_answer_that_cannot_be_renewed_is_not_believed_for_ever() -> None:
     clock = Clock()
     known = OffsetsRetention(PERIOD_S, clock)
-    known.take(1_440)
+    known.note_answer(1_440)
     clock.now = 3 * PERIOD_S + 1
     assert known.minutes is None
 

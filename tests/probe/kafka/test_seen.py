@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from streaming.probe.kafka import seen as told_by
-from streaming.probe.kafka.seen import GroupMembers, LastReport, SeenGroup, SeenRound, tell
+from streaming.probe.kafka.seen import GroupMembers, LastReport, SeenGroup, SeenRound, report
 from streaming.records import Member, Seen, SeenClassic, SeenCommits
 
 OFFSETS = {("x", 0): 5, ("x", 1): 7}
@@ -19,7 +19,7 @@ def members(*names: str, data: bytes = b"s") -> GroupMembers:
 
 
 def look(group: SeenGroup, told: Mapping[str, LastReport] | None = None, whole: bool = False) -> SeenRound:
-    return tell(8, {"g": group}, told or {}, ["g"] if whole else [], [])
+    return report(8, {"g": group}, told or {}, ["g"] if whole else [], [])
 
 
 def news(found: SeenRound, group: str = "g") -> tuple[bool, SeenCommits | None]:
@@ -76,7 +76,7 @@ def test_groups_beyond_the_limit_of_a_round_were_not_looked_at_and_come_with_the
     told: Mapping[str, LastReport] = {}
     heard: set[str] = set()
     for number in range(0, 20, 2):
-        found = tell(number, seen, told, [], [])
+        found = report(number, seen, told, [], [])
         now = {name for name, telling in found.telling.items() if telling.classic}
         assert len(now) < 5
         assert all(found.telling[name].looked == (name in now | heard) for name in seen)

@@ -66,7 +66,7 @@ def ask(search: Timestamps, logs: dict[str, Log]) -> int:
     """Answer the questions of one round; how many there were."""
     asked = search.questions()
     for one in asked:
-        search.take(one, {place: logs[place[0]].first_from(at) for place, at in one.items()})
+        search.note_answers(one, {place: logs[place[0]].first_from(at) for place, at in one.items()})
     return sum(map(len, asked))
 
 
@@ -78,9 +78,9 @@ def searched(
     topics = {"x": log.topic(retention)}
     total, found = 0, None
     for number in range(rounds):
-        search.see(topics)
+        search.note_topics(topics)
         now = NOW + number * INTERVAL
-        told = search.tell({"g": [("x", 0, offset)]}, topics, now)
+        told = search.unread_timestamps({"g": [("x", 0, offset)]}, topics, now)
         found = told["g"]["x"][0] if told else None
         asked = ask(search, {"x": log})
         total += asked
@@ -160,10 +160,10 @@ def test_a_record_that_compaction_removed_has_no_timestamp() -> None:
 
 def test_a_group_that_is_not_behind_the_first_round_is_not_looked_for() -> None:
     search, clock = Timestamps(INTERVAL, Clock()), Clock()
-    search.see({"x": Log(three_days(100)).topic(CREATED)})
+    search.note_topics({"x": Log(three_days(100)).topic(CREATED)})
     longer = {"x": Log(three_days(200)).topic(CREATED)}
-    search.see(longer)
-    assert search.tell({"g": [("x", 0, 150)]}, longer, NOW) == {}
+    search.note_topics(longer)
+    assert search.unread_timestamps({"g": [("x", 0, 150)]}, longer, NOW) == {}
     assert search.questions() == []
     assert clock.now == 0.0
 
@@ -181,11 +181,11 @@ def test_a_leader_that_refuses_is_asked_again_in_a_minute() -> None:
     topics = {"x": Log(three_days(100)).topic(CREATED)}
     asked = []
     for _ in range(30):
-        search.see(topics)
-        assert search.tell({"g": [("x", 0, 10)]}, topics, NOW) == {}
+        search.note_topics(topics)
+        assert search.unread_timestamps({"g": [("x", 0, 10)]}, topics, NOW) == {}
         rows = search.questions()
         for row in rows:
-            search.take(row, {})
+            search.note_answers(row, {})
         asked += [clock.now] if rows else []
         clock.now += 10.0
     assert asked == [0.0, 60.0, 120.0, 180.0, 240.0]
@@ -199,8 +199,8 @@ def test_leaders_that_do_not_answer_in_time_are_asked_less_and_not_at_once() -> 
     early = {"g": [(name, 0, 1) for name in topics]}
 
     def count() -> int:
-        search.see(topics)
-        search.tell(early, topics, NOW)
+        search.note_topics(topics)
+        search.unread_timestamps(early, topics, NOW)
         return sum(map(len, search.questions()))
 
     assert count() == 1_000
@@ -215,8 +215,8 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
     log = Log(three_days(100))
     topics = {"x": log.topic(APPENDED)}
     for _ in range(20):
-        search.see(topics)
-        told = search.tell({"g": [("x", 0, 10)]}, topics, NOW)
+        search.note_topics(topics)
+        told = search.unread_timestamps({"g": [("x", 0, 10)]}, topics, NOW)
         ask(search, {"x": log})
     assert told["g"]["x"][0].offset == 10
     for other in (
@@ -224,8 +224,8 @@ def test_a_log_that_was_replaced_or_cut_back_is_searched_anew() -> None:
         topic("x", [100], topic_id="another", retention=APPENDED),
     ):
         again = {"x": other}
-        search.see(again)
-        assert search.tell({"g": [("x", 0, 10)]}, again, NOW) == {}
+        search.note_topics(again)
+        assert search.unread_timestamps({"g": [("x", 0, 10)]}, again, NOW) == {}
         assert ask(search, {"x": log}) == 1
 
 
@@ -233,10 +233,10 @@ def test_a_broker_that_answers_nonsense_is_not_believed() -> None:
     search = Timestamps(INTERVAL, Clock())
     topics = {"x": Log(three_days(100)).topic(APPENDED)}
     for _ in range(5):
-        search.see(topics)
-        assert search.tell({"g": [("x", 0, 10)]}, topics, NOW) == {}
+        search.note_topics(topics)
+        assert search.unread_timestamps({"g": [("x", 0, 10)]}, topics, NOW) == {}
         for row in search.questions():
-            search.take(row, dict.fromkeys(row, FirstFrom(5, -1)))
+            search.note_answers(row, dict.fromkeys(row, FirstFrom(5, -1)))
 
 
 @pytest.mark.nightly
@@ -248,14 +248,14 @@ def test_ten_thousand_partitions_that_are_behind_ask_a_bounded_number_of_questio
     early: Early = {f"g{n}": [(f"t{n}", p, 5 + p) for p in range(10)] for n in range(1_000)}
     log, rounds, told = Log(stamps), 0, 0
     while told < 10_000:
-        search.see(topics)
-        found = search.tell(early, topics, NOW + rounds * INTERVAL)
+        search.note_topics(topics)
+        found = search.unread_timestamps(early, topics, NOW + rounds * INTERVAL)
         rows = search.questions()
         told = sum(len(of) for of_group in found.values() for of in of_group.values())
         assert sum(map(len, rows)) <= MOST_QUESTIONS
         assert len(rows) <= QUESTIONS_PER_PARTITION
         for row in rows:
-            search.take(row, {place: log.first_from(at) for place, at in row.items()})
+            search.note_answers(row, {place: log.first_from(at) for place, at in row.items()})
         rounds += 1
         assert rounds <= 20
 
@@ -267,12 +267,12 @@ def test_ten_thousand_groups_on_one_partition_share_the_answers() -> None:
     early = {f"g{n}": [("x", 0, 2 * n)] for n in range(0, 10_000, 10)}
     answers = 0
     for number in range(200):
-        search.see(topics)
-        told = search.tell(early, topics, NOW + number * INTERVAL)
+        search.note_topics(topics)
+        told = search.unread_timestamps(early, topics, NOW + number * INTERVAL)
         rows = search.questions()
         assert len(rows) <= QUESTIONS_PER_PARTITION
         for row in rows:
-            search.take(row, {place: log.first_from(at) for place, at in row.items()})
+            search.note_answers(row, {place: log.first_from(at) for place, at in row.items()})
         answers += len(rows)
         if not rows:
             break

@@ -136,7 +136,7 @@ class _Writer:
         return self._append(self._opening(None, ends=True))
 
     def close(self, opened: Opened, took_s: float) -> None:
-        self._pace.took(int(took_s * 1000))
+        self._pace.note_own_round(int(took_s * 1000))
         number, time, interval_ms = opened.number, opened.time, self._pace.interval_ms
         self._append(RoundClosed(1, CLUSTER, self._who.probe, interval_ms, number, time, (), (), {}, 0, 0))
 

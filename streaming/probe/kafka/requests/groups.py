@@ -209,7 +209,7 @@ def _committed(group: Any, ends: Mapping[str, Sequence[int]], *, whole: bool) ->
         if partition.committed_offset >= 0
     ]
     early = [one for one in offsets if (of_topic := ends.get(one[0])) and _is_below(of_topic, one[1], one[2])]
-    # (A coordinator promises no order.)
+    # A coordinator promises no order.
     topics, mark = frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets))
     everything = {(topic, partition): offset for topic, partition, offset in offsets} if whole else None
     return Committed(topics, mark, tuple(early), everything)

@@ -133,7 +133,7 @@ class PartitionRequests:
             asked = [of_topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()]
             work.append((node, DescribeLogDirsRequest(topics=asked)))
         answers = self._connections.ask(work, deadline)
-        # (Before version 3 a broker that may not tell names no folder at all.)
+        # Before version 3 a broker that may not tell names no folder at all.
         if answers and all(_is_refused(answer) for answer in answers):
             return Refused.FORBIDDEN
         return {
@@ -142,7 +142,7 @@ class PartitionRequests:
             for folder in answer.results
             for topic in folder.topics
             for partition in topic.partitions
-            # (A copy that is being moved to another folder comes beside the present one.)
+            # A copy that is being moved to another folder comes beside the present one.
             if not partition.is_future_key and partition.partition_size >= 0
         }
 

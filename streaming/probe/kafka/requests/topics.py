@@ -250,7 +250,7 @@ def _retention(topic: Any) -> TopicRetention | None:
     values = {config.name: config.value for config in topic.configs}
     try:
         return TopicRetention(
-            # (Any negative number means without limit; brokers accept them all for `retention.bytes`.)
+            # Any negative number means without limit; brokers accept them all for `retention.bytes`.
             ms=max(-1, int(values["retention.ms"])),
             bytes=max(-1, int(values["retention.bytes"])),
             deletes="delete" in values["cleanup.policy"],
@@ -272,7 +272,7 @@ def _topic_metadata(topic: Any, racks: Mapping[int, str | None]) -> TopicMetadat
         printed(topic.topic_id.bytes) if topic.topic_id else None,
         tuple(partition.leader_id if partition.leader_id in racks else None for partition in partitions),
         tuple(
-            # (An empty rack counts: clients treat it like any other.)
+            # An empty rack counts: clients treat it like any other.
             tuple([rack for replica in partition.replica_nodes if (rack := racks.get(replica)) is not None])
             for partition in partitions
         ),
