@@ -5,7 +5,7 @@ show which of the libraries below may have written it, and client ids and member
 these is likelier. Nobody can list all libraries in the world, nor all that their users configure (sarama writes any
 user data that it is given), so the bytes exclude nobody: every other behaviour is tried behind the likely ones.
 
-Source: the code of Java 2.4 to 4.2, librdkafka 0.9.5 to 2.15, kafka-python 0.9 to 3.1, aiokafka 0.14, sarama 1.26 to
+Source: the code of Java 2.4 to 4.2, librdkafka 0.9.5 to 2.15, kafka-python 0.9 to 3.0.12, aiokafka 0.14, sarama 1.26 to
 1.60.1, franz-go 1.0 to 1.22, and of the clients of `assignors.clients.other_clients`. kafka-go, @platformatic/kafka,
 sarama-cluster and kafkajs before 2.2.2 write version 1 with the body of version 0; sarama writes the user data that the
 application gives it, null, empty or any bytes.
@@ -225,7 +225,7 @@ def _user_data_kind(user_data: bytes | None) -> str:
     return {0: _EMPTY, 4: _FOUR_BYTES}.get(len(user_data), _MORE)
 
 
-# `ConsumerCoordinator._perform_assignment` of kafka-python, all releases to 3.1, requests the metadata of the other
+# `ConsumerCoordinator._perform_assignment` of kafka-python, all releases to 3.0.12, requests the metadata of the other
 # members' topics and assigns without waiting for it; its log says "No partition metadata for topic". It may not know
 # its own topics either: `poll` waits for metadata before it joins only with a subscription by pattern. It rejoins when
 # the metadata has arrived. Java, librdkafka, aiokafka, sarama and franz-go wait for it, but in Java leaders this

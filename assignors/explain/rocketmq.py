@@ -53,6 +53,7 @@ class Pool(Step):
         given: (queue, client), client by client.
         in_order: Whether both lists are sorted, as clients of a real group do.
         nodes: Virtual nodes of each client, for CONSISTENT_HASH.
+        texts: The text of each queue that CONSISTENT_HASH hashes.
     """
 
     kind = "pool"

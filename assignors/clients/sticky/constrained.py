@@ -60,9 +60,7 @@ class _Quotas:
     exact: list[int] = field(default_factory=list)
 
 
-def constrained(
-    indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *, sorts_owned: bool, counts_racks: bool
-) -> Dealt:
+def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *, sorts_owned: bool) -> Dealt:
     """Deal a group's partitions.
 
     Args:
@@ -70,8 +68,8 @@ def constrained(
         claims: Previous owners.
         racks: Racks, if they matter.
         sorts_owned: From 3.7.1 on: owned partitions are sorted by (number, topic) before they are cut (KAFKA-16277),
-            and giving a partition back to the member it was taken from is not a transfer.
-        counts_racks: From 3.7.1 on: the rack pass respects how many members may exceed their quota (KAFKA-15170).
+            giving a partition back to the member it was taken from is not a transfer, and the rack pass respects how
+            many members may exceed their quota (KAFKA-15170).
 
     Raises:
         LeaderWouldFail: Java throws IllegalStateException here.
@@ -88,7 +86,7 @@ def constrained(
     placed: list[tuple[Ids, Ids]] = []
     sizes = [ids.size for ids in kept]
     if racks is not None:
-        free = _deal_by_racks(racks, racks.by_consumers(free), quotas, sizes, placed, counts=counts_racks)
+        free = _deal_by_racks(racks, racks.by_consumers(free), quotas, sizes, placed, counts=sorts_owned)
     _deal(free, quotas, sizes, placed)
     if not placed:
         return Dealt(kept, {})

@@ -134,8 +134,7 @@ def _dealt(indexed: IndexedGroup, behaviour: Behaviour, partition_racks: Partiti
         claims = believe_highest_generation(indexed, data, remembered=indexed.remembered)
     racks = rack_info(indexed, partition_racks) if behaviour.aware else None
     if unlike is None:
-        sorts = behaviour.sorts_owned
-        return constrained(indexed, claims, racks, sorts_owned=sorts, counts_racks=sorts)
+        return constrained(indexed, claims, racks, sorts_owned=behaviour.sorts_owned)
     previous = previous_owners(indexed, data, indexed.remembered)
     return general(indexed, claims, previous, racks, gap=1 if behaviour.fixed else 0)
 
