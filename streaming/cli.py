@@ -3,7 +3,7 @@
 Exit codes: 0 done or stopped by the user; 1 something failed (printed as one sentence); 2 a person must act first: a
 setting, Java, the network, a right, a port, disk space.
 
-(Longer than other modules: a function per command, whose signature is its help.)
+The module is long because each command is a function whose signature is its help.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def _left(seconds: float) -> str:
 
 
 def _workers(settings: Settings) -> Iterator[CheckResult]:
-    """Who holds the locks, and on an object store the leases."""
+    """Who holds the leases of job, alerter and maintainer."""
     for what, cluster in ((JOB, settings.cluster), (ALERTER, settings.cluster), (MAINTAINER, None)):
         try:
             holder = holder_of(what, settings.lake, cluster)
