@@ -40,9 +40,17 @@ from streaming.groups.load.rates import void_topic
 from streaming.groups.modern.kind import MODERN
 from streaming.groups.rocketmq.kind import ROCKETMQ_KIND
 from streaming.groups.rows import LOG, MemberRow, Rows
-from streaming.groups.seen.take_in import take_look
+from streaming.groups.seen.take_in import process_seen
 from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
-from streaming.records import CommitWindow, Compacted, GroupInput, GroupObservation, RocketMQObservation, in_order
+from streaming.records import (
+    AnyObservation,
+    CommitWindow,
+    Compacted,
+    GroupInput,
+    GroupObservation,
+    RocketMQObservation,
+    in_order,
+)
 from streaming.times import DAY_MS, Shift, day_of, read_clock
 
 ROUNDS: Final[Mapping[type, tuple[Kind, ...]]] = {
@@ -81,17 +89,16 @@ def advance(
     context = Context(group, config, Rows(), LOG if state is None else state.source)
     for item in in_order(inputs):
         state = state or GroupState()
-        process = RECORDS.get(type(item))
-        if process is not None:
-            process(state, item, context)
+        if isinstance(item, AnyObservation):
+            state = _process_round(state, item, context)
         else:
-            state = _take_round(state, item, context)
+            RECORDS[type(item)](state, item, context)
     if state is not None and state.is_void() and not goes_on_behind(state, inputs):
         state = None
     return state, context.rows
 
 
-def _take_round(state: GroupState, item: Any, context: Context) -> GroupState | None:
+def _process_round(state: GroupState, item: AnyObservation, context: Context) -> GroupState | None:
     """Process a round; None when the group is gone and nothing is left to keep."""
     take_in_commits(state)
     state = _with_source(state, item.source)
@@ -103,12 +110,12 @@ def _take_round(state: GroupState, item: Any, context: Context) -> GroupState | 
         if not state.is_void():
             _close_group(state, item, context)
         return GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
-    if state.is_compacted(item.position):
+    if isinstance(item, GroupObservation) and state.is_compacted(item.position):
         close_cost(state, context.rows)
         _pass_round(state, item, context)
     else:
-        if item.seen is not None:
-            take_look(state, item, item.seen, context)
+        if isinstance(item, GroupObservation) and item.seen is not None:
+            process_seen(state, item, item.seen, context)
         _judge_round(state, item, context)
     return state
 
@@ -124,9 +131,9 @@ def _with_source(state: GroupState, source: str) -> GroupState:
     return state
 
 
-def _judge_round(state: GroupState, item: Any, context: Context) -> None:
+def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> None:
     """Judge one round; the state must include exactly the log records below its position."""
-    passed, rounds = _take_time(state, item)
+    passed, rounds = _advance_clock(state, item)
     kinds = ROUNDS[type(item)]
     observation = kinds[0].read(state, item, context)
     for kind in kinds:
@@ -135,7 +142,7 @@ def _judge_round(state: GroupState, item: Any, context: Context) -> None:
     if live.follows_topics:
         _see_topics(state, observation, context.config)
     close_cost(state, context.rows, observation)
-    is_configured_anew = _take_configuration(state, observation)
+    is_configured_anew = _note_configuration(state, observation)
     for kind in kinds:
         if is_configured_anew:
             kind.judge_again(state, observation, context)
@@ -169,8 +176,8 @@ def _repeat_members(state: GroupState, rows: list[MemberRow], observation: Group
     )
 
 
-def _take_configuration(state: GroupState, observation: GroupObservation) -> bool:
-    """Take in what the settings say of the group; whether that differs from what they said at the round before."""
+def _note_configuration(state: GroupState, observation: GroupObservation) -> bool:
+    """Note what the settings say of the group; whether that differs from what they said at the round before."""
     now = observation.configured.says() if observation.configured is not None else None
     before, state.configured = state.configured, now
     return before != now
@@ -178,14 +185,14 @@ def _take_configuration(state: GroupState, observation: GroupObservation) -> boo
 
 def _pass_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Handle a round inside a compacted stretch of the log: only verdicts on the remaining decisions are written."""
-    _take_time(state, observation)
+    _advance_clock(state, observation)
     _see_topics(state, observation, context.config)
     CLASSIC.write_verdicts(state, observation, context)
 
 
-def _close_group(state: GroupState, item: Any, context: Context) -> None:
+def _close_group(state: GroupState, item: AnyObservation, context: Context) -> None:
     """Write the closing rows of a group that is no longer listed by the brokers, or no longer watched."""
-    _take_time(state, item)
+    _advance_clock(state, item)
     kinds = ROUNDS[type(item)]
     observation = kinds[0].read(state, item, context)
     for kind in kinds:
@@ -236,7 +243,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             oldest_unread.forget(partition)  # what comes back under this name may be another topic
 
 
-def _take_time(state: GroupState, observation: Any) -> tuple[int, int]:
+def _advance_clock(state: GroupState, observation: AnyObservation) -> tuple[int, int]:
     """Advance the group's clocks to a round; call this before processing anything else of the round.
 
     Returns:

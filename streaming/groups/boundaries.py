@@ -30,7 +30,7 @@ from streaming.groups.lag.state import PartitionState
 from streaming.groups.load.rates import void_window
 from streaming.groups.modern.consumer_group import forget_before
 from streaming.groups.state import GroupState
-from streaming.records import CommitWindow, Compacted, GroupInput, GroupObservation, RocketMQObservation, merge_windows
+from streaming.records import AnyObservation, CommitWindow, Compacted, GroupInput, merge_windows
 
 
 def fold(state: GroupState, window: CommitWindow, context: Context) -> None:  # noqa: ARG001
@@ -90,6 +90,6 @@ def goes_on_behind(state: GroupState, inputs: Iterable[GroupInput]) -> bool:
     """Whether more of the group's records in the stretch may follow these inputs, the newest ones processed."""
     if state.compacted_until < 0:
         return False
-    others = GroupObservation | RocketMQObservation | Compacted
+    others = AnyObservation | Compacted
     taken = max((item.position for item in inputs if not isinstance(item, others)), default=-1)
     return taken + 1 < state.compacted_until

@@ -1,7 +1,8 @@
 """A kind of group as a value: what differs between groups, and the shared steps of `advance` ask for.
 
 A kind is a room. Its records, verdicts, members, findings and end are functions of a group's state; `advance.py` lists
-all kinds. Functions get the state, the round where there is one, and the context to which they add rows.
+all kinds. Functions get the state, the round where there is one, and the context to which they add rows. Records and
+rounds are `Any` here: each kind declares the types that it takes.
 """
 
 from __future__ import annotations

@@ -44,8 +44,10 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
     rows = Rows()
     holds = state.holds
     for item in sorted(rounds, key=lambda r: r.round):
-        is_new_day = state.time is not None and day_of(state.time) != day_of(item.closed.time)
+        newest = state.time
         rows.gaps.extend(_gaps(state, item, cluster))
+        is_certain = state.clock.other is None
+        is_new_day = newest is not None and is_certain and day_of(newest) != day_of(item.closed.time)
         before = holds
         if item.closed.holds is not None:
             holds, changed = _open_transactions(holds, item.closed.holds, cluster, item.round, item.closed.time)
@@ -163,7 +165,7 @@ def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
     if state.clock.other is not None:
         state.time, state.jump = before, (before, time)
         return _gap_rows(spans, cluster)
-    # (With a jump, a round with a wrong time lies between the two.)
+    # With a jump, a round with a wrong time lies between the two.
     if time - before > silent * (1 if jump is None else 2):
         spans.append((before, time))
     state.time, state.jump = max(before, time), None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streaming.records.inputs import (
     ROUNDS_KEY,
+    AnyObservation,
     CommitWindow,
     Compacted,
     GroupInput,
@@ -167,6 +168,7 @@ __all__ = [
     "TOPIC_TYPES",
     "TOPOLOGY_TYPE",
     "UNDECODABLE",
+    "AnyObservation",
     "Broker",
     "BrokerSeen",
     "Brokers",

@@ -228,16 +228,18 @@ def group_of(key: str) -> str | None:
     return key[len(_GROUP) :] if key.startswith(_GROUP) else None
 
 
+AnyObservation = GroupObservation | RocketMQObservation
+"""What one round saw of one group."""
+
 GroupInput = (
     CommitWindow
     | MembershipRecord
     | MembershipTombstone
     | UnreadableMembership
-    | GroupObservation
     | Compacted
     | ModernInput
     | UnreadableModern
-    | RocketMQObservation
+    | AnyObservation
 )
 
 _ROW_BYTES: Final = 512 * 1024
@@ -297,9 +299,7 @@ def in_order(inputs: list[GroupInput]) -> list[GroupInput]:
 def _order(item: GroupInput) -> tuple[int, int, int]:
     # An observation with position P comes after offset P-1 and before offset P; several at one position are ordered by
     # number.
-    if isinstance(item, GroupObservation):
-        return item.log_position, 0, item.round
-    if isinstance(item, RocketMQObservation):
-        return 0, 0, item.round  # there is no log
+    if isinstance(item, AnyObservation):
+        return item.position, 0, item.round
     # A compacted range begins before the record at its first offset, which may exist.
     return item.position, 1, 0 if isinstance(item, Compacted) else 1

@@ -1,7 +1,8 @@
 """What one round saw of one group, of its topics, or of a topic of the cluster: from the probe to the core, one shape.
 
-The probe writes these structs into `evenkeel.events` (`streaming/events/`), the source adds what only it knows (fields
-that say so), and the core takes them. Arrays in JSON and in msgpack: fields are only ever appended, with defaults.
+The probe writes these structs into `evenkeel.events` (`streaming/events.py`), the source adds what only it knows
+(fields that say so), and the core takes them. Arrays in JSON and in msgpack: fields are only ever appended, with
+defaults.
 """
 
 from __future__ import annotations

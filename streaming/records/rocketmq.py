@@ -333,7 +333,3 @@ class RocketMQObservation(msgspec.Struct, frozen=True, array_like=True, tag="q")
     def source(self) -> str:
         """Where the group is read from."""
         return "rocketmq"
-
-    @property
-    def seen(self) -> None:
-        """None: a RocketMQ round itself is what was seen of the group."""

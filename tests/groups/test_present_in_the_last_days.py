@@ -57,6 +57,16 @@ def test_one_round_of_a_clock_that_is_a_day_ahead_repeats_nobody() -> None:
     assert repeated(lived(make_record(5, even("x", 3, "a")), *rounds)) == []
 
 
+def test_members_are_repeated_once_after_days_without_rounds() -> None:
+    # Elapsed time stands still meanwhile, so the first round after them may just have a wrong clock.
+    times = [0, 10_000, *(3 * DAY_MS + at for at in (20_000, 30_000, 40_000))]
+    rounds = [
+        make_observation(10 + n, make_topic("x", 3), time=START + at, elapsed=10_000 * n) for n, at in enumerate(times)
+    ]
+    again = repeated(lived(make_record(5, even("x", 3, "a")), *rounds))
+    assert [(row.repeat, row.event_date) for row in again] == [(13, day_of(START + 3 * DAY_MS + 30_000))]
+
+
 def test_members_of_a_modern_group_are_repeated_with_their_targets() -> None:
     rounds = [observation(20 + n, time=START + n * DAY_MS) for n in range(3)]
     rows = lived(*read(FIRST), *rounds)
@@ -89,3 +99,11 @@ def test_a_transaction_that_stays_open_has_a_row_each_day_and_what_repeats_it_sa
     assert [row.repeat for row in found[1:]] == [row.round for row in found[1:]]
     assert len({row.event_date for row in found[1:]}) == len(found[1:]) == 3
     assert all(row.held for row in found)
+
+
+def test_an_open_transaction_is_not_repeated_by_a_round_with_a_wrong_time() -> None:
+    held = HeldPartition(7, START - 40_000, 100, 180, 3)
+    seconds = (10, 20, 40 * DAY_MS // 1_000, 40, 50)
+    rounds = [make_round(n, at, elapsed=n * 10_000, holds=(held,)) for n, at in enumerate(seconds, 1)]
+    _, rows = advance_rounds(RoundsState(), rounds, "test")
+    assert [row.repeat for row in rows.open_transactions] == [None]

@@ -38,9 +38,9 @@ _METADATA_TYPE = 3
 _CONTINUED, _BY_ITSELF = 1, 2
 
 
-def take_look(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
+def process_seen(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
     """Process what a round saw of a group whose log is not read."""
-    _take_membership(state, observation, seen, context)
+    _process_membership(state, observation, seen, context)
     if seen.commits is not None:
         for windows in windows_of(state, observation, seen.commits):
             for window in windows:
@@ -48,7 +48,7 @@ def take_look(state: GroupState, observation: GroupObservation, seen: Seen, cont
             take_in_commits(state)
 
 
-def _take_membership(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
+def _process_membership(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
     """Process what a round saw of the group's membership."""
     kept = state.seen
     if kept is None:
@@ -60,14 +60,14 @@ def _take_membership(state: GroupState, observation: GroupObservation, seen: See
     # Where the clock was ahead at the look before, nobody knows when that was by the present clock.
     context.made = (after if 0 <= after <= until else None, until)
     if observation.group_type == CONSUMER:
-        _take_consumer(state, kept, observation, seen.consumer, context)
+        _process_consumer(state, kept, observation, seen.consumer, context)
     elif observation.group_type in {None, "classic"}:
-        _take_classic(state, kept, observation, seen.classic, context)
+        _process_classic(state, kept, observation, seen.classic, context)
     context.made = (None, None)
     kept.looked = observation.time
 
 
-def _take_classic(
+def _process_classic(
     state: GroupState, kept: SeenState, observation: GroupObservation, told: SeenClassic | None, context: Context
 ) -> None:
     if told is None and observation.state != _EMPTY:
@@ -136,7 +136,7 @@ def _is_same(known: MembershipRecord, record: MembershipRecord) -> bool:
     )
 
 
-def _take_consumer(
+def _process_consumer(
     state: GroupState, kept: SeenState, observation: GroupObservation, told: SeenConsumer | None, context: Context
 ) -> None:
     if told is None or not is_settled(told):
