@@ -4,11 +4,7 @@ The fields have the names of the columns in `streaming.tables.schema` (a test co
 epoch, UTC, and dates are days since the epoch; the writer converts them to TIMESTAMP and DATE. None is NULL; the
 column's comment says what that means.
 
-(Longer than other modules: a line per column of every table that the core writes.)
-
-Units that members own are named here, once. The core keeps partitions by a unit's name and a number. A Kafka topic is
-named as it is. RocketMQ numbers the queues of each broker apart, so there the name stands for a topic on a broker: a
-text that no topic can have as its name. Rows name topic and broker apart.
+Longer than other modules: a line per column of every table that the core writes.
 """
 
 from __future__ import annotations
@@ -543,12 +539,16 @@ _BETWEEN: Final = "\0@\0"
 
 
 def unit_of(topic: str, broker: str | None) -> str:
-    """The name of a topic's queues on a broker; of a topic's partitions where there is none."""
+    """The name of a unit, by which the core keeps partitions: a Kafka topic, or the queues of a topic on one broker.
+
+    A Kafka topic is named as it is. RocketMQ numbers the queues of each broker apart, so the name stands for both: a
+    text that no topic can have as its name. Rows have them in two columns, `topic` and `broker`.
+    """
     return topic if broker is None else f"{topic}{_BETWEEN}{broker}"
 
 
 def split(unit: str) -> tuple[str, str | None]:
-    """Topic and broker; no broker where it is a plain topic."""
+    """Topic and broker of a unit; no broker where it is a Kafka topic."""
     topic, between, broker = unit.partition(_BETWEEN)
     return topic, broker if between else None
 

@@ -100,16 +100,16 @@ def advance_partition(
     for window, items in _by_window(unreadable):
         day.enter(window)
         for item in items:
-            day.take(item)
+            day.add(item)
         if window.closed:
-            day.tell()
+            day.write()
     if ended:
-        day.tell()
+        day.write()
     return day.state(), rows
 
 
 class _Day:
-    """The counts of one day: `enter` a window, `take` its records, then `tell` writes rows at its end."""
+    """The counts of one day: `enter` a window, `add` its records, then `write` the rows at its end."""
 
     def __init__(self, state: UnreadableState, cluster: str, rows: Rows) -> None:
         self._counted = dict(state.counted)
@@ -122,12 +122,12 @@ class _Day:
 
     def enter(self, window: Window) -> None:
         if window.round != self._round:
-            self.tell()
+            self.write()
             self._round = window.round
         if window.day > self._day:
             self._day, self._undecodable, self._counted = window.day, 0, {}
 
-    def take(self, item: QuarantinedRecord | CountedRecords) -> None:
+    def add(self, item: QuarantinedRecord | CountedRecords) -> None:
         if isinstance(item, CountedRecords):
             kind, sample = item.kind, item.sample
             if kind not in self._counted and sum("/" in known for known in self._counted) >= KINDS and "/" in kind:
@@ -135,15 +135,17 @@ class _Day:
             self._count(kind, sample, item.records, item.last_offset)
         elif self._undecodable < ONE_BY_ONE:
             self._undecodable += 1
-            self._rows.quarantine.append(_row(self._cluster, item, "undecodable", 1, item.offset))
+            self._rows.quarantine.append(_quarantine_row(self._cluster, item, "undecodable", 1, item.offset))
         else:
             self._count(UNDECODABLE, item, 1, item.offset)
 
-    def tell(self) -> None:
+    def write(self) -> None:
         for kind, now in self._counted.items():
             if now.records > now.told:
                 what = "undecodable" if kind == UNDECODABLE else "unknown"
-                self._rows.quarantine.append(_row(self._cluster, now.sample, what, now.records, now.last_offset))
+                self._rows.quarantine.append(
+                    _quarantine_row(self._cluster, now.sample, what, now.records, now.last_offset)
+                )
                 self._counted[kind] = Counted(now.records, now.sample, now.last_offset, now.records)
 
     def _count(self, kind: str, sample: QuarantinedRecord, records: int, last_offset: int) -> None:
@@ -209,7 +211,9 @@ def _gap_row(cluster: str, gap: LogGap) -> GapRow:
     )
 
 
-def _row(cluster: str, record: QuarantinedRecord, kind: str, records: int, last_offset: int) -> QuarantineRow:
+def _quarantine_row(
+    cluster: str, record: QuarantinedRecord, kind: str, records: int, last_offset: int
+) -> QuarantineRow:
     return QuarantineRow(
         cluster=cluster,
         topic=record.topic,

@@ -62,7 +62,7 @@ def advance_topic(
     rows = Rows()
     for look in sorted(looks, key=lambda one: one.round):
         if look.gone is not None:
-            # (Without an open row there is nothing to end.)
+            # Without an open row there is nothing to end.
             if state is not None:
                 rows.topics.append(_closing(topic, look, cluster))
             state = None
@@ -72,15 +72,15 @@ def advance_topic(
         nobody = _read_by_nobody(look)
         if nobody is not None:
             since = (look.time if since is None else since) if nobody else None
-        # (The clock of this look may be behind, or that of the first one have been ahead.)
+        # This look's clock may be behind, or the first one's may have been ahead.
         shown = min(since, look.time) if since is not None and nobody else None
-        rows.topics.append(_row(topic, before, look, shown, cluster))
+        rows.topics.append(_topic_row(topic, before, look, shown, cluster))
         keeps = before is not None and _lacks_partitions(before, look) and _passed(before, look) < _OLD_METADATA_MS
         state = ClusterTopicState(before if keeps else look, since)
     return state, rows
 
 
-def _row(
+def _topic_row(
     topic: str, before: ClusterTopicObservation | None, look: ClusterTopicObservation, since: int | None, cluster: str
 ) -> TopicRow:
     seconds, reason = _window(before, look)

@@ -24,7 +24,7 @@ from lz4 import frame
 MAX_CLEAR_BYTES: Final = 64 * 1024 * 1024
 """A batch with a larger decompressed size is not read.
 
-The largest one that anybody has reason to write is a single record of the probe (`events.MAX_RECORD_BYTES`, 16 MB);
+The largest one that anybody has reason to write is a single record of the probe (`events.MAX_RECORD_BYTES`, 32 MB);
 coordinators and clients fill batches of 1 MB. Readers hold a few copies of one batch, so this also limits their memory.
 """
 

@@ -36,7 +36,7 @@ def write_health(
     findings = _findings_of(state, observation, context, totals, kind)
     if state.load is not None and weigh_again(state, state.load, observation, kind):
         write_member_load(state, state.load, observation, context, kind)
-    row = _row(state, observation, context, membership, totals, findings)
+    row = _health_row(state, observation, context, membership, totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
     # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
@@ -80,7 +80,7 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
     reason = "the group is gone" if observation.gone != "filtered" else "the group is no longer watched"
     verdict = StandingVerdict(NOT_APPLICABLE, reason, 0)
     ended = Membership(word, verdict, protocol_type=observation.protocol_type)
-    context.rows.group_health.append(_row(state, observation, context, ended, Totals(), (), ended=True))
+    context.rows.group_health.append(_health_row(state, observation, context, ended, Totals(), (), ended=True))
     if state.load is not None:
         end_member_load(state.load, frozenset(), observation, context)
 
@@ -95,7 +95,7 @@ def _too_large(state: GroupState, observation: GroupObservation) -> Membership |
     return Membership("Unknown", verdict, protocol_type=observation.protocol_type, members=untold)
 
 
-def _row(
+def _health_row(
     state: GroupState,
     observation: GroupObservation,
     context: Context,

@@ -139,7 +139,7 @@ def write_member_load(
     known = [count for count in carried if count is not None]
     total = sum(known) if len(known) == len(carried) else 0
     context.rows.member_load.extend(
-        _row(
+        _load_row(
             of.member.member_id,
             observation,
             context,
@@ -159,12 +159,12 @@ def end_member_load(
 ) -> None:
     """Write the closing rows of members that have an open row and are not among those that stay."""
     gone = [member_id for member_id in load.members if member_id not in staying]
-    context.rows.member_load.extend(_row(member_id, observation, context) for member_id in gone)
+    context.rows.member_load.extend(_load_row(member_id, observation, context) for member_id in gone)
     if gone:
         load.members = tuple([member_id for member_id in load.members if member_id in staying])
 
 
-def _row(
+def _load_row(
     member_id: str,
     observation: GroupObservation,
     context: Context,

@@ -81,7 +81,7 @@ def write_modern_members(state: GroupState, context: Context) -> None:
         known = names_at(state, decision)
         staying = {member.member_id for member in decision.members}
         _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, context)
-        context.rows.members.extend(_member_row(state, m, decision, known, context) for m in decision.members)
+        context.rows.members.extend(_open_row(state, m, decision, known, context) for m in decision.members)
         # Only what closing rows need.
         state.modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
     state.modern.unnamed = []
@@ -107,7 +107,7 @@ def _write_returned(state: GroupState, context: Context) -> None:
             targets={new.member_id: target.partitions} if target is not None else {},
         )
         context.rows.members.append(_closing_row(state, member, new.record, new.record_time, context))
-        context.rows.members.append(_member_row(state, new, told, topic_names(state), context))
+        context.rows.members.append(_open_row(state, new, told, topic_names(state), context))
         members[at] = new
     if members != list(last.members):
         state.modern.shown = msgspec.structs.replace(subscribing(last, modern), members=tuple(members))
@@ -139,7 +139,7 @@ def standing_modern_members(state: GroupState, context: Context) -> list[MemberR
         subscribing(last, group), targets={name: target.partitions for name, target in group.targets.items()}
     )
     return [
-        _member_row(state, member, told, topic_names(state), context)
+        _open_row(state, member, told, topic_names(state), context)
         for member in last.members
         if member.member_id in group.members
     ]
@@ -164,10 +164,10 @@ def _close(state: GroupState, gone: list[ModernMember], decision: ModernDecision
 def _closing_row(state: GroupState, member: ModernMember, offset: int, time: int, context: Context) -> MemberRow:
     last = state.modern.shown
     assert last is not None  # noqa: S101  # its rows of members are being ended
-    return _row(state, member, last, offset, time, context, ended=True, partitions=(), count=0, reason=None)
+    return _member_row(state, member, last, offset, time, context, ended=True, partitions=(), count=0, reason=None)
 
 
-def _member_row(
+def _open_row(
     state: GroupState,
     member: ModernMember,
     decision: ModernDecision,
@@ -187,7 +187,7 @@ def _member_row(
         reason = f"no round has named the topic with id {unnamed[0]}"
     else:
         partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
-    return _row(
+    return _member_row(
         state,
         member,
         decision,
@@ -201,7 +201,7 @@ def _member_row(
     )
 
 
-def _row(
+def _member_row(
     state: GroupState,
     member: ModernMember,
     decision: ModernDecision,

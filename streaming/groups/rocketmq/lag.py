@@ -148,10 +148,10 @@ def take_commits(state: GroupState, mine: RocketMQState, views: Views) -> None:
     for topic, of_topic in views.topics.items():
         for queues in of_topic.queues:
             if queues.committed is not None:
-                _take(state, seen, unit_of(topic, queues.broker), queues.committed)
+                _absorb_offsets(state, seen, unit_of(topic, queues.broker), queues.committed)
 
 
-def _take(state: GroupState, seen: RocketMQObservation, unit: str, committed: tuple[int, ...]) -> None:
+def _absorb_offsets(state: GroupState, seen: RocketMQObservation, unit: str, committed: tuple[int, ...]) -> None:
     partitions = state.partitions.setdefault(unit, {})
     for number, offset in enumerate(committed):
         known = partitions.get(number)
