@@ -161,7 +161,6 @@ ROUND = st.builds(
     topics=st.lists(topic_observations(), max_size=3).map(tuple),
     cluster_id=MAYBE,
 )
-TOMBSTONE = st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)
 INPUTS = st.lists(
     st.one_of(WINDOW, RECORD, ROUND, MODERN, MODERN, st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)),
     max_size=15,

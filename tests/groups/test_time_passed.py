@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.groups.advance import _take_time as take_time
+from streaming.groups.advance import _advance_clock as advance_clock
 from streaming.groups.state import GroupState
 from streaming.records import GroupInput, GroupObservation
 from tests.groups.build import (
@@ -31,7 +31,7 @@ def test_a_gap_counts_for_three_usual_steps_and_the_rest_of_an_idle_group_is_non
     state = GroupState()
 
     def passed(second: int, *, idle: bool = False) -> tuple[int, int]:
-        elapsed, rounds = take_time(state, make_observation(second, elapsed=second * SECOND, idle=idle))
+        elapsed, rounds = advance_clock(state, make_observation(second, elapsed=second * SECOND, idle=idle))
         return elapsed // SECOND, rounds
 
     assert [passed(second) for second in (10, 20, 30)] == [(0, 1), (10, 1), (10, 1)]
@@ -45,7 +45,7 @@ def test_of_two_gaps_in_a_row_the_second_counts_as_if_the_first_were_not_how_far
     state = GroupState()
 
     def passed(second: int) -> int:
-        return take_time(state, make_observation(second, elapsed=second * SECOND))[0] // SECOND
+        return advance_clock(state, make_observation(second, elapsed=second * SECOND))[0] // SECOND
 
     assert [passed(second) for second in (10, 20, 30)] == [0, 10, 10]
     # Ten minutes without a round of the group, twice: three steps of ten seconds, and three of those.

@@ -130,6 +130,10 @@ def test_a_coordinators_clock_that_goes_back_proves_nothing_until_the_next_decis
 
 def test_what_compaction_has_taken_out_proves_nothing() -> None:
     assert only(before(), *BUSY, Compacted(3_595, 3_596), commit(2, 3_597), after()) == "member_gone"
+    # A generation that compaction took out may have given the partition to another member, which commits.
+    lately = make_record(3_540, even("x", 3, "a", "b", "c"))
+    assert only(lately, commit(2, 3_596), after()) == "member_left"
+    assert only(lately, Compacted(3_550, 3_590), commit(2, 3_596), after()) == "member_gone"
 
 
 # Members that committed nothing although records waited.

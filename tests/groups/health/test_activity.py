@@ -21,8 +21,6 @@ from tests.groups.build import (
 from tests.groups.health.findings import detail, found
 from tests.groups.modern_log import FIRST, epoch, metadata, observation, owns, read, stands, target
 
-MINUTE_S = 60
-
 # The rebalance timeout of `make_member`.
 TIMEOUT_S = 300
 

@@ -217,6 +217,19 @@ def test_what_a_silent_member_told_before_is_no_change_when_it_tells_it_again() 
     assert [one.cause for one in caused(world)] == ["settled"]
 
 
+def test_a_member_that_started_again_while_it_was_silent_at_a_decision_has_joined_again() -> None:
+    world = three()
+    world.clients[C].answer = "timeout"
+    world.round(3)
+    world.join(Client(D))
+    world.rebalance(A, B, D)
+    assert [one.cause for one in caused(world)] == ["member_joined"]
+    world.clients[C].answer = "ok"
+    world.clients[C].started += 1
+    world.rebalance()
+    assert [(one.cause, one.members) for one in caused(world)] == [("rejoined", (C,))]
+
+
 def test_a_member_that_did_not_answer_in_two_rounds_before_it_is_gone_was_frozen() -> None:
     for silent, cause in ((0, "member_gone"), (1, "member_gone"), (2, "member_frozen")):
         world = three()

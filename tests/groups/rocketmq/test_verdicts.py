@@ -9,6 +9,7 @@ import pytest
 from streaming.groups import GroupConfig
 from streaming.groups.context import Allocation, queue_list
 from streaming.groups.rows import DriftRow
+from streaming.records import Configured
 from tests.groups.rocketmq.world import (
     CIRCLE,
     CONFIG,
@@ -356,3 +357,15 @@ def test_each_view_that_was_computed_for_a_member_is_a_candidate() -> None:
     world.clients[A].started += 1
     world.round(2)
     assert [row.candidates for row in world.rows.drift] == [3]
+
+
+def test_a_change_of_the_settings_judges_the_newest_decision_once_more() -> None:
+    world = three()
+    judged = []
+    for configured in (Configured("v1", "AVG_BY_CIRCLE"), Configured("v2", "AVG"), Configured("v3", "AVG")):
+        world.configured = configured
+        rows = world.round(2)
+        judged += [(row.verdict, row.own_verdict, row.configuration_version) for row in rows.drift]
+        assert rows.what_if == []
+    assert judged == [("drifted", "identical", "v1"), ("identical", "identical", "v2")]
+    assert (world.health.verdict, world.health.strategy_mismatch) == ("identical", False)

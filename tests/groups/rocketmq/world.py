@@ -27,6 +27,7 @@ from streaming.records import (
     TIMEOUT,
     BrokerSeen,
     ChannelSeen,
+    Configured,
     HeldQueue,
     MemberSeen,
     QueuesSeen,
@@ -108,6 +109,7 @@ class World:
         self.addresses: dict[str, list[str]] = {}
         self.broker_more: dict[str, Any] = {}
         self.replicas: list[BrokerSeen] = []
+        self.configured: Configured | None = None
         self.number = 0
         self.elapsed = 0
         self.state: GroupState | None = None
@@ -184,6 +186,7 @@ class World:
             elapsed=self.elapsed,
             closed=START + self.elapsed + 500,
             name_servers=tuple(self.routes),
+            configured=self.configured,
         )
 
     def _broker(self, name: str, listed: list[str] | None) -> BrokerSeen:
