@@ -35,6 +35,7 @@ WAITING_MAX: Final = 16
 """Most rebalances of a group that wait for its next round: one that rebalances every second has ten of them. Without a
 limit they would grow while the probe is silent; those beyond it are never told."""
 
+# Why there are no bounds; the column `records_delayed_reason` explains each.
 OWNERS_UNKNOWN: Final = "owners_unknown"
 STRATEGY_UNKNOWN: Final = "strategy_unknown"
 HANDOVER_PENDING: Final = "handover_pending"
@@ -42,20 +43,7 @@ NO_COMMIT: Final = "no_commit"
 NO_ROUND: Final = "no_round"
 NOT_SHOWN: Final = "high_watermark_unknown"
 OTHER_LOG: Final = "other_log"
-
 SEEN_ONLY: Final = "seen_only"
-
-REASONS: Final = (
-    OWNERS_UNKNOWN,
-    STRATEGY_UNKNOWN,
-    HANDOVER_PENDING,
-    NO_COMMIT,
-    NO_ROUND,
-    NOT_SHOWN,
-    OTHER_LOG,
-    SEEN_ONLY,
-)
-"""Why there are no bounds; the column `records_delayed_reason` explains each."""
 
 # The tables hold int64.
 _MOST: Final = 2**63 - 1

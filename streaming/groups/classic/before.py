@@ -5,9 +5,8 @@ only seen by rounds. `churn.py` compares the record with what is known here.
 
 Source of the rules: `GroupMetadataManager` (Scala 3.9 and Java 4.2).
 
-How members went, as far as log and rounds prove it, is by a request, or after they fell silent.
-
-No record says why a member is gone, but the coordinator's timers have rules, and their times are in the log:
+No record says why a member is gone: whether it left by a request, or fell silent. But the coordinator's timers have
+rules, and their times are in the log:
 
 - A session begins again when a join phase completes, and with each commit. So a member that joined or committed less
   than its session timeout ago has not expired.

@@ -103,7 +103,7 @@ def as_any_group(views: Views, members: int) -> RocketMQRound:
 
 
 def _untold(views: Views) -> frozenset[str]:
-    """Places of which the round has no committed offsets, though the group does not keep them itself."""
+    """Units whose committed offsets the round does not have, though the group does not keep them itself."""
     if views.message_model == BROADCASTING:
         return frozenset()
     return frozenset(

@@ -1,4 +1,4 @@
-"""What findings about RocketMQ's groups are about, and for how long rounds have shown it."""
+"""Findings about the owners of RocketMQ's queues, and for how long rounds have shown what a finding is about."""
 
 from __future__ import annotations
 
