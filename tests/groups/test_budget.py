@@ -240,7 +240,7 @@ def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(monkeypatch: p
     row = verdict_of(life)
     assert (row.verdict, row.drifted_count, row.candidates) == ("unverified", 0, 0)
     assert row.reason == (
-        "too large to recompute: with 2 members, 1,000 partitions and 16 candidates it takes more than the 500 units "
+        "too large to recompute: with 2 members, 1,000 partitions and 17 candidates it takes more than the 500 units "
         "of work allowed for one decision"
     )
 
