@@ -26,7 +26,15 @@ from typing import Final
 
 from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.rocketmq.decisions import SILENT
-from streaming.groups.rocketmq.owners import HELD_BY_NOBODY, OWNERS_MS, QueueOwners, Watch, found_after, split_brain
+from streaming.groups.rocketmq.owners import (
+    HELD_BY_NOBODY,
+    OWNERS_MS,
+    Watch,
+    owner_findings,
+    split_brain,
+    texts_of,
+    wrong_owners,
+)
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views, is_retry
 from streaming.records import BROADCASTING, NOT_ASKED, POP, TIMEOUT
@@ -80,77 +88,81 @@ def rocketmq_findings(mine: RocketMQState, views: Views, now: int) -> list[Findi
         now: Its time, ms.
     """
     elapsed = views.observation.elapsed_time
-    watch = Watch(mine, elapsed)
+    watch = Watch(mine, elapsed, now)
     clustering = views.message_model != BROADCASTING
-    found: list[FindingAtRound] = []
-    differing = [*_lists(watch, views, now), *_routes(watch, views, now)]
+    differing = [*_lists(watch, views), *_routes(watch, views)]
     if clustering:
-        differing += [*_duplicates(watch, views, now), *_strategies(watch, views, now)]
-    found += differing
-    found += _subscriptions(watch, views, now)
-    found += _silent(watch, views, now)
-    found += _silent_brokers(watch, views, now)
+        differing += [*_duplicates(watch, views), *_strategies(watch, views)]
+    found = [*differing, *_subscriptions(watch, views), *_silent(watch, views), *_silent_brokers(watch, views)]
     if clustering:
         is_calm = elapsed - mine.calm_since >= CALM_MS
-        owners = QueueOwners(watch, views, now, OWNERS_MS if is_calm else RESTLESS_MS)
-        found += owners.findings()
-        found += split_brain(mine, watch, owners, [one for one in differing if one.shown], now)
-        found += _unlocked(watch, views, now)
-        if not any(one.shown for one in found if one.name == HELD_BY_NOBODY):
-            found += _idle(watch, views, now)
+        doubly, nobody = wrong_owners(views)
+        owners = owner_findings(watch, views, doubly, nobody, OWNERS_MS if is_calm else RESTLESS_MS)
+        views_differ = [one for one in differing if one.shown]
+        found += [*owners, *split_brain(mine, owners, texts_of(doubly, nobody), views_differ, now)]
+        found += _unlocked(watch, views)
+        if not any(one.shown for one in owners if one.name == HELD_BY_NOBODY):
+            found += _idle(watch, views)
     mine.watched = watch.now
     return found
 
 
-def _lists(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
-    lasted, texts = -1, []
-    for client, brokers in views.missing.items():
-        longest = max(watch.see(f"{MEMBER_LISTS_DIFFER} {broker} {client}") for broker in brokers)
-        lasted = max(lasted, longest)
-        if longest >= SEEN_TWICE_MS:
-            texts.append(f"{client[:200]} is not on the list of {some(brokers)}")
-    if views.missing:
-        left_out = {broker for brokers in views.missing.values() for broker in brokers}
-        # A broker that has none of the group's topics has no list of it, either.
-        lists = "; ".join(
-            f"{broker} has {len(set(clients))}"
-            for broker, clients in views.lists.items()
-            if clients or broker in left_out
-        )
-        detail = f"{some(texts)}. Clients that ask there leave it out. Members: {lists[:300]}"
-        yield found_after(MEMBER_LISTS_DIFFER, lasted, SEEN_TWICE_MS, detail, now)
+def _lists(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
+    lasting = watch.follow(
+        MEMBER_LISTS_DIFFER,
+        SEEN_TWICE_MS,
+        (
+            (
+                max(watch.see(f"{MEMBER_LISTS_DIFFER} {broker} {client}") for broker in brokers),
+                f"{client[:200]} is not on the list of {some(brokers)}",
+            )
+            for client, brokers in views.missing.items()
+        ),
+    )
+    left_out = {broker for brokers in views.missing.values() for broker in brokers}
+    # A broker that has none of the group's topics has no list of it, either.
+    lists = "; ".join(
+        f"{broker} has {len(set(clients))}" for broker, clients in views.lists.items() if clients or broker in left_out
+    )
+    return lasting.told(f"{lasting.text}. Clients that ask there leave it out. Members: {lists[:300]}")
 
 
-def _routes(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
-    lasted, texts = -1, []
-    for topic, servers in views.poorer.items():
-        if not views.subscribers.get(topic):
-            continue
-        for server in servers:
-            longest = watch.see(f"{ROUTE_DIFFERS} {topic} {server}")
-            lasted = max(lasted, longest)
-            if longest >= ROUTE_MS:
-                known = {broker for broker, _ in views.queues_by_server[topic].get(server, ())}
-                lacking = sorted(views.routes[topic].keys() - known)
-                texts.append(f"{server} lacks {f'brokers {some(lacking)}' if lacking else 'queues'} of {topic[:200]}")
-    if lasted >= 0:
-        detail = f"name servers report different queues: {some(texts)}"
-        yield found_after(ROUTE_DIFFERS, lasted, ROUTE_MS, detail, now)
+def _routes(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
+    lasting = watch.follow(
+        ROUTE_DIFFERS,
+        ROUTE_MS,
+        (
+            (watch.see(f"{ROUTE_DIFFERS} {topic} {server}"), _lacks(views, topic, server))
+            for topic, servers in views.poorer.items()
+            if views.subscribers.get(topic)
+            for server in servers
+        ),
+    )
+    return lasting.told(f"name servers report different queues: {lasting.text}")
 
 
-def _duplicates(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
-    lasted, texts = -1, []
-    for client, brokers in views.duplicates.items():
-        longest = max(_both_last(watch, views, client, broker) for broker in brokers)
-        lasted = max(lasted, longest)
-        if longest >= BROKEN_CONNECTION_MS:
-            texts.append(f"{client[:200]} ({some(views.addresses_of(client))}) on {some(brokers)}")
-    if views.duplicates:
-        detail = (
-            "two clients with one id, each connected and alive: the broker lists the id twice, and nobody takes the "
-            f"share of the second entry: {some(texts)}"
-        )
-        yield found_after(DUPLICATE_CLIENT_ID, lasted, BROKEN_CONNECTION_MS, detail, now)
+def _lacks(views: Views, topic: str, server: str) -> str:
+    known = {broker for broker, _ in views.queues_by_server[topic].get(server, ())}
+    lacking = sorted(views.routes[topic].keys() - known)
+    return f"{server} lacks {f'brokers {some(lacking)}' if lacking else 'queues'} of {topic[:200]}"
+
+
+def _duplicates(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
+    lasting = watch.follow(
+        DUPLICATE_CLIENT_ID,
+        BROKEN_CONNECTION_MS,
+        (
+            (
+                max(_both_last(watch, views, client, broker) for broker in brokers),
+                f"{client[:200]} ({some(views.addresses_of(client))}) on {some(brokers)}",
+            )
+            for client, brokers in views.duplicates.items()
+        ),
+    )
+    return lasting.told(
+        "two clients with one id, each connected and alive: the broker lists the id twice, and nobody takes the share "
+        f"of the second entry: {lasting.text}"
+    )
 
 
 def _both_last(watch: Watch, views: Views, client: str, broker: str) -> int:
@@ -159,24 +171,24 @@ def _both_last(watch: Watch, views: Views, client: str, broker: str) -> int:
     A client that connects again and again always has two, never the same two.
     """
     addresses = views.connections_of(client, broker)[:_CONNECTIONS]
-    if len(addresses) < 2 or not watch.has_room(DUPLICATE_CLIENT_ID):
+    if len(addresses) < 2:
         return watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {client}")
     lasting = [watch.see(f"{DUPLICATE_CLIENT_ID} {broker} {address} {client}") for address in addresses]
     return sorted(lasting)[-2]
 
 
-def _strategies(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
+def _strategies(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
     of: dict[str, list[str]] = {}
     for client, member in sorted(views.told.items()):
         if member.strategy is not None:
             of.setdefault(views.runs[client].name, []).append(client)
     if len(of) > 1 and views.judged_topics:
-        lasted = watch.see(MIXED_STRATEGIES)
-        detail = f"members run different strategies: {some([f'{name} ({some(of[name])})' for name in sorted(of)])}"
-        yield found_after(MIXED_STRATEGIES, lasted, SEEN_TWICE_MS, detail, now)
+        text = some([f"{name} ({some(of[name])})" for name in sorted(of)])
+        lasting = watch.follow(MIXED_STRATEGIES, SEEN_TWICE_MS, [(watch.see(MIXED_STRATEGIES), text)])
+        yield from lasting.told(f"members run different strategies: {text}")
 
 
-def _subscriptions(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
+def _subscriptions(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
     subscribed = views.facts.subscriptions
     if len(subscribed) < 2:
         return
@@ -195,80 +207,75 @@ def _subscriptions(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRo
     if len(models) > 1:
         texts.append("CLUSTERING and BROADCASTING")
     if texts:
-        lasted = watch.see(SUBSCRIPTIONS_DIFFER)
-        detail = f"members of one group must subscribe alike: {some(texts)}"
-        yield found_after(SUBSCRIPTIONS_DIFFER, lasted, SEEN_TWICE_MS, detail, now)
+        lasting = watch.follow(SUBSCRIPTIONS_DIFFER, SEEN_TWICE_MS, [(watch.see(SUBSCRIPTIONS_DIFFER), "")])
+        yield from lasting.told(f"members of one group must subscribe alike: {some(texts)}")
 
 
-def _silent(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
+def _silent(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
     if any(broker.consume_type == POP for broker in views.masters.values() if broker.clients):
         return  # a proxy does not pass the question on to its clients
-    lasted, texts = -1, []
-    for member in views.observation.members:
-        name = f"{SILENT}{member.client_id}"
-        # Not asked because it has not answered for a while.
-        goes_on = member.answer == NOT_ASKED and watch.is_known(name)
-        if (member.answer != TIMEOUT and not goes_on) or member.client_id not in views.held:
-            continue
-        longest = watch.see(name)
-        lasted = max(lasted, longest)
-        if longest >= SILENT_MS:
-            held = sum(map(len, (views.held[member.client_id] or {}).values()))
-            texts.append(f"{member.client_id[:200]} ({counted(held, 'queue')})")
-    if lasted >= 0:
-        detail = f"members that brokers list do not answer; nobody else takes their queues: {some(texts)}"
-        yield found_after(NOT_ANSWERING, lasted, SILENT_MS, detail, now)
+    # One that is not asked has not answered for a while.
+    silent = [
+        member.client_id
+        for member in views.observation.members
+        if member.client_id in views.held
+        and (member.answer == TIMEOUT or (member.answer == NOT_ASKED and watch.is_known(f"{SILENT}{member.client_id}")))
+    ]
+    held = {client: sum(map(len, (views.held[client] or {}).values())) for client in silent}
+    lasting = watch.follow(
+        NOT_ANSWERING,
+        SILENT_MS,
+        ((watch.see(f"{SILENT}{client}"), f"{client[:200]} ({counted(held[client], 'queue')})") for client in silent),
+    )
+    yield from lasting.told(f"members that brokers list do not answer; nobody else takes their queues: {lasting.text}")
 
 
-def _silent_brokers(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
-    lasted, texts = -1, []
-    for broker, answer in views.not_answering.items():
-        longest = watch.see(f"{BROKER_NOT_ANSWERING} {broker}")
-        lasted = max(lasted, longest)
-        if longest >= SILENT_MS:
-            texts.append(f"{broker[:200]} ({answer})")
-    if views.not_answering:
-        unseen = f", nor whether {some(views.unseen)} are still there" if views.unseen else ""
-        detail = (
-            f"brokers do not report the group's members: {some(texts)}. The lag of their queues is not known{unseen}"
-        )
-        yield found_after(BROKER_NOT_ANSWERING, lasted, SILENT_MS, detail, now)
+def _silent_brokers(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
+    lasting = watch.follow(
+        BROKER_NOT_ANSWERING,
+        SILENT_MS,
+        (
+            (watch.see(f"{BROKER_NOT_ANSWERING} {broker}"), f"{broker[:200]} ({answer})")
+            for broker, answer in views.not_answering.items()
+        ),
+    )
+    unseen = f", nor whether {some(views.unseen)} are still there" if views.unseen else ""
+    return lasting.told(
+        f"brokers do not report the group's members: {lasting.text}. The lag of their queues is not known{unseen}"
+    )
 
 
-def _unlocked(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
-    lasted, texts = -1, []
-    more = ""
-    for client, member in sorted(views.told.items()):
-        if not member.orderly:
-            continue
-        for queue in member.queues or ():
-            if queue.locked or queue.dropped or is_retry(queue.topic):
-                continue
-            name = f"{ORDERLY_NOT_LOCKED} {client} {queue.topic}@{queue.broker} {queue.queue}"
-            if not watch.has_room(ORDERLY_NOT_LOCKED):
-                more = ", at least"
-                break
-            longest = watch.see(name)
-            lasted = max(lasted, longest)
-            if longest >= OWNERS_MS:
-                texts.append(f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})")
-    if lasted >= 0:
-        detail = f"orderly members hold queues without the broker's lock, so they consume nothing: {some(texts)}{more}"
-        yield found_after(ORDERLY_NOT_LOCKED, lasted, OWNERS_MS, detail, now)
+def _unlocked(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
+    lasting = watch.follow(
+        ORDERLY_NOT_LOCKED,
+        OWNERS_MS,
+        (
+            (
+                watch.see(f"{ORDERLY_NOT_LOCKED} {client} {queue.topic}@{queue.broker} {queue.queue}"),
+                f"{queue.topic[:200]}@{queue.broker[:100]} {queue.queue} ({client[:200]})",
+            )
+            for client, member in sorted(views.told.items())
+            if member.orderly
+            for queue in member.queues or ()
+            if not (queue.locked or queue.dropped or is_retry(queue.topic))
+        ),
+    )
+    return lasting.told(
+        f"orderly members hold queues without the broker's lock, so they consume nothing: {lasting.text}"
+    )
 
 
-def _idle(watch: Watch, views: Views, now: int) -> Iterator[FindingAtRound]:
+def _idle(watch: Watch, views: Views) -> Iterator[FindingAtRound]:
     topics = frozenset(views.judged_topics)
-    idle = [
+    idle = sorted(
         client
         for client in views.told
         if views.held[client] == {} and not topics.isdisjoint(views.subscribed_by(client) or ())
-    ]
-    if not idle or not topics:
-        return
-    lasted = max(watch.see(f"{IDLE_MEMBERS} {client}") for client in idle)
+    )
+    lasting = watch.follow(
+        IDLE_MEMBERS, OWNERS_MS, ((watch.see(f"{IDLE_MEMBERS} {client}"), client) for client in idle)
+    )
     queues = {topic: sum(views.routes[topic].values()) for topic in sorted(topics) if not is_retry(topic)}
     most = max(queues, key=lambda topic: queues[topic], default=None)
     why = "" if most is None else f", its largest topic has {queues[most]} queues for {len(views.clients)} members"
-    detail = f"{len(idle)} of {len(views.clients)} members hold no queue{why}: {some(sorted(idle))}"
-    yield found_after(IDLE_MEMBERS, lasted, OWNERS_MS, detail, now)
+    return lasting.told(f"{len(idle)} of {len(views.clients)} members hold no queue{why}: {some(idle)}")

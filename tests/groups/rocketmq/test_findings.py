@@ -435,9 +435,9 @@ def test_what_rounds_show_lasts_from_the_first_of_them_until_one_misses_it_or_a_
     mine = RocketMQState()
     lasted = []
     for at in (1_000, 1_500, 9_000, None, 10_000, 11_000, 10_500, 10_700):
-        watch = Watch(mine, at or 9_500)
+        watch = Watch(mine, at or 9_500, START)
         if at is not None:
             lasted.append(watch.see("this"))
         mine.watched = watch.now
     assert lasted == [-1, 500, 8_000, -1, 1_000, 500, 700]
-    assert Watch(mine, 9_000).see("this") == -1
+    assert Watch(mine, 9_000, START).see("this") == -1
