@@ -250,11 +250,12 @@ def _is_of_no_client_thread(record: logging.LogRecord) -> bool:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The job's own Spark session with Delta, one for the whole run of this process: it starts in some ten seconds."""
-    from streaming.config import JobSettings, Settings  # noqa: PLC0415
-    from streaming.job.session import start_session  # noqa: PLC0415
+    """A Spark session with our source and Delta, one for the whole run of this process; it starts in ten seconds."""
+    from streaming.job.source import EvenkeelSource  # noqa: PLC0415
+    from streaming.spark import start_spark  # noqa: PLC0415
 
-    session = start_session(Settings(job=JobSettings(writer="auto")), "evenkeel tests")
+    session = start_spark("evenkeel tests", {"spark.sql.shuffle.partitions": 2}, with_delta=True)
+    session.dataSource.register(EvenkeelSource)
     yield session
     session.stop()
 

@@ -26,7 +26,6 @@ from streaming.config import (
     Settings,
     checkpoint_of,
     environment_of,
-    needs_delta,
     needs_s3a,
     secret_variable,
 )
@@ -123,7 +122,7 @@ def pack(path: Path) -> None:
 
 def _jars(settings: Settings, checkpoint: str, configuration: str) -> list[str]:
     """Arguments that give driver and executors the jars that they need and their platform does not bring."""
-    jars = jars_for(configuration, with_delta=needs_delta(settings), with_s3a=needs_s3a(settings, checkpoint))
+    jars = jars_for(configuration, with_delta=False, with_s3a=needs_s3a(settings, checkpoint))
     return ["--jars", jars] if jars else []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streaming.config.alerts import AlertSettings
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.patterns import fits
-from streaming.config.processes import checkpoint_of, environment_of, needs_delta, needs_s3a
+from streaming.config.processes import checkpoint_of, environment_of, needs_s3a
 from streaming.config.rocketmq import NO_BUS, ROCKETMQ_SECRETS, RocketMQSettings, RocketMQStrategy, strategy_of
 from streaming.config.routing import SEVERITIES, Matchers, Route
 from streaming.config.settings import (
@@ -54,7 +54,6 @@ __all__ = [
     "file_mark",
     "fits",
     "load_settings",
-    "needs_delta",
     "needs_s3a",
     "owner_of",
     "read_rules_file",

@@ -33,16 +33,6 @@ def checkpoint_of(settings: Settings, named: str | None = None) -> str:
     return place or f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"
 
 
-def needs_delta(settings: Settings) -> bool:
-    """Whether the job's Spark works on Delta tables itself.
-
-    It does not write those of an object store (`streaming/job/spark_writer.py`); it registers them.
-    """
-    if settings.job.writer == "delta-rs":
-        return False
-    return not on_object_store(settings.lake) or settings.job.catalog_schema is not None
-
-
 def needs_s3a(settings: Settings, checkpoint: str | None = None) -> bool:
     """Whether the job's Spark reads or writes S3 itself.
 
@@ -51,7 +41,7 @@ def needs_s3a(settings: Settings, checkpoint: str | None = None) -> bool:
         checkpoint: The place of this start's checkpoint; None for the settings' own.
     """
     place = checkpoint or settings.job.checkpoint
-    return (place is not None and on_s3(place)) or (settings.job.catalog_schema is not None and on_s3(settings.lake))
+    return place is not None and on_s3(place)
 
 
 def environment_of(settings: Settings) -> dict[str, str]:

@@ -227,13 +227,10 @@ class JobSettings(Section):
         what_if_max_size: Other strategies are tried on decisions of at most so many partitions times members (the table
             `what_if`); 0 tries none.
         offsets_topic: The offsets log.
-        writer: delta-rs collects a batch's rows and writes them from the driver; spark writes them from the executors,
-            in a folder with Delta's own writer; auto decides by their number, and takes spark where the tables are
-            registered in a catalog (docs/cluster.md, docs/object-stores.md).
+        writer: delta-rs collects a batch's rows and writes them from the driver; spark lets the executors write files,
+            which the driver commits; auto decides by the number of rows (docs/cluster.md).
         checkpoint: Folder, or URI on S3, of the query's offsets and state; None for `_checkpoints/<cluster>` in the
             lake, which must then be a folder.
-        catalog_schema: Schema of Spark's catalog in which the job registers the tables when it starts
-            (docs/catalogs.md); None registers nothing.
     """
 
     trigger_ms: int = Field(default=2_000, ge=0)
@@ -246,7 +243,6 @@ class JobSettings(Section):
     offsets_topic: str = "__consumer_offsets"
     writer: Writer = "delta-rs"
     checkpoint: str | None = Field(default=None, min_length=1)
-    catalog_schema: str | None = Field(default=None, pattern=r"^[^.]+(\.[^.]+)*$")
 
 
 OffsetsLog = Literal["auto", "log", "admin"]

@@ -1,21 +1,41 @@
-"""What happens to the rows of a batch: each table's are appended once, by the driver or by the executors.
+"""What happens to the rows of a batch: each table's are appended once, by driver or executors (`job.writer`).
 
 The operator's output is computed in one action, and all tables are made from the same bytes. Spark would run the
 operator again for every further action, and since 4.1 it fails with `STATE_STORE_COMMIT_VALIDATION_FAILED` unless an
 action reads every state partition. So a batch is collected at once, or kept where it was computed.
+
+Where executors write, the output is unpacked where it is: one action runs the operator, turns its rows into Arrow
+columns by table, keeps them on the executors' disks and tells the driver how many there are. Then the tasks write each
+table's own as data files, which no reader sees yet, and the driver commits them as it commits everything else: through
+delta-rs, with the same transaction id. So the driver holds no row, the operator runs once, and either writer completes
+a batch that the other one began.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+import pyarrow as pa
+from deltalake.transaction import AddAction
 from pyspark import StorageLevel
 from pyspark.sql import functions
 
-from streaming.job.spark_writer import write_with_spark
-from streaming.job.unpack import rows_by_table
-from streaming.tables import TABLES, DeltaLake
+from streaming.job.unpack import rows_by_table, tables_in_pieces
+from streaming.tables import (
+    TABLES,
+    DeltaLake,
+    LakeUnwritableError,
+    Table,
+    file_sized,
+    new_files,
+    patiently,
+    rows_of,
+    table_named,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,13 +44,21 @@ if TYPE_CHECKING:
     from streaming.tables import Lake
 
 # `auto` collects a batch of up to so many packed bytes, about 400,000 rows: the driver and its JVM grow by some
-# 500 MB for them. Memory decides, because Spark's writer takes several times the processor time at any size
-# (docs/performance.md).
+# 500 MB for them. Memory decides, because the executors take more processor time at any size (docs/performance.md).
 _COLLECTED_BYTES = 60_000_000
 
-# In a larger batch it still collects the tables of up to so many rows. They take the driver 60 MB and 0.5 s, where
-# Spark's writer takes 2 s for a table with one row.
+# In a larger batch it still collects the tables of up to so many rows. They take the driver 60 MB and 0.5 s, and save
+# Spark an action for a table with one row.
 _COLLECTED_ROWS = 100_000
+
+_PIECES = "table string, count long, rows binary"
+
+# Rows of a file, written by one task. Larger files would leave cores idle, smaller ones are more work for maintenance
+# and for every reader.
+_FILE_ROWS = 250_000
+
+# Bytes of a file's rows in memory, for rows with long names.
+_FILE_BYTES = 256 * 1024 * 1024
 
 
 def batch_writer(
@@ -38,7 +66,6 @@ def batch_writer(
     done: Callable[[int, dict[str, int]], None] | None = None,
     running: Callable[[bool], None] = lambda _: None,
     writer: Writer = "delta-rs",
-    catalog: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """Build the function for `foreachBatch`.
 
@@ -47,7 +74,6 @@ def batch_writer(
         done: Called after each batch with its number and the rows written per table.
         running: Called with True when a batch begins, and with False when it is written.
         writer: What writes them, as `job.writer`. A lake that looks at the rows, as a rebuild's does, gets them here.
-        catalog: Schema in which the tables are registered; None for none.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -56,8 +82,8 @@ def batch_writer(
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         if writer == "delta-rs" or not isinstance(lake, DeltaLake):
             written = _write_here(batch, lake, query, number)
-        elif writer == "spark" or catalog is not None:
-            written = write_with_spark(batch, lake, query, number, catalog=catalog)
+        elif writer == "spark":
+            written = _write_by_executors(batch, lake, query, number)
         else:
             written = _write_by_size(batch, lake, query, number)
         running(False)
@@ -85,6 +111,92 @@ def _write_by_size(batch: DataFrame, lake: DeltaLake, query: str, number: int) -
         size = batch.select(functions.sum(functions.length("rows"))).collect()[0][0] or 0
         if size <= _COLLECTED_BYTES:
             return _write_here(batch, lake, query, number)
-        return write_with_spark(batch, lake, query, number, collected=_COLLECTED_ROWS)
+        return _write_by_executors(batch, lake, query, number, collected=_COLLECTED_ROWS)
     finally:
         batch.unpersist()
+
+
+def _write_by_executors(
+    batch: DataFrame, lake: DeltaLake, query: str, number: int, *, collected: int = 0
+) -> dict[str, int]:
+    """Let the tasks write the rows; executors must reach the lake under the driver's name for it.
+
+    Args:
+        batch: Packed rows; computed once.
+        lake: A lake with its tables.
+        query: Id of the query.
+        number: Number of the batch.
+        collected: A table of at most so many rows is collected, and appended by the driver.
+
+    Returns:
+        Rows written by table; 0 for a table that had them, and no entry for one without rows.
+    """
+    pieces = batch.mapInArrow(_pieces, _PIECES).persist(StorageLevel.DISK_ONLY)
+    try:
+        counts: dict[str, int] = {}
+        for name, count in pieces.select("table", "count").collect():
+            counts[name] = counts.get(name, 0) + count
+        written = {}
+        for table in TABLES:
+            count = counts.get(table.name, 0)
+            if not count:
+                continue
+            own = pieces.where(pieces["table"] == table.name).select("rows")
+            if count <= collected:
+                written[table.name] = lake.append(table.name, _collect(own), query, number)
+            elif lake.is_written(table.name, query, number):
+                written[table.name] = 0
+            else:
+                files = _files(own.coalesce(-(-count // _FILE_ROWS)), table, lake)
+                if sum(rows_of(file) for file in files) != count:
+                    # (A lost executor takes its pieces along, and Spark computes them again.)
+                    message = f"The tasks have not written all {count} rows of {table.name}: the batch runs again."
+                    raise LakeUnwritableError(message)
+                written[table.name] = count if lake.add_files(table.name, files, query, number) else 0
+        return written
+    finally:
+        pieces.unpersist()
+
+
+def _files(pieces: DataFrame, table: Table, lake: DeltaLake) -> list[AddAction]:
+    """Write the rows of one table's pieces as files, each by the task that has them."""
+    found = pieces.mapInArrow(_file_writer(table.name, lake.path(table.name)), "file binary").collect()
+    return [msgspec.json.decode(file, type=AddAction) for (file,) in found]
+
+
+def _file_writer(name: str, uri: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Build the function of a task."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = table_named(name)
+        for rows in file_sized(_columns(batches), _FILE_ROWS, _FILE_BYTES):
+            # (The credentials are those of the executor's environment, or of its machine.)
+            for action in patiently(uri, partial(new_files, table, rows, uri)):
+                file = pa.array([msgspec.json.encode(asdict(action))], pa.binary())
+                yield pa.RecordBatch.from_arrays([file], names=["file"])
+
+    return write
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Packed rows as pieces: name of the table, how many rows, the rows as an Arrow stream."""
+    packed = (payload for batch in batches for payload in batch.column("rows").to_pylist())
+    for name, rows in tables_in_pieces(packed):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        columns = [pa.array([name]), pa.array([rows.num_rows]), pa.array([sink.getvalue().to_pybytes()])]
+        yield pa.RecordBatch.from_arrays(columns, names=["table", "count", "rows"])
+
+
+def _columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of one table's pieces."""
+    for batch in batches:
+        for packed in batch.column("rows"):
+            yield from pa.ipc.open_stream(packed.as_buffer())
+
+
+def _collect(pieces: DataFrame) -> pa.Table:
+    """The same as one table, in this process."""
+    packed = pieces.toArrow()
+    return pa.Table.from_batches(_columns(iter(packed.to_batches())))

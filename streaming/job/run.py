@@ -27,12 +27,11 @@ from streaming.job.checkpoint import (
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
-from streaming.job.session import register, start_session
+from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.job.source.exceptions import AnotherSourceError
 from streaming.lifecycle import room_log, stop_signals
 from streaming.spark import as_s3a
-from streaming.stores import on_object_store
 from streaming.tables import TABLES, DeltaLake, KnownRows, Lake
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ def start_query(
     done: Callable[[int, dict[str, int]], None] | None = None,
     running: Callable[[bool], None] = lambda _: None,
     hold: Path | None = None,
-    catalog: str | None = None,
 ) -> StreamingQuery:
     """Start the query.
 
@@ -79,7 +77,6 @@ def start_query(
         done: Called after each batch with its number and the rows written per table.
         running: As of `batch_writer`.
         hold: No batch begins while this file exists.
-        catalog: Schema in which the tables are registered; None for none.
     """
     # (A whole log tells everything again.)
     is_in_need = plan is not None and not plan.done and plan.gap is not None
@@ -96,7 +93,7 @@ def start_query(
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
         .option("checkpointLocation", as_s3a(checkpoint or checkpoint_of(settings)))
-        .foreachBatch(batch_writer(lake, done, running, settings.job.writer, catalog))
+        .foreachBatch(batch_writer(lake, done, running, settings.job.writer))
     )
     if available_now:
         return writer.trigger(availableNow=True).start()
@@ -146,8 +143,6 @@ def run(
             lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
         try:
             spark = start_session(settings, f"evenkeel {settings.cluster}", place)
-            schema = settings.job.catalog_schema
-            registered = schema is not None and register(spark, settings.lake, schema)
             query = start_query(
                 spark,
                 settings,
@@ -158,8 +153,6 @@ def run(
                 done=done,
                 running=maintenance.batch_runs,
                 hold=hold,
-                # (Only we write the tables of an object store: Delta's own writer would not notice other commits.)
-                catalog=schema if registered and not on_object_store(settings.lake) else None,
             )
         except Exception as error:
             if not _says_that_the_jvm_is_gone(error):

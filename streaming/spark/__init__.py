@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.spark.libraries import configured, jars_for
-from streaming.spark.s3a import as_s3a
+from streaming.spark.libraries import as_s3a, configured, jars_for
 from streaming.spark.session import start_spark
 
 __all__ = ["as_s3a", "configured", "jars_for", "start_spark"]

@@ -18,7 +18,9 @@ from streaming.spark.libraries import refuse_missing, settings_for
 __all__ = ["start_spark"]
 
 
-def start_spark(name: str, settings: Mapping[str, object], *, with_delta: bool, with_s3a: bool = False) -> SparkSession:
+def start_spark(
+    name: str, settings: Mapping[str, object], *, with_delta: bool = False, with_s3a: bool = False
+) -> SparkSession:
     """Start or join a session.
 
     Without a master from `spark-submit`, or in the environment (`MASTER`), it runs on this machine, with one thread per

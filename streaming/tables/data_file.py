@@ -1,6 +1,6 @@
-"""Data files that are written without a commit, for tasks on an object store, with the statistics of Delta's log.
+"""Data files that are written without a commit, by the tasks of a batch, with the statistics of Delta's log.
 
-delta-rs writes files and commits them in one call; there the tasks of a batch write, and the driver commits for all.
+delta-rs writes files and commits them in one call; where executors write a batch, the driver commits for all.
 """
 
 from __future__ import annotations

@@ -5,20 +5,18 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark import cloudpickle
 
 from streaming.cluster import spark_submit, submit
 from streaming.cluster.spark_submit import pack
-from streaming.config import JobSettings, KafkaSettings, Settings, Writer
+from streaming.config import JobSettings, KafkaSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.job.operator import operator
 from streaming.job.source import SourceSettings
 from streaming.spark import jars_for
 
-_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _SECRET = "correct-horse-battery-staple"
 
 
@@ -86,31 +84,15 @@ def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
 
 
 @pytest.mark.parametrize(
-    ("writer", "more", "taken"),
-    [("delta-rs", [], False), ("spark", [], True), ("auto", [], True), ("spark", [f"--conf=x={_EXTENSION}"], False)],
-)
-def test_deltas_jars_go_along_where_spark_may_write_and_the_platform_has_none(
-    writer: Writer, more: list[str], taken: bool
-) -> None:
-    arguments = spark_submit._jars(Settings(job=JobSettings(writer=writer)), "/checkpoint", "\n".join(more))
-    assert arguments == (["--jars", jars_for("", with_delta=True, with_s3a=False)] if taken else [])
-
-
-@pytest.mark.parametrize(
-    ("job", "checkpoint", "more", "taken"),
+    ("checkpoint", "configuration", "taken"),
     [
-        ({"writer": "spark"}, "/checkpoint", [], (False, False)),
-        ({"writer": "spark"}, "s3://b/checkpoint", [], (False, True)),
-        ({}, "s3a://b/checkpoint", [], (False, True)),
-        ({}, "s3://b/checkpoint", ["--packages=org.apache.hadoop:hadoop-aws:3.5.0"], (False, False)),
-        ({"writer": "auto", "catalog_schema": "evenkeel"}, "/checkpoint", [], (True, True)),
-        ({"catalog_schema": "evenkeel"}, "/checkpoint", [], (False, True)),
+        ("/checkpoint", "", False),
+        ("s3://b/checkpoint", "", True),
+        ("s3a://b/checkpoint", "", True),
+        ("s3://b/checkpoint", "--packages=org.apache.hadoop:hadoop-aws:3.5.0", False),
     ],
 )
-def test_of_a_lake_on_s3_the_jars_go_along_that_sparks_own_part_needs(
-    job: dict[str, Any], checkpoint: str, more: list[str], taken: tuple[bool, bool]
-) -> None:
-    settings = Settings(lake="s3://b/lake", job=JobSettings(**job))
-    with_delta, with_s3a = taken
-    expected = ["--jars", jars_for("", with_delta=with_delta, with_s3a=with_s3a)] if any(taken) else []
-    assert spark_submit._jars(settings, checkpoint, "\n".join(more)) == expected
+def test_jars_go_along_for_a_checkpoint_on_s3_alone(checkpoint: str, configuration: str, taken: bool) -> None:
+    settings = Settings(lake="s3://b/lake", job=JobSettings(writer="spark"))
+    expected = ["--jars", jars_for("", with_delta=False, with_s3a=True)] if taken else []
+    assert spark_submit._jars(settings, checkpoint, configuration) == expected

@@ -106,11 +106,9 @@ class _Watch:
 
     def __init__(self, lake: Any, killer: _Killer) -> None:
         self._killer = killer
-        self._begun: tuple[int, str] | None = None
         self._append, lake.append = lake.append, self.append
         if isinstance(lake, DeltaLake):
             self._add_files, lake.add_files = lake.add_files, self.add_files
-            self._is_written, lake.is_written = lake.is_written, self.is_written
 
     def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         self._begin()
@@ -123,13 +121,6 @@ class _Watch:
         is_new = self._add_files(table, files, writer, batch)
         self._end(table)
         return is_new
-
-    def is_written(self, table: str, writer: str, batch: int) -> bool:
-        # (Spark's writer asks this before each table, so the one before it is written.)
-        if self._begun is not None and self._begun[0] == batch:
-            self._end(self._begun[1])
-        self._begun = (batch, table)
-        return self._is_written(table, writer, batch)
 
     def _begin(self) -> None:
         if self._killer.is_due("in-append") and not self._killer.appended:

@@ -26,7 +26,7 @@ _PATIENCE_S = 300.0
 _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"
 
 
-# (Spark's writer takes a minute more.)
+# (Writing by executors takes longer.)
 @pytest.mark.parametrize(
     ("writer", "is_lost"),
     [

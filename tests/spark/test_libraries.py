@@ -11,8 +11,7 @@ from streaming.config import load_settings
 from streaming.exceptions import SetupError
 from streaming.jars import classpath, jars_of
 from streaming.maintain import maintain
-from streaming.spark.libraries import jars_for, settings_for
-from streaming.spark.s3a import as_s3a, s3a_settings
+from streaming.spark.libraries import as_s3a, jars_for, s3a_settings, settings_for
 from tests.maintain.build import new_lake
 
 

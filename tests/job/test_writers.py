@@ -1,7 +1,7 @@
-"""A lake on a real S3 server, in a real Spark: rows by the executors, a catalog, maintenance, and no secret anywhere.
+"""Both writers, in a real Spark, with a lake in a folder and on a real S3 server: equal rows, and each batch once.
 
-One session (`s3_program.py`) does all of it, in about a minute and a half; the tests read what is there without Spark.
-The whole job, killed and cut off, with its checkpoint there, is in `tests/e2e/test_object_store.py`.
+One session for each place (`writers_program.py`) makes all lakes; the tests read them without Spark. The whole job,
+killed and cut off, with its checkpoint on S3, is in `tests/e2e/test_object_store.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 
 from streaming.job.unpack import rows_by_table
 from streaming.tables import TABLES, LakeReader, Table
-from tests.job.spark_writer_program import ALL, SEVERAL, TWO, packed, rows_of
+from tests.job.writers_program import ALL, SEVERAL, packed, rows_of
 from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(960), pytest.mark.xdist_group("object_store")]
@@ -50,23 +50,24 @@ def _texts(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(repr(list(row.items())) for row in rows)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, object_store: ObjectStore) -> Iterator[Made]:
-    folder = tmp_path_factory.mktemp("s3")
+def _count(table: str, *batches: tuple[int, Sequence[str]]) -> int:
+    return sum(rows_by_table(packed(rows_of(number, names)))[table].num_rows for number, names in batches)
+
+
+@pytest.fixture(scope="module", params=["folder", "s3"])
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, object_store: ObjectStore
+) -> Iterator[Made]:
+    folder = tmp_path_factory.mktemp("writers")
     with pytest.MonkeyPatch.context() as environment:
-        for name, value in object_store.environment.items():
-            environment.setenv(name, value)
-        environment.setenv("AWS_SESSION_TOKEN", "")
-        root = f"{object_store.bucket('spark-on-s3')}/a team"
-        command = [sys.executable, "-m", "tests.job.s3_program", str(folder), root]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            env=os.environ | {"PYTHONPATH": str(_ROOT)},
-            check=False,
-        )
+        root = str(folder / "a team")
+        if request.param == "s3":
+            for name, value in {**object_store.environment, "AWS_SESSION_TOKEN": ""}.items():
+                environment.setenv(name, value)
+            root = f"{object_store.bucket('writers')}/a team"
+        command = [sys.executable, "-m", "tests.job.writers_program", str(folder), root]
+        given = os.environ | {"PYTHONPATH": str(_ROOT)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=given, check=False)
         assert (folder / "answers.json").exists(), done.stderr[-3000:]
         yield Made(folder, root, done.stdout + done.stderr)
 
@@ -75,13 +76,21 @@ def made(tmp_path_factory: pytest.TempPathFactory, object_store: ObjectStore) ->
 def test_executors_write_the_rows_that_the_driver_writes_whatever_is_in_them(made: Made, table: Table) -> None:
     assert made.says("each_writer")["written"] == {table.name: ROWS for table in TABLES}
     expected = made.rows("delta-rs", table.name)
-    assert expected.total() == rows_by_table(packed(rows_of(1, ALL)))[table.name].num_rows == ROWS
-    assert made.rows("spark", table.name) == expected
+    assert expected.total() == _count(table.name, (1, ALL)) == ROWS
+    written = made.rows("spark", table.name)
+    assert (written if table.name != "lag" else written & expected) == expected
+    assert written.total() == (2 if table.name == "lag" else 1) * ROWS
 
 
 def test_a_batch_is_written_once(made: Made) -> None:
     answer = made.says("each_writer")
-    assert answer["again"] == answer["older"] == dict.fromkeys(TWO, 0)
+    assert answer["again"] == answer["older"] == {"lag": 0}
+
+
+def test_followers_find_new_files_with_their_day_cluster_and_time_in_the_log(made: Made) -> None:
+    first_is_snapshot, then_is_snapshot, files = made.says("each_writer")["tail"]
+    assert (first_is_snapshot, then_is_snapshot) == (True, False)
+    assert ["2025-11-23", ["a", "a"], "2025-11-23 12:13:20.123000+00:00"] in files
 
 
 @pytest.mark.parametrize(("first", "second"), [("delta-rs", "spark"), ("spark", "delta-rs")])
@@ -101,12 +110,10 @@ def test_tasks_write_large_tables_in_several_files_and_auto_collects_small_ones(
     assert answer["by_tasks"]["gaps"] == 0
 
 
-def test_sparks_catalog_reads_the_tables_and_cannot_overwrite_a_commit_of_ours(made: Made) -> None:
-    answer = made.says("in_a_catalog")
-    assert answer["registered"]
-    assert answer["groups"] == ["g", "é ' %"]
-    assert "LogStore" in answer["refused"], answer["refused"][:500]
-    assert answer["versions"] == 1, "only ours"
+def test_the_operator_runs_once_for_each_key_and_batch(made: Made) -> None:
+    answer = made.says("a_stateful_query")
+    assert answer["calls"] == [f"key-{key}" for key in range(3) for _ in range(2)]
+    assert answer["nothing_kept"]
 
 
 def test_no_credentials_are_in_sparks_configuration_its_event_log_or_its_log(made: Made) -> None:
@@ -116,4 +123,3 @@ def test_no_credentials_are_in_sparks_configuration_its_event_log_or_its_log(mad
     for where in (json.dumps(answer["spark"]), json.dumps(answer["hadoop"]), events, made.log):
         assert SECRET_KEY not in where
         assert ACCESS_KEY not in where
-    assert answer["hadoop"]["fs.s3a.aws.credentials.provider"].count("EnvironmentVariable") == 1
