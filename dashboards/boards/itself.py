@@ -16,7 +16,7 @@ from dashboards.format import Row
 from dashboards.lake import PageLake
 from dashboards.page.board import HEALTH, Board, View
 from streaming.catalog import Contents
-from streaming.tables import WrittenFile
+from streaming.tables import DataFile
 from streaming.terminal import age
 
 __all__ = ["CLUSTERS", "ITSELF", "MOST_ROUNDS", "alerter", "delay", "maintained", "missing", "silent", "status"]
@@ -138,12 +138,12 @@ def _clusters(view: View) -> Mapping[str, Any]:
     }
 
 
-def delay(files: Sequence[WrittenFile]) -> tuple[timedelta, timedelta] | None:
+def delay(files: Sequence[DataFile]) -> tuple[timedelta, timedelta] | None:
     """Median and longest time from a round's close until its rows were in the tables; None where it is not known.
 
     The end is by the clock of the job's machine, the beginning by the broker's.
     """
-    waits = [(file.at - file.newest).total_seconds() for file in files if file.newest is not None]
+    waits = [file.written / 1000 - file.newest.timestamp() for file in files if file.newest is not None]
     return (timedelta(seconds=median(waits)), timedelta(seconds=max(waits))) if waits else None
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dashboards.query import history_queries, queries, question
 from streaming.catalog import Contents, contents
 from streaming.exceptions import EvenkeelError
-from streaming.tables import LakeReader, OpenedTable, WrittenFile, alerter_place, limited, table_named
+from streaming.tables import DataFile, DeltaLogTail, LakeReader, OpenedTable, alerter_place, limited, table_named
 
 __all__ = ["Archive", "Signs"]
 
@@ -50,8 +50,8 @@ _STRETCHES: Final[Mapping[str, str]] = {
     "states": "group_health",
 }
 
-# Files of `rounds` that are looked at: some ten minutes of batches.
-_NEWEST_FILES: Final = 60
+# Batches by which their delay is told.
+_NEWEST_MS: Final = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class Signs:
     """Signs of life in the tables' logs; no row is read for them.
 
     Attributes:
-        written: The newest files of `rounds`, by when they were written and the newest `closed_time` in them.
+        written: The newest files of `rounds` that batches wrote; their times are those of `closed_time`.
         judged: By cluster the number of the round up to which its alerts were decided; None where nothing ever was.
     """
 
-    written: Sequence[WrittenFile]
+    written: Sequence[DataFile]
     judged: Mapping[str, int | None]
 
 
@@ -128,7 +128,7 @@ class Archive:
         Raises:
             EvenkeelError: The lake cannot be read.
         """
-        found: Signs | None = self._found(("signs", *clusters), _GOOD_S, lambda: _signs(self._whole(), clusters))
+        found: Signs | None = self._found(("signs", *clusters), _GOOD_S, lambda: self._read_signs(clusters))
         return found
 
     def _found(
@@ -171,6 +171,15 @@ class Archive:
         self._refreshed = time.monotonic()
         return self._reader
 
+    def _read_signs(self, clusters: Sequence[str]) -> Signs:
+        reader = self._whole()
+        judged = {cluster: reader.transaction("alerts", alerter_place(cluster)) for cluster in clusters}
+        # By commits: compaction writes old rows into new files.
+        commits = DeltaLogTail(self._root, table_named("rounds"), "closed_time")
+        begin = time.time_ns() // 1_000_000 - _NEWEST_MS
+        commits.go_on_since(begin)
+        return Signs([file for file in commits.read_new_files().files if file.written > begin], judged)
+
     def _stretch(self, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Rows of a query over one stretch; for the thread of stretches."""
         since, until = parameters["since"], parameters["until"]
@@ -180,11 +189,6 @@ class Archive:
         days = since.date(), until.date()
         files = table.files(days, parameters["cluster"], parameters["group_id"], times=(since, until))
         return table.ask(history_queries()[name].duckdb, parameters, files)
-
-
-def _signs(reader: LakeReader, clusters: Sequence[str]) -> Signs:
-    judged = {cluster: reader.transaction("alerts", alerter_place(cluster)) for cluster in clusters}
-    return Signs(reader.written("rounds", "closed_time", _NEWEST_FILES), judged)
 
 
 def _rows(reader: LakeReader, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -18,7 +18,6 @@ from streaming.tables.dataset import (
     LakeUnreadableError,
     LakeUnwritableError,
     all_rows,
-    data_set,
     file_system,
     refuse_features,
 )
@@ -38,7 +37,7 @@ from streaming.tables.log_tail import RETENTION_COMMIT, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, naming_what_is_lost, note_lost, noted_lost
 from streaming.tables.memory import fetched_few, in_memory, limited
 from streaming.tables.opened import DataFile, OpenedTable
-from streaming.tables.read import VIEWS, LakeReader, WrittenFile
+from streaming.tables.read import VIEWS, LakeReader
 from streaming.tables.schema import (
     ADVICE_TABLES,
     ALERT_TABLES,
@@ -75,12 +74,10 @@ __all__ = [
     "Table",
     "TableCache",
     "Wanted",
-    "WrittenFile",
     "advice",
     "alerter_place",
     "all_rows",
     "append_once",
-    "data_set",
     "fetched_few",
     "file_sized",
     "file_system",

@@ -375,4 +375,4 @@ def _followed(
         reach=wish.reach,
         span=past if wish.span is None else min(wish.span, past),
     )
-    return _Followed(held, DeltaLogTail(root, table, time))
+    return _Followed(held, DeltaLogTail(root, table))

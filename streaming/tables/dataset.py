@@ -7,8 +7,7 @@ answer a question about the 33rd with no rows. Here a file promises nothing but 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from datetime import date
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -60,28 +59,6 @@ def file_system(uri: str) -> Any:
     return pa_fs.SubTreeFileSystem(str(Path(uri).resolve()), pa_fs.LocalFileSystem())
 
 
-def data_set(
-    files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder: Any, encoded: Collection[str] = ()
-) -> ds.FileSystemDataset:
-    """Files as one data set, by the schema of this release: what an older file does not have is NULL.
-
-    Args:
-        files: Path inside the table's folder, and the day that the file's rows are of; None where the table is not
-            partitioned.
-        schema: The table's Arrow schema.
-        folder: The table's `file_system`.
-        encoded: Columns of texts that are read dictionary-encoded; the schema has that type for them.
-    """
-    form = ds.ParquetFileFormat(dictionary_columns=set(encoded)) if encoded else ds.ParquetFileFormat()
-    fragments = [
-        form.make_fragment(
-            path, filesystem=folder, partition_expression=None if day is None else ds.field(DAY) == pa.scalar(day)
-        )
-        for path, day in files
-    ]
-    return ds.FileSystemDataset(fragments, schema, form, folder)
-
-
 def all_rows(
     table: Table, opened: DeltaTable, uri: str, wanted: Callable[[Mapping[str, Any]], bool] | None = None
 ) -> ds.FileSystemDataset:
@@ -101,5 +78,14 @@ def all_rows(
     actions = pa.table(opened.get_add_actions(flatten=True))
     names = ("path", day) if wanted is None else tuple(actions.column_names)
     files = actions.select([name for name in names if name in actions.column_names]).to_pylist()
-    places = ((unquote(file["path"]), file.get(day)) for file in files if wanted is None or wanted(file))
-    return data_set(places, table.arrow_schema, file_system(uri))
+    form, folder = ds.ParquetFileFormat(), file_system(uri)
+    fragments = [
+        form.make_fragment(
+            unquote(file["path"]),
+            filesystem=folder,
+            partition_expression=None if file.get(day) is None else ds.field(DAY) == pa.scalar(file[day]),
+        )
+        for file in files
+        if wanted is None or wanted(file)
+    ]
+    return ds.FileSystemDataset(fragments, table.arrow_schema, form, folder)

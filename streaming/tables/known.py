@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from streaming.tables.dataset import DAY
+from streaming.tables.lake import application
 from streaming.tables.memory import limited
 from streaming.tables.opened import DataFile, OpenedTable
 from streaming.tables.schema import Table
@@ -42,8 +43,8 @@ class KnownRows:
 
     def written_by(self, writer: str) -> int:
         """The newest batch of a writer (`Lake.append`) in the table; -1 where it has written none."""
-        there = self._opened.refresh()
-        batch = self._opened.delta.transaction_version(f"{writer}/{self.table.name}") if there else None
+        self._opened.refresh()
+        batch = self._opened.transaction(application(self.table.name, writer))
         return -1 if batch is None else batch
 
     def any(self) -> bool:

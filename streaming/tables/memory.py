@@ -58,7 +58,7 @@ def holding() -> duckdb.DuckDBPyConnection:
 
     They are compressed, to a tenth and less, by each `CHECKPOINT` that no other transaction is in the way of.
     """
-    connection = duckdb.connect(config=_GIVES_BACK)
+    connection = duckdb.connect(config={**_GIVES_BACK, "temp_directory": _spill()})
     connection.execute("SET TimeZone = 'UTC'")
     # (DuckDB draws a bar, even into a file, for what takes longer than two seconds.)
     connection.execute("SET enable_progress_bar = false")
@@ -94,12 +94,16 @@ def give_back() -> None:
 
 @cache
 def _limited_database() -> duckdb.DuckDBPyConnection:
-    # Without a limit DuckDB takes four fifths of the machine's memory. What does not fit goes to a folder that it makes
-    # when it needs it, by default in the working directory, where a service may not write.
-    spill = Path(gettempdir()) / f"evenkeel-duckdb-{uuid4()}"
-    return duckdb.connect(config={"memory_limit": "1GB", "temp_directory": str(spill)})
+    # Without a limit DuckDB takes four fifths of the machine's memory.
+    return duckdb.connect(config={"memory_limit": "1GB", "temp_directory": _spill()})
 
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
+    return duckdb.connect(config={"temp_directory": _spill()})
+
+
+def _spill() -> str:
+    # What does not fit goes to a folder that DuckDB makes when it needs it, by default in the working directory, where
+    # a service may not write.
+    return str(Path(gettempdir()) / f"evenkeel-duckdb-{uuid4()}")

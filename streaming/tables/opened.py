@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
+from streaming.tables.dataset import DAY, file_system, refuse_features
 from streaming.tables.lost import naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, limited
 from streaming.tables.schema import Table
@@ -69,14 +69,16 @@ class OpenedTable:
         folder: The same as Arrow's file system.
     """
 
-    def __init__(self, root: str, table: Table) -> None:
+    def __init__(self, root: str, table: Table, time: str | None = None) -> None:
         """Prepare; nothing is read before the first `refresh`.
 
         Args:
             root: Folder or URI of the lake.
             table: The table.
+            time: The column of `DataFile.oldest` and `newest`; None for `Table.time`.
         """
         self.table = table
+        self._time = time or table.time
         self.uri = f"{root.rstrip('/')}/{table.name}"
         self.folder: Any = file_system(self.uri)
         self._delta: DeltaTable | None = None
@@ -89,7 +91,7 @@ class OpenedTable:
         Raises:
             LakeUnreadableError: It has features with which its files are not all there is to its rows.
         """
-        if self._delta is not None and self._stamp_of(self._delta.version()) == self._stamp:
+        if self._delta is not None and self.committed(self._delta.version()) == self._stamp:
             self._delta.update_incremental()
         else:
             # The first look, or the table was deleted, and perhaps made again: the commit seen last is another one now.
@@ -98,20 +100,28 @@ class OpenedTable:
                 self._delta = DeltaTable(self.uri)
             except TableNotFoundError:
                 return False
-        self._stamp = self._stamp_of(self._delta.version())
+        self._stamp = self.committed(self._delta.version())
         if self._files is None or self._files[0] != self._delta.version():
             refuse_features(self._delta, self.uri)
         return True
 
-    def _stamp_of(self, version: int) -> datetime | None:
-        stamp: datetime | None = self.folder.get_file_info(f"_delta_log/{version:020d}.json").mtime
-        return stamp
+    def committed(self, version: int) -> datetime | None:
+        """When the commit of a version was written, by the clock of the store; None where there is no such commit.
+
+        A table that was deleted and made again has another time there.
+        """
+        time: datetime | None = self.folder.get_file_info(f"_delta_log/{version:020d}.json").mtime
+        return time
 
     @property
     def delta(self) -> DeltaTable:
         """The table of delta-rs; there must be one."""
         assert self._delta is not None  # noqa: S101 - `refresh` has said so
         return self._delta
+
+    def transaction(self, application: str) -> int | None:
+        """The newest version of an application's transactions; None without one, or without the table."""
+        return None if self._delta is None else self._delta.transaction_version(application)
 
     def files(
         self,
@@ -148,11 +158,14 @@ class OpenedTable:
             )
         ]
 
-    def rows(self, files: Iterable[DataFile], *, encoded: bool = False) -> ds.FileSystemDataset:
+    def rows(self, files: Iterable[DataFile] | None = None, *, encoded: bool = False) -> ds.FileSystemDataset:
         """The rows of some files, by the schema of this release: what an older file does not have is NULL.
 
+        A file promises nothing but its day. delta-rs's own data set makes every filter on a column without statistics
+        false: a table compacted by an engine that keeps those of its first 32 columns would have no rows of the 33rd.
+
         Args:
-            files: Those that `files` gives.
+            files: Those that `files` gives; None for all, none where there is no table.
             encoded: Texts are dictionary-encoded, which halves time and memory of queries over all rows; then no row
                 group is passed over by its texts.
         """
@@ -160,9 +173,20 @@ class OpenedTable:
         texts = [field.name for field in schema if encoded and pa.types.is_string(field.type)]
         kind = pa.dictionary(pa.int32(), pa.string())
         schema = pa.schema([field.with_type(kind) if field.name in texts else field for field in schema])
-        return data_set([(file.path, file.day) for file in files], schema, self.folder, texts)
+        form = ds.ParquetFileFormat(dictionary_columns=set(texts)) if texts else ds.ParquetFileFormat()
+        fragments = [
+            form.make_fragment(
+                file.path,
+                filesystem=self.folder,
+                partition_expression=None if file.day is None else ds.field(DAY) == pa.scalar(file.day),
+            )
+            for file in (self.files() if files is None else files)
+        ]
+        return ds.FileSystemDataset(fragments, schema, form, self.folder)
 
-    def ask(self, sql: str, parameters: Mapping[str, Any], files: Iterable[DataFile]) -> list[dict[str, Any]]:
+    def ask(
+        self, sql: str, parameters: Mapping[str, Any], files: Iterable[DataFile] | None = None
+    ) -> list[dict[str, Any]]:
         """Run a query over the rows of some files, under the table's name; one dict per row.
 
         Raises:
@@ -173,13 +197,12 @@ class OpenedTable:
             return fetched_dicts(connection, sql, dict(parameters))
 
     def _listed(self, delta: DeltaTable) -> list[DataFile]:
-        time = self.table.time
-        bounds = ("cluster", "group_id", "round", time)
+        bounds = ("cluster", "group_id", "round", self._time)
         names = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
         wanted = (*names, *(f"{side}.{name}" for side in ("min", "max") for name in bounds))
         actions = pa.table(delta.get_add_actions(flatten=True))
         picked = actions.select([name for name in wanted if name in actions.column_names])
-        return [file_of(action, time) for action in picked.to_pylist()]
+        return [file_of(action, self._time) for action in picked.to_pylist()]
 
 
 def file_of(action: Mapping[str, Any], time: str) -> DataFile:

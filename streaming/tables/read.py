@@ -8,19 +8,14 @@ and stay, with their newest revision.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import all_rows
 from streaming.tables.lost import naming_what_is_lost
 from streaming.tables.memory import fetched_dicts, in_memory
+from streaming.tables.opened import OpenedTable
 from streaming.tables.schema import ALL_TABLES, Table
 
 
@@ -52,19 +47,6 @@ VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}
 """SQL by view name, in an order in which they can be created. Tables of history have no view: they have no present."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """One data file of a table, as its log tells.
-
-    Attributes:
-        at: When it was written, by the writer's clock, UTC.
-        newest: Newest value of a column of times in it, UTC; None where the log does not tell.
-    """
-
-    at: datetime
-    newest: datetime | None
-
-
 class LakeReader:
     """SQL over one lake.
 
@@ -80,28 +62,17 @@ class LakeReader:
             connection: Runs the queries; None for one of `in_memory`.
         """
         self._root = str(root).rstrip("/")
-        self._tables: dict[str, DeltaTable] = {}
+        self._tables = {table.name: OpenedTable(self._root, table) for table in ALL_TABLES}
         self._connection = in_memory() if connection is None else connection
-        self._have_views = False
         self.refresh()
+        for name, sql in VIEWS.items():
+            self._connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
 
     def refresh(self) -> None:
         """Look at the newest version of every table."""
-        for table in ALL_TABLES:
-            known = self._tables.get(table.name)
-            if known is not None:
-                known.update_incremental()
-            else:
-                try:
-                    known = self._tables[table.name] = DeltaTable(f"{self._root}/{table.name}")
-                except TableNotFoundError:
-                    self._connection.register(table.name, table.arrow_schema.empty_table())
-                    continue
-            self._connection.register(table.name, all_rows(table, known, f"{self._root}/{table.name}"))
-        if not self._have_views:
-            for name, sql in VIEWS.items():
-                self._connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
-            self._have_views = True
+        for name, opened in self._tables.items():
+            opened.refresh()
+            self._connection.register(name, opened.rows())
 
     def rows(self, sql: str, parameters: list[Any] | Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run a query; one dict per row. Parameters are `?` in a list, or `$name` by name.
@@ -119,33 +90,4 @@ class LakeReader:
 
     def transaction(self, table: str, application: str) -> int | None:
         """The newest version of an application's transactions on a table; None without one, or without the table."""
-        opened = self._tables.get(table)
-        return None if opened is None else opened.transaction_version(application)
-
-    def written(self, table: str, column: str, most: int) -> list[WrittenFile]:
-        """When the newest files of a table were written, and how new its rows were then; the newest first.
-
-        Args:
-            table: The table.
-            column: A column of times.
-            most: Most files.
-        """
-        opened = self._tables.get(table)
-        if opened is None:
-            return []
-        actions = pa.table(opened.get_add_actions(flatten=True))
-        if f"max.{column}" not in actions.column_names:
-            return []
-        picked = actions.select(["modification_time", f"max.{column}"])
-        newest = picked.sort_by([("modification_time", "descending")]).slice(0, most).to_pylist()
-        return [WrittenFile(_utc(row["modification_time"]), _known(row[f"max.{column}"])) for row in newest]
-
-
-def _utc(moment: datetime | int) -> datetime:
-    if isinstance(moment, int):
-        return datetime.fromtimestamp(moment / 1000, UTC)
-    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-
-
-def _known(moment: datetime | None) -> datetime | None:
-    return moment if moment is None else _utc(moment)
+        return self._tables[table].transaction(application)

@@ -17,7 +17,7 @@ from dashboards.format import DASH, Clock, reasons
 from dashboards.page.rules import rules_of
 from dashboards.spans import Range
 from streaming.exceptions import SetupError
-from streaming.tables import WrittenFile
+from streaming.tables import DataFile
 
 NOW = datetime(2026, 11, 20, 14, 3, 20, tzinfo=UTC)
 
@@ -28,10 +28,14 @@ def _round(number: int, ago_s: float, **more: Any) -> dict[str, Any]:
             "log_records": 10, "elapsed_ms": None, **more}  # fmt: skip
 
 
+def _written_now(newest: datetime | None) -> DataFile:
+    return DataFile("", None, None, newest, None, written=int(NOW.timestamp() * 1000))
+
+
 def test_a_delay_is_from_the_newest_close_in_a_file_until_it_was_written() -> None:
-    files = [WrittenFile(NOW, NOW - timedelta(seconds=wait)) for wait in (3, 5, 40)]
-    assert delay([*files, WrittenFile(NOW, None)]) == (timedelta(seconds=5), timedelta(seconds=40))
-    assert delay([WrittenFile(NOW, None)]) is None
+    files = [_written_now(NOW - timedelta(seconds=wait)) for wait in (3, 5, 40)]
+    assert delay([*files, _written_now(None)]) == (timedelta(seconds=5), timedelta(seconds=40))
+    assert delay([_written_now(None)]) is None
 
 
 @pytest.mark.parametrize(
