@@ -411,16 +411,13 @@ def backtest(
     group: Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Only this group.")] = None,
     lake: LakeOption = None,
     cluster: ClusterOption = None,
-    suggest: Annotated[
-        bool, typer.Option("--suggest", help="Propose bounds from each group's own past, and what they would cost.")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per transition.")] = False,
 ) -> None:
     """Say when rules would have fired in the past, for whom and for how long (docs/backtest.md)."""
     settings = _settings(None, lake, cluster)
     from streaming.backtest import print_backtest  # noqa: PLC0415
 
-    print_backtest(settings, _console(), rules, since, group=group, as_json=as_json, suggests=suggest)
+    print_backtest(settings, _console(), rules, since, group=group, as_json=as_json)
 
 
 @app.command()

@@ -1,12 +1,19 @@
-"""The transitions of some rules over the past, and the occurrences that they make."""
+"""The transitions of some rules over the past, and the occurrences that they make.
+
+The alerter's own feed, conditions and `step` do the work. `tests/backtest/` compares the result with that of an alerter
+that ran all the time, transition by transition.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from streaming.alerts import FIRING, Conditions, FiringState, Rule, Transition, step
-from streaming.backtest.past import ClusterPast
+from streaming.alerts import FIRING, Conditions, Feed, FiringState, Rule, Transition, step
+
+# Rounds that are judged together: more cost memory (a thousand groups that are behind have a million rows), fewer cost
+# reads of a day's files.
+_CHUNK_ROUNDS = 1_000
 
 
 @dataclass(slots=True)
@@ -14,28 +21,17 @@ class Occurrence:
     """One time that a rule fired.
 
     Attributes:
-        rule: The rule.
-        severity: Its severity.
-        group_id: The group; None for a rule about the cluster.
-        topic: The topic; None where the rule is not about one.
-        partition: The partition, likewise.
-        fired: Time of the round at which it fired, ms.
-        ended: Time of the round at which it ended, ms; None while it fires.
-        how: resolved, gone, or firing.
-        value: The rule's number when it fired.
-        message: Its message.
+        fired: How it began to fire.
+        ended: How it ended; None while it fires.
     """
 
-    rule: str
-    severity: str
-    group_id: str | None
-    topic: str | None
-    partition: int | None
-    fired: int
-    ended: int | None = None
-    how: str = FIRING
-    value: float | None = None
-    message: str = ""
+    fired: Transition
+    ended: Transition | None = None
+
+    @property
+    def group_id(self) -> str | None:
+        """The group; None for a rule about the cluster."""
+        return self.fired.alert.subject.group_id
 
 
 @dataclass(slots=True)
@@ -61,7 +57,14 @@ class Replay:
     rounds: int = 0
 
 
-def replay(lake: str, cluster: str, rules: Sequence[Rule], since_ms: int, heartbeat_ms: int) -> Replay:
+def replay(
+    lake: str,
+    cluster: str,
+    rules: Sequence[Rule],
+    since_ms: int,
+    heartbeat_ms: int,
+    chunk_rounds: int = _CHUNK_ROUNDS,
+) -> Replay:
     """Let rules judge the past, as an alerter would have that was started at its beginning.
 
     Args:
@@ -70,38 +73,27 @@ def replay(lake: str, cluster: str, rules: Sequence[Rule], since_ms: int, heartb
         rules: The rules.
         since_ms: How far back from the newest round, ms.
         heartbeat_ms: Heartbeat of the job.
+        chunk_rounds: At most this many rounds are judged together.
+
+    Raises:
+        LakeUnreadableError: A table cannot be read.
     """
     kept = tuple(rule for rule in rules if not (rule.by_clock or rule.of_events))
     done = Replay(kept, tuple(rule for rule in rules if rule not in kept))
     conditions = Conditions(kept)
     state = FiringState(cluster, {rule.name: rule for rule in kept})
     open_ones: dict[str, Occurrence] = {}
-    for chunk in ClusterPast(lake, cluster, kept, conditions, since_ms, heartbeat_ms).chunks():
+    for chunk in Feed(lake, cluster, conditions.columns, heartbeat_ms).begin(None, since_ms, chunk_rounds):
         done.first = done.first or chunk.rounds[0].time
         done.last, done.rounds = chunk.rounds[-1].time, done.rounds + len(chunk.rounds)
         for observed in conditions.rounds(chunk, state.active):
             state, found = step(state, observed)
-            for transition in found:
-                done.transitions.append(transition)
-                _note(done, open_ones, transition)
+            done.transitions += found
+    for transition in done.transitions:
+        alert_id = transition.alert.alert_id
+        if transition.state == FIRING:
+            open_ones[alert_id] = Occurrence(transition)
+            done.occurrences.append(open_ones[alert_id])
+        elif alert_id in open_ones:
+            open_ones.pop(alert_id).ended = transition
     return done
-
-
-def _note(done: Replay, open_ones: dict[str, Occurrence], transition: Transition) -> None:
-    alert = transition.alert
-    if transition.state == FIRING:
-        subject = alert.subject
-        occurrence = Occurrence(
-            transition.rule,
-            alert.severity,
-            subject.group_id,
-            subject.topic,
-            subject.partition,
-            transition.time,
-            value=transition.value,
-            message=alert.message,
-        )
-        open_ones[alert.alert_id] = occurrence
-        done.occurrences.append(occurrence)
-    elif transition.from_state == FIRING and (ended := open_ones.pop(alert.alert_id, None)) is not None:
-        ended.ended, ended.how = transition.time, transition.state

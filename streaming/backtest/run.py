@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,30 +14,13 @@ from rich.table import Table
 
 from streaming.alerts import Transition, load_rules
 from streaming.backtest.replay import Occurrence, Replay, replay
-from streaming.backtest.suggest import suggest
-from streaming.config import Settings, rules_file
+from streaming.config import Settings, rules_file, span_ms
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
 from streaming.terminal import counted, printable, visible
 
-_SINCE = re.compile(r"(\d{1,4})\s*(m|h|d|w)")
-_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-
 # Groups that are named in a line of the terminal.
 _MOST_NAMED = 3
-
-
-def read_since(text: str) -> int:
-    """A time as people type it: 30d, 12h; in ms.
-
-    Raises:
-        SetupError: It is not of this form.
-    """
-    found = _SINCE.fullmatch(text.strip())
-    if found is None or not int(found[1]):
-        message = f"--since is a number with m, h, d or w, for example 30d, and not {visible(text[:40])}."
-        raise SetupError(message)
-    return int(found[1]) * _UNITS_MS[found[2]]
 
 
 def print_backtest(
@@ -49,7 +31,6 @@ def print_backtest(
     *,
     group: str | None = None,
     as_json: bool = False,
-    suggests: bool = False,
 ) -> None:
     """Replay rules over the past and print what they would have done.
 
@@ -57,20 +38,20 @@ def print_backtest(
         settings: All settings.
         console: Where to print.
         rules: A rules file to try beside today's; None replays today's alone.
-        since: How far back, as `read_since` takes it.
+        since: How far back: 30d, 12h.
         group: Only occurrences of this group.
-        as_json: Print one line of JSON per transition (with `suggests`, per suggestion).
-        suggests: Propose bounds instead.
+        as_json: Print one line of JSON per transition.
 
     Raises:
         SetupError: There is no round, or no row of the group, or an argument is wrong.
         RulesError: A rule is wrong.
         LakeUnreadableError: A table cannot be read.
     """
-    since_ms = read_since(since)
-    if suggests:
-        _suggest(settings, console, since_ms, group, as_json=as_json)
-        return
+    try:
+        since_ms = span_ms(since)
+    except ValueError as error:
+        message = f"--since: {error}."
+        raise SetupError(message) from None
     heartbeat = settings.job.heartbeat_ms
     files = {"today": rules_file() if settings.alerts.rules is None else settings.alerts.rules}
     if rules is not None:
@@ -81,7 +62,11 @@ def print_backtest(
         for which, of_file in loaded.items()
     }
     if next(iter(done.values())).last is None:
-        raise _no_round(settings)
+        message = (
+            f"There is no round of the cluster {visible(settings.cluster)} in {settings.lake}: name the lake with "
+            "--lake, and the cluster with --cluster."
+        )
+        raise SetupError(message)
     if group is not None and not any(one.group_id == group for of in done.values() for one in of.occurrences):
         _must_be_there(settings, group)
     if as_json:
@@ -91,13 +76,6 @@ def print_backtest(
                     console.out(json.dumps(_transition_row(which, transition)), highlight=False)
         return
     _show(done, console, group, files)
-
-
-def _no_round(settings: Settings) -> SetupError:
-    return SetupError(
-        f"There is no round of the cluster {visible(settings.cluster)} in {settings.lake}: name the lake with "
-        "--lake, and the cluster with --cluster."
-    )
 
 
 def _must_be_there(settings: Settings, group: str) -> None:
@@ -172,7 +150,7 @@ def _show(done: Mapping[str, Replay], console: Console, group: str | None, files
 
 
 def _of(done: Replay, name: str, group: str | None) -> list[Occurrence]:
-    return [one for one in done.occurrences if one.rule == name and (group is None or one.group_id == group)]
+    return [one for one in done.occurrences if one.fired.rule == name and (group is None or one.group_id == group)]
 
 
 def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping[str, Replay]) -> list[str]:
@@ -183,7 +161,7 @@ def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping
         f"{len(found):,}" if any(known.name == name for known in done[which].rules) else "-"
         for which, found in of_rule.items()
     ]
-    lengths = [(one.ended or last) - one.fired for one in shown]
+    lengths = [(last if one.ended is None else one.ended.time) - one.fired.time for one in shown]
     counts: dict[str, int] = {}
     for one in shown:
         counts[one.group_id or "the cluster"] = counts.get(one.group_id or "the cluster", 0) + 1
@@ -199,43 +177,6 @@ def _cells(name: str, of_rule: Mapping[str, Sequence[Occurrence]], done: Mapping
         _length(sum(lengths)) if lengths else "-",
         printable(", ".join(f"{visible(who)} ({times:,})" for who, times in often)),
     ]
-
-
-def _suggest(settings: Settings, console: Console, since_ms: int, group: str | None, *, as_json: bool) -> None:
-    made = suggest(settings.lake, settings.cluster, since_ms, settings.job.heartbeat_ms, group)
-    if made is None:
-        raise _no_round(settings)
-    found, text = made
-    if group is not None and not found:
-        _must_be_there(settings, group)
-    if as_json:
-        for one in found:
-            row = {
-                name: getattr(one, name)
-                for name in ("measure", "group_id", "bound", "unit", "largest", "rows", "pages")
-            }
-            console.out(json.dumps(row), highlight=False)
-        return
-    if not found:
-        console.print("No group has enough rows in this time to propose a bound from.", highlight=False)
-        return
-    table = Table(box=None, pad_edge=False)
-    for column, justify in (
-        ("group", "left"),
-        ("measure", "left"),
-        ("bound", "right"),
-        ("largest", "right"),
-        ("pages", "right"),
-    ):
-        table.add_column(column, justify="right" if justify == "right" else "left")
-    for one in found:
-        bound = f"{one.bound:,g} {one.unit}"
-        table.add_row(visible(one.group_id), one.measure, bound, f"{one.largest:,g}", f"{one.pages:,}")
-    console.print(table)
-    console.print(
-        f"{sum(one.pages for one in found):,} pages in all. As rules for alerts.yaml:", highlight=False, soft_wrap=True
-    )
-    console.out(text, highlight=False)
 
 
 def _moment(ms: int) -> str:

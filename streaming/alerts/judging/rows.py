@@ -67,13 +67,12 @@ class WaitingRows:
         ]
         if not chosen:
             return self._schema.empty_table()
-        rows = self._log_tail.read(chosen, self._schema.names)
-        wanted = pc.equal(rows["cluster"], self._cluster)
+        wanted = pc.field("cluster") == self._cluster
         if after is not None:
-            wanted = pc.and_(wanted, pc.greater(rows["round"], after))
+            wanted &= pc.field("round") > after
         if until is not None:
-            wanted = pc.and_(wanted, pc.less_equal(rows["round"], until))
-        return rows.filter(wanted).cast(self._schema)
+            wanted &= pc.field("round") <= until
+        return self._log_tail.read(chosen, self._schema.names, wanted).cast(self._schema)
 
     def keep(self, rows: pa.Table, after: int) -> None:
         """Let these rows wait, and of later ones only those newer than a round: the others were read."""
@@ -218,12 +217,13 @@ class Feed:
         """By table the columns that its rows have."""
         return {name: tuple(table.waiting.schema.names) for name, table in self._tables.items()}
 
-    def begin(self, since: int | None, look_back_ms: int) -> Iterator[Chunk]:
+    def begin(self, since: int | None, look_back_ms: int, chunk_rounds: int = _CHUNK_ROUNDS) -> Iterator[Chunk]:
         """Read from a round on: first the rows current at it, then in chunks the rows after it.
 
         Args:
             since: Number of the round to begin at; None begins with the first of the last `look_back_ms`.
             look_back_ms: How far back, ms, if no round is given or it no longer exists.
+            chunk_rounds: At most this many rounds are in a chunk.
 
         Yields:
             A chunk, the first one with the rows current at its only round; nothing while there is no round.
@@ -246,8 +246,8 @@ class Feed:
         if "drift" in sets:
             current["drift"] = _of_living(current["drift"], current["group_health"])
         yield self._chunk((first,), current)
-        for start in range(1, len(rounds), _CHUNK_ROUNDS):
-            piece = rounds[start : start + _CHUNK_ROUNDS]
+        for start in range(1, len(rounds), chunk_rounds):
+            piece = rounds[start : start + chunk_rounds]
             after = rounds[start - 1].number
             until = piece[-1].number
             yield self._chunk(piece, {n: self._tables[n].rows(found, after, until) for n, found in sets.items()})

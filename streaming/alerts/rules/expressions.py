@@ -83,18 +83,6 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def connect_for_many_rows() -> duckdb.DuckDBPyConnection:
-    """A database of its own with the rules' macros and all cores: for conditions over months of rows. Close it.
-
-    It can read files, which no expression does that `check` has seen.
-    """
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'")
-    for macro in _MACROS:
-        connection.execute(f"CREATE MACRO {macro}")
-    return connection
-
-
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """A database in memory that reaches no file and no network, with the rules' own macros: made once, in 75 ms."""
