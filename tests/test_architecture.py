@@ -121,7 +121,7 @@ ROOMS = {
         "streaming.process streaming.records streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "streaming.backtest": room(
-        "deltalake duckdb pyarrow rich yaml",
+        "rich",
         "streaming.alerts streaming.config streaming.exceptions streaming.tables streaming.terminal",
     ),
     "dashboards": room(

@@ -47,7 +47,9 @@ COLUMNS: Final = frozenset(
 _ELAPSED = "_elapsed"
 
 # Reasons for which nothing will be lost.
-_SAFE = "loses_data_reason IN ('keeps_up', 'no_retention')"
+_SAFE = "coalesce(loses_data_reason IN ('keeps_up', 'no_retention'), false)"
+
+_LOSES = f"(NOT {_SAFE} AND coalesce(loses_data_in_seconds_min, loses_data_in_seconds_max) IS NOT NULL)"
 
 _BEHIND = (
     "NOT ended AND time_behind_seconds_min IS NOT NULL "
@@ -90,9 +92,15 @@ class Chunk:
 class Standing:
     """The current rows of groups that are behind. Call `begin` first, then `at` with successive rounds."""
 
-    def __init__(self, schema: pa.Schema) -> None:
-        """Prepare for rows of `group_health` with these columns."""
+    def __init__(self, schema: pa.Schema, *, only_losing: bool = False) -> None:
+        """Prepare.
+
+        Args:
+            schema: Columns of the rows of `group_health`.
+            only_losing: No rule reads how far a group is behind: then only those that lose data change with time.
+        """
         self._schema = schema
+        self._moves = f"{_BEHIND} AND {_LOSES}" if only_losing else _BEHIND
         self._rows = schema.append(pa.field(_ELAPSED, pa.int64())).empty_table()
         self._elapsed: dict[int, int | None] = {}
 
@@ -145,7 +153,7 @@ class Standing:
                   SELECT {", ".join(f'c."{name}"' for name in self._schema.names)}, r.number AS "{AT}",
                     r.time - epoch_ms(c.round_time) AS by_time,
                     coalesce(r.elapsed - c.{_ELAPSED}, by_time) AS by_elapsed,
-                    {_BEHIND} AS behind,
+                    {_BEHIND} AS behind, {self._moves} AS moves,
                     row_number() OVER (PARTITION BY c.group_id, c."round" ORDER BY r.number) = 1 AS is_new
                   FROM candidates AS c JOIN rounds AS r
                     ON r.number >= c."round" AND (c.next IS NULL OR r.number < c.next)
@@ -166,10 +174,10 @@ class Standing:
                     WHEN loses_data_in_seconds_max IS NULL THEN 'infinity'::DOUBLE
                     ELSE greatest(0, loses_data_in_seconds_max - greatest(0, least(by_time, by_elapsed)) / 1000)
                     END AS "{LOSES_AT_MOST}"
-                FROM aged WHERE behind OR is_new
+                FROM aged WHERE moves OR is_new
                 """,  # noqa: S608
             )
-            left = f"SELECT {names}, {_ELAPSED} FROM candidates WHERE next IS NULL AND {_BEHIND}"  # noqa: S608
+            left = f"SELECT {names}, {_ELAPSED} FROM candidates WHERE next IS NULL AND {self._moves}"  # noqa: S608
             self._rows = fetched(connection, left).cast(self._rows.schema)
         return judged
 

@@ -34,7 +34,6 @@ from streaming.alerts.rules.rules import (
     LOSES_DATA,
     MOST_FILES,
     MOST_FILES_TABLE,
-    OVER_TIME,
     SILENT_S,
     TIME_BEHIND,
     UNJUDGED_REASON,
@@ -97,7 +96,7 @@ class Conditions:
 
     @property
     def columns(self) -> dict[str, frozenset[str]]:
-        """Columns that the rules over rounds read, by table."""
+        """Columns that the rules over rounds read, by table; with those that only rules have (`OVER_TIME`)."""
         return self._columns(of_events=False)
 
     @property
@@ -111,7 +110,7 @@ class Conditions:
             if rule.of_events is of_events:
                 read = (rule.columns | set(rule.key)) - CLOCK_COLUMNS
                 if rule.over_time:
-                    read = (read - OVER_TIME) | COLUMNS
+                    read |= COLUMNS
                 found[rule.table.name] = found.get(rule.table.name, frozenset()) | read
         return found
 

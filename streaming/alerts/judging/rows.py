@@ -22,6 +22,7 @@ from streaming.alerts.exceptions import LostTrackError
 from streaming.alerts.judging.chunks import COLUMNS, Chunk, FeedRound, Standing
 from streaming.alerts.judging.firing import passed_ms
 from streaming.alerts.rules.expressions import fetched
+from streaming.alerts.rules.rules import TIME_BEHIND
 from streaming.lifecycle import room_log
 from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table, in_memory, table_named
 from streaming.times import DAY_MS, epoch_ms
@@ -210,7 +211,10 @@ class Feed:
             names = tuple(column.name for column in table.columns if column.name in wanted)
             self._tables[name] = WaitingRows(lake.rstrip("/"), table, names, cluster)
         health = self._columns.get("group_health", frozenset())
-        self._standing = Standing(self._tables["group_health"].waiting.schema) if health >= COLUMNS else None
+        self._standing = None
+        if health >= COLUMNS:
+            only_losing = TIME_BEHIND not in health
+            self._standing = Standing(self._tables["group_health"].waiting.schema, only_losing=only_losing)
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
