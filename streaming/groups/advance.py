@@ -19,13 +19,13 @@ from zlib import crc32
 import msgspec
 
 from streaming.groups.boundaries import (
+    close_cost,
     fold,
     goes_on_behind,
     leave_compacted,
     note_compacted,
     take_in_commits,
 )
-from streaming.groups.classic.cost import close_cost
 from streaming.groups.classic.kind import CLASSIC
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.context import Context, GroupConfig

@@ -1,6 +1,7 @@
-"""What is kept between boundaries of the log, and what a compacted stretch of the log makes a group forget.
+"""What happens at boundaries of the log, and what a compacted stretch of the log makes a group forget.
 
-Commits are merged until the next boundary and processed there, so that no cut of the stream matters.
+Commits are merged until the next boundary and processed there, so that no cut of the stream matters. Then rebalances of
+which more is known get a further revision of their row.
 
 Where Kafka has compacted the log, the last record of each key remains, so the present state is complete. The history is
 not, so nothing is claimed about it:
@@ -22,15 +23,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from streaming.groups.causes import moved_by_brokers, newest_epoch
 from streaming.groups.classic.before import note_commits
-from streaming.groups.classic.cost import commit_after_rebalance
+from streaming.groups.classic.cost import end_by_commits, end_by_decision, is_complete, note_commit
+from streaming.groups.classic.membership import generation_column
 from streaming.groups.context import Context
+from streaming.groups.delayed import NewestTimes, Stopped, bounds, with_delayed, with_seconds
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.state import PartitionState
 from streaming.groups.load.rates import void_window
 from streaming.groups.modern.consumer_group import forget_before
+from streaming.groups.modern.pauses import commit, complete
+from streaming.groups.rows import ChurnRow, Rows
 from streaming.groups.state import GroupState
-from streaming.records import AnyObservation, CommitWindow, Compacted, GroupInput, merge_windows
+from streaming.records import (
+    AnyObservation,
+    CommitWindow,
+    Compacted,
+    GroupInput,
+    GroupObservation,
+    MembershipRecord,
+    merge_windows,
+)
 
 
 def fold(state: GroupState, window: CommitWindow, context: Context) -> None:  # noqa: ARG001
@@ -53,14 +69,94 @@ def take_in_commits(state: GroupState) -> None:
                 if not (window.commits or window.unreadable):
                     continue  # a tombstone for a commit that was never seen
                 known = partitions[partition] = PartitionState()
-            commit_after_rebalance(state, window)
+            _commit_after_rebalance(state, window)
             lag.absorb(known, window, topic_id)
         if partitions:
             state.partitions[topic] = partitions
     state.windows = {}
 
 
-_NEVER = -1
+def _commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
+    """Use the first commits after a rebalance for the upper bound of their partitions' time without an owner."""
+    if state.modern.pauses is not None:
+        topic = state.topics.get(window.topic)
+        known = state.partitions.get(window.topic, {}).get(window.partition)
+        topic_id = window.topic_id or (topic.topic_id if topic is not None else None)
+        commit(state.modern.pauses, topic_id, window, known.commit_time if known is not None else -1)
+    if state.classic.cost is not None and window.commits:
+        note_commit(state.classic.cost, window.topic, window.partition, window.first_commit_time)
+
+
+def await_reason(state: GroupState, row: ChurnRow) -> None:
+    """Let a decision whose coordinator has moved wait for the group's next round, which may know why."""
+    waits = any(stopped.row.decision == row.decision for stopped in state.stopped)
+    if not waits and newest_epoch(row.causes or ()) >= 0:
+        state.await_round(row, {})
+
+
+def close_cost(
+    state: GroupState,
+    rows: Rows,
+    observation: GroupObservation | None = None,
+    following: MembershipRecord | None = None,
+) -> None:
+    """Write a further revision of each rebalance of which more is known now.
+
+    The upper bound of the newest one's time without an owner is known once every member has begun, or the next decision
+    has come (`classic/cost.py`). What arrived meanwhile is known at the group's next round.
+
+    Args:
+        state: The group's state, before this round's lag is judged.
+        rows: Rows are appended here.
+        observation: The round that is judged now; None at other boundaries.
+        following: The membership record that is processed next; None at other boundaries.
+    """
+    told: dict[int, ChurnRow] = {}
+    pauses, cost = state.modern.pauses, state.classic.cost
+    modern = complete(pauses) if pauses is not None else None
+    if modern is not None:
+        told[modern.decision] = modern
+    if cost is not None:
+        end_by_commits(cost, state.classic.rounds.newest if observation and state.classic.rounds else None)
+        # A static member that returns writes a record of the same generation.
+        if following is not None and generation_column(following) != cost.row.generation:
+            end_by_decision(cost, following)
+    if cost is not None and is_complete(cost):
+        row = msgspec.structs.replace(cost.row, revision=cost.row.revision + 1)
+        told[row.decision] = with_seconds(row, None, cost.sum_ms)
+        cost = state.classic.cost = None
+    if observation is not None and state.stopped:
+        state.stopped = _told_by_round(state, observation, told)
+    if not told:
+        return
+    rows.rebalance_churn.extend(told.values())
+    # The next revision of a row begins with what is known now.
+    for waiting in (cost, pauses, *state.stopped):
+        if waiting is not None and waiting.row is not None:
+            waiting.row = told.get(waiting.row.decision, waiting.row)
+
+
+def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[int, ChurnRow]) -> list[Stopped]:
+    """Put the rows that a round completes into `told`.
+
+    Returns:
+        What goes on waiting: decisions whose coordinator had moved after the round looked who it was.
+    """
+    newest = NewestTimes(state.round_opened, state.round_closed)
+    waiting: list[Stopped] = []
+    for stopped in state.stopped:
+        causes = stopped.row.causes or ()
+        reasons = moved_by_brokers(causes, observation.coordinator_moves)
+        row = told.get(stopped.row.decision)
+        if stopped.stops or reasons != causes:
+            row = row or msgspec.structs.replace(stopped.row, revision=stopped.row.revision + 1)
+            row = msgspec.structs.replace(row, causes=reasons)
+            if stopped.stops:
+                row = with_delayed(row, bounds(stopped, state.partitions, newest, observation))
+            told[row.decision] = row
+        if 0 <= observation.coordinator_epoch < newest_epoch(causes):
+            waiting.append(Stopped(row or stopped.row, {}))
+    return waiting
 
 
 def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> None:  # noqa: ARG001
@@ -80,10 +176,17 @@ def note_compacted(state: GroupState, stretch: Compacted, context: Context) -> N
         forget_before(state.modern.group)
 
 
+def reach_record(state: GroupState, rows: Rows, position: int, following: MembershipRecord | None = None) -> None:
+    """Process what came before a membership record, or before the end of a membership."""
+    take_in_commits(state)
+    close_cost(state, rows, following=following)
+    leave_compacted(state, position)
+
+
 def leave_compacted(state: GroupState, position: int) -> None:
     """Forget the stretch once this position is beyond it."""
     if position >= state.compacted_until:
-        state.compacted_until = _NEVER
+        state.compacted_until = -1
 
 
 def goes_on_behind(state: GroupState, inputs: Iterable[GroupInput]) -> bool:

@@ -48,6 +48,10 @@ SEEN_ONLY: Final = "seen_only"
 # The tables hold int64.
 _MOST: Final = 2**63 - 1
 
+MOST_MS: Final = 2**53
+"""Limit of sums of times, ms. Anyone with write access to the log can write absurd timestamps; state and tables hold
+int64."""
+
 PartitionStates = Mapping[str, Mapping[int, PartitionState]]
 
 
@@ -134,6 +138,13 @@ def with_delayed(row: ChurnRow, told: tuple[int | None, int | None, str | None])
     return msgspec.structs.replace(
         row, records_delayed_min=least, records_delayed_max=most, records_delayed_reason=reason
     )
+
+
+def with_seconds(row: ChurnRow, least: int | None, most: int | None) -> ChurnRow:
+    """The row with these bounds of the time without an owner, ms; None leaves one as it is."""
+    low = row.unassigned_partition_seconds_min if least is None else round(min(MOST_MS, least) / 1000, 3)
+    high = row.unassigned_partition_seconds_max if most is None else max(low or 0.0, round(most / 1000, 3))
+    return msgspec.structs.replace(row, unassigned_partition_seconds_min=low, unassigned_partition_seconds_max=high)
 
 
 def forget_stops(waiting: Sequence[Stopped], topic: str) -> None:

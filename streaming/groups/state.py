@@ -14,11 +14,11 @@ import msgspec
 
 from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
-from streaming.groups.delayed import Stopped
+from streaming.groups.delayed import WAITING_MAX, Stop, Stopped
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.modern.group import ModernState
 from streaming.groups.rocketmq.state import RocketMQState
-from streaming.groups.rows import LOG, HotPartition
+from streaming.groups.rows import LOG, ChurnRow, HotPartition
 from streaming.groups.seen.state import SeenState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
@@ -251,6 +251,11 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         if classic.current is None or classic.tombstoned is not None or self.modern.key_type is not None:
             return None
         return classic.current.record
+
+    def await_round(self, row: ChurnRow, stops: dict[str, dict[int, Stop]]) -> None:
+        """Let a rebalance wait for what the group's next round shows (`Stopped`)."""
+        self.stopped.append(Stopped(row, stops))
+        del self.stopped[:-WAITING_MAX]
 
     @property
     def members_known(self) -> bool:

@@ -6,7 +6,7 @@ and modern groups is behind `GroupKind`. docs/verdicts.md explains the values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
@@ -64,13 +64,17 @@ _INT32 = 2**31 - 1
 _Waiting = TypeVar("_Waiting", bound=msgspec.Struct)
 
 
-def drop_oldest(waiting: list[_Waiting]) -> None:
-    """Once too many dropped decisions are kept, remove the oldest and only count it in the next one's `more`; in place.
+def drop_oldest(waiting: list[_Waiting], emptied: Callable[[_Waiting], _Waiting]) -> None:
+    """Once too many decisions wait, empty the oldest that is whole; of too many emptied ones only count the oldest.
 
     Args:
-        waiting: Decisions of one kind, which has the field `more`.
+        waiting: Decisions of one kind, the newest just added; its field `more` counts those before it.
+        emptied: Reduces a decision to its own columns.
     """
-    if len(waiting) > WAITING_MAX + _DROPPED_MAX:
+    at = len(waiting) - WAITING_MAX - 1
+    if at >= 0:
+        waiting[at] = emptied(waiting[at])
+    if at >= _DROPPED_MAX:
         oldest: Any = waiting.pop(0)
         following: Any = waiting[0]
         waiting[0] = msgspec.structs.replace(following, more=following.more + oldest.more + 1)

@@ -32,10 +32,11 @@ from streaming.groups.causes import (
     of_topics,
     subscription_changes,
 )
+from streaming.groups.classic.before import Past
 from streaming.groups.classic.membership import Owners, leader_counts, subscribed_topics
-from streaming.groups.classic.state import NO_ROUND, TopicsShown
+from streaming.groups.classic.state import NO_ROUND, Owned, TopicsShown, Transfer
 from streaming.groups.rows import Cause, ReplacedMember
-from streaming.groups.state import GroupState, TopicState
+from streaming.groups.state import GroupState
 from streaming.records import MembershipRecord
 from streaming.terminal import counted
 
@@ -70,81 +71,89 @@ def topics_shown(state: GroupState, record: MembershipRecord, pending: Owners) -
 
 
 @dataclass(frozen=True, slots=True)
-class RecordWithPast:
-    """A record and what came before it.
+class Change:
+    """What a membership record changes, compared with the time before it.
 
     Attributes:
-        kind: Kind of its churn row.
-        record: The record.
-        before: The previous decision's record; None if there is none, or it is not known.
-        known: The group before it is known: `before`, or that there was none.
-        joined: Ids of the members that the previous decision did not have; None if unknown.
-        gone: The causes for its members that are gone.
-        replaced: Static members under another id.
-        skipped: Generations between the two; None if unknown.
-        follows: Partitions pending handover from the previous decision; empty if there are none.
-        pending: Those that this decision leaves.
-        shown: What rounds had shown at the previous decision; None if that is not known.
-        now: What they have shown at this one.
-        topics: The group's topics as of the newest round.
+        replaced: Static members that have returned under other ids.
+        was: Owners before; None if unknown.
+        after: Owners after; None if unknown.
+        owned: The owners before, by member.
+        moves: Number of partitions moved; None if unknown.
+        optimal: The fewest possible; None if unknown, or while partitions are pending handover.
+        pending: Partitions pending handover, with their last owners.
+        follows: The handover that this decision completes.
+        shown: Partition counts and racks of its topics, as rounds show them.
+        balance: Imbalance, and the least possible.
     """
 
-    kind: str
-    record: MembershipRecord
-    before: MembershipRecord | None
-    known: bool
-    joined: tuple[str, ...] | None
-    gone: Sequence[Cause]
     replaced: tuple[ReplacedMember, ...]
-    skipped: int | None
-    follows: Owners
+    was: Owners | None
+    after: Owners | None
+    owned: Owned | None
+    moves: int | None
+    optimal: int | None
     pending: Owners
+    follows: Transfer | None
     shown: TopicsShown
-    now: TopicsShown
-    topics: Mapping[str, TopicState]
+    balance: tuple[float | None, float | None]
 
 
-def classic_causes(decided: RecordWithPast) -> tuple[Cause, ...]:
-    """The causes of a decision; () for a group that was created without members."""
-    if decided.kind == "created":
+def classic_causes(
+    state: GroupState,
+    record: MembershipRecord,
+    past: Past,
+    change: Change,
+    joined: Sequence[str] | None,
+    gone: Sequence[Cause],
+) -> tuple[Cause, ...]:
+    """The causes of a decision; () for a group that was created without members.
+
+    Args:
+        state: The group's state before the decision.
+        record: The decision.
+        past: What came before it.
+        change: What it changes.
+        joined: Ids of the members that the previous decision did not have; None if unknown.
+        gone: The causes for its members that are gone.
+    """
+    if past.kind == "created":
         return ()
-    joined = of_members(MEMBER_JOINED, decided.joined or (), "not in the previous decision")
-    if decided.kind == "migration":
-        found = [cause(MIGRATION, "the group was downgraded from the KIP-848 protocol")]
-        return causes_in_order([*found, *joined, *decided.gone])
-    if decided.before is None:
-        if decided.known:
-            return causes_in_order(joined)
-        return (cause(UNKNOWN, "the decision before it is not known"),)
+    found = of_members(MEMBER_JOINED, joined or (), "not in the previous decision")
+    if past.kind == "migration":
+        return causes_in_order([cause(MIGRATION, "the group was downgraded from the KIP-848 protocol"), *found, *gone])
+    if past.before is None:
+        return causes_in_order(found) if past.known else (cause(UNKNOWN, "the decision before it is not known"),)
     replaced = of_members(
         STATIC_REPLACEMENT,
-        [r.new_member_id for r in decided.replaced],
+        [r.new_member_id for r in change.replaced],
         "a static member came back under another member id",
     )
-    if decided.kind == "static_replacement":
+    if past.kind == "static_replacement":
         return causes_in_order(replaced) or (cause(UNKNOWN, "the record of the same generation was written again"),)
-    found = [*joined, *decided.gone, *replaced, *_of_topics(decided), *_of_strategy(decided)]
-    if decided.follows:
-        partitions = sum(map(len, decided.follows.values()))
+    before, follows = past.before, change.follows.owners if change.follows is not None else {}
+    found += [*gone, *replaced, *_of_topics(state, record, before, change, follows)]
+    if before.protocol is not None and record.protocol is not None and before.protocol != record.protocol:
+        evidence = "the selected protocol is another one"
+        found.append(cause(STRATEGY_CHANGED, evidence, before=before.protocol, after=record.protocol))
+    if follows:
+        partitions = sum(map(len, follows.values()))
         were = "was" if partitions == 1 else "were"
         evidence = f"{counted(partitions, 'partition')} that the previous decision freed {were} to be given on"
         found.append(cause(HANDOVER, evidence))
-    if not found and not decided.record.members:
+    if not found and not record.members:
         found.append(cause(UNKNOWN, "the group was empty before, too: members came and went in between"))
     elif not found:
         found.append(cause(REJOINED, "the same members with the same subscriptions joined again"))
-    if decided.skipped:
-        found.append(
-            cause(UNFINISHED_GENERATIONS, f"{decided.skipped} generations in between left no record in the log")
-        )
-    found += coordinator_moved(decided.before.leader_epoch, decided.record.leader_epoch)
-    return causes_in_order(found)
+    if past.skipped:
+        found.append(cause(UNFINISHED_GENERATIONS, f"{past.skipped} generations in between left no record in the log"))
+    return causes_in_order([*found, *coordinator_moved(before.leader_epoch, record.leader_epoch)])
 
 
-def _of_topics(decided: RecordWithPast) -> Iterable[Cause]:
-    before, record = decided.before, decided.record
-    assert before is not None  # noqa: S101  # the caller has handled it
-    new_ids = {r.old_member_id: r.new_member_id for r in decided.replaced}
+def _of_topics(
+    state: GroupState, record: MembershipRecord, before: MembershipRecord, change: Change, follows: Owners
+) -> Iterable[Cause]:
+    new_ids = {r.old_member_id: r.new_member_id for r in change.replaced}
     now = {m.member_id: frozenset(m.topics) for m in record.members if m.topics is not None}
     was = {new_ids.get(m.member_id, m.member_id): frozenset(m.topics) for m in before.members if m.topics is not None}
     if not (before.protocol_type == record.protocol_type == "consumer"):
@@ -159,50 +168,36 @@ def _of_topics(decided: RecordWithPast) -> Iterable[Cause]:
     both = (subscribed_topics(before) or frozenset()) & (subscribed_topics(record) or frozenset())
     if not both or before.protocol not in _ASSIGN_ALL or record.protocol not in _ASSIGN_ALL:
         return
-    yield from _of_counts(both, _counts(before, decided.follows), _counts(record, decided.pending), decided)
-    earlier = decided.shown.racks
-    racks = [
+    first, second = _counts(before, follows), _counts(record, change.pending)
+    yield from _of_counts(state, {topic: (first.get(topic, 0), second.get(topic, 0)) for topic in both})
+    earlier, racks = state.classic.shown.racks, change.shown.racks
+    others = [
         TopicChange(topic, None, None)
-        for topic in both & earlier.keys() & decided.now.racks.keys()
-        if earlier[topic] != decided.now.racks[topic]
+        for topic in both & earlier.keys() & racks.keys()
+        if earlier[topic] != racks[topic]
     ]
-    yield from of_topics(RACKS_CHANGED, racks, "rounds showed other racks of its replicas, and members have racks")
+    yield from of_topics(RACKS_CHANGED, others, "rounds showed other racks of its replicas, and members have racks")
 
 
-def _of_counts(
-    topics: Iterable[str], was: Mapping[str, int], now: Mapping[str, int], decided: RecordWithPast
-) -> Iterable[Cause]:
+def _of_counts(state: GroupState, counts: Mapping[str, tuple[int, int]]) -> Iterable[Cause]:
+    """Topics of which the leader of this decision assigned more or fewer partitions than the one before."""
     changed, stale = [], []
-    for topic in topics:
-        first, second = was.get(topic, 0), now.get(topic, 0)
+    for topic, (first, second) in counts.items():
         if first == second:
             continue
-        change = TopicChange(topic, str(first), str(second))
-        shown = decided.shown.counts.get(topic, first)
+        change, known = TopicChange(topic, str(first), str(second)), state.topics.get(topic)
+        shown = state.classic.shown.counts.get(topic, first)
+        is_confirmed = known is not None and known.counts[-1].count == second
         if shown == second:
             stale.append(change)
         # A leader may lack a topic for a moment, or know fewer partitions than the one before; then only rounds prove
         # that the topic itself was created or became smaller.
-        elif 0 < first < second or shown == 0 == first or (second < first and _newest(decided, topic) == second):
+        elif 0 < first < second or shown == 0 == first or (second < first and is_confirmed):
             changed.append(change)
     yield from of_topics(PARTITIONS_CHANGED, changed, "partitions that the leaders assigned")
     yield from of_topics(
         METADATA_STALE, stale, "the previous leader did not know the partition count that a round had shown by then"
     )
-
-
-def _newest(decided: RecordWithPast, topic: str) -> int | None:
-    known = decided.topics.get(topic)
-    return None if known is None else known.counts[-1].count
-
-
-def _of_strategy(decided: RecordWithPast) -> Iterable[Cause]:
-    before, record = decided.before, decided.record
-    assert before is not None  # noqa: S101  # the caller has handled it
-    if before.protocol is not None and record.protocol is not None and before.protocol != record.protocol:
-        yield cause(
-            STRATEGY_CHANGED, "the selected protocol is another one", before=before.protocol, after=record.protocol
-        )
 
 
 def _counts(record: MembershipRecord, pending: Owners) -> dict[str, int]:

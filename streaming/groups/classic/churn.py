@@ -9,15 +9,15 @@ Source of the rules: `GroupMetadataManager` (Scala 3.9 and Java 4.2); cooperativ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
 from assignors import AssignorError, optimal_moves
+from streaming.groups.boundaries import await_reason, reach_record
 from streaming.groups.classic.before import Past, departures, past_of, replaced_members
-from streaming.groups.classic.causes import RecordWithPast, classic_causes, topics_shown
-from streaming.groups.classic.cost import EAGER, await_reason, open_cost, rebalance_protocol, stopped_unmoved
+from streaming.groups.classic.causes import Change, classic_causes, topics_shown
+from streaming.groups.classic.cost import EAGER, note_state, open_cost, rebalance_protocol, stopped_unmoved
 from streaming.groups.classic.membership import (
     Owners,
     balance_of,
@@ -31,13 +31,12 @@ from streaming.groups.classic.membership import (
     wanted_topics,
     write_members,
 )
-from streaming.groups.classic.state import ClassicDecision, Owned, TopicsShown, Transfer
-from streaming.groups.classic.unowned import note_state
+from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.rows import ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdicts import WAITING_MAX, drop_oldest
+from streaming.groups.verdicts import drop_oldest
 from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import GroupObservation, MembershipRecord, MembershipTombstone
 from streaming.times import day_of
@@ -48,9 +47,10 @@ _LONGEST_PROTOCOL: Final = 200
 
 def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
     """Process a membership record: write its churn and member rows, and let the decision wait for its verdict."""
+    reach_record(state, context.rows, record.record, record)
     past = past_of(state, record, context)
     change = _change_of(state, record, past)
-    row = _with_causes(_churn_row(record, past, change, context), state, record, past, change)
+    row = _churn_row(state, record, past, change, context)
     state.classic.balance = change.balance
     if not record.members:
         state.uncommitted = None
@@ -68,7 +68,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
     _hand_to_verdicts(state, record, past, change, context)
 
 
-def _begin(state: GroupState, record: MembershipRecord, past: Past, change: _Change) -> None:
+def _begin(state: GroupState, record: MembershipRecord, past: Past, change: Change) -> None:
     """What begins with a decision. A static member that returns under a new id keeps its partitions, so none of it."""
     if not past.compacted:
         # What compaction has left says nothing about how often a group rebalanced.
@@ -79,7 +79,7 @@ def _begin(state: GroupState, record: MembershipRecord, past: Past, change: _Cha
 
 
 def _hand_to_verdicts(
-    state: GroupState, record: MembershipRecord, past: Past, change: _Change, context: Context
+    state: GroupState, record: MembershipRecord, past: Past, change: Change, context: Context
 ) -> None:
     """Make it the current decision, and let it wait for the round after it; of too many the oldest is dropped."""
     classic = state.classic
@@ -95,48 +95,18 @@ def _hand_to_verdicts(
         classic.current = await_verdict(
             classic.waiting, decision, change.owned, change.optimal, context.config, first_half=first_half
         )
-    if len(classic.waiting) > WAITING_MAX:
-        at = len(classic.waiting) - WAITING_MAX - 1
-        oldest = classic.waiting[at]
-        # Names may have 32 KB, and a thousand of these are kept.
-        protocol = oldest.record.protocol
-        emptied = msgspec.structs.replace(
-            oldest.record, members=(), leader=None, protocol=None if protocol is None else protocol[:_LONGEST_PROTOCOL]
-        )
-        classic.waiting[at] = ClassicDecision(emptied, "dropped", oldest.incarnation)
-        drop_oldest(classic.waiting)
+    drop_oldest(classic.waiting, _dropped)
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What a membership record changes, compared with the time before it.
-
-    Attributes:
-        replaced: Static members that have returned under other ids.
-        was: Owners before; None if unknown.
-        after: Owners after; None if unknown.
-        owned: The owners before, by member.
-        moves: Number of partitions moved; None if unknown.
-        optimal: The fewest possible; None if unknown, or while partitions are pending handover.
-        pending: Partitions pending handover, with their last owners.
-        follows: The handover that this decision completes.
-        shown: Partition counts of its topics, as rounds show them.
-        balance: Imbalance, and the least possible.
-    """
-
-    replaced: tuple[ReplacedMember, ...]
-    was: Owners | None
-    after: Owners | None
-    owned: Owned | None
-    moves: int | None
-    optimal: int | None
-    pending: Owners
-    follows: Transfer | None
-    shown: TopicsShown
-    balance: tuple[float | None, float | None]
+def _dropped(decision: ClassicDecision) -> ClassicDecision:
+    """A decision that will not be judged any more, reduced to its own columns."""
+    # Names may have 32 KB, and a thousand of these are kept.
+    protocol = decision.record.protocol and decision.record.protocol[:_LONGEST_PROTOCOL]
+    emptied = msgspec.structs.replace(decision.record, members=(), leader=None, protocol=protocol)
+    return ClassicDecision(emptied, "dropped", decision.incarnation)
 
 
-def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> _Change:
+def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> Change:
     before = past.before
     transfer = state.classic.transfer if before is not None else None
     replaced = replaced_members(before, record)
@@ -153,43 +123,16 @@ def _change_of(state: GroupState, record: MembershipRecord, past: Past) -> _Chan
         balance = balance_of(record)
     follows = transfer if transfer is not None and past.kind == "rebalance" else None
     shown = topics_shown(state, record, pending)
-    return _Change(replaced, was, after, owned, moves, optimal, pending, follows, shown, balance)
+    return Change(replaced, was, after, owned, moves, optimal, pending, follows, shown, balance)
 
 
-def _with_causes(row: ChurnRow, state: GroupState, record: MembershipRecord, past: Past, change: _Change) -> ChurnRow:
-    """The row with what has caused the decision and, of a rebalance, with how its members gave partitions up."""
-    decided = RecordWithPast(
-        kind=past.kind,
-        record=record,
-        before=past.before,
-        known=past.known,
-        joined=row.joined,
-        gone=departures(state, past, record, row.left),
-        replaced=change.replaced,
-        skipped=past.skipped,
-        follows={} if change.follows is None else change.follows.owners,
-        pending=change.pending,
-        shown=state.classic.shown,
-        now=change.shown,
-        topics=state.topics,
-    )
-    row = msgspec.structs.replace(row, causes=classic_causes(decided))
-    if past.kind != "rebalance":
-        return row
+def _churn_row(state: GroupState, record: MembershipRecord, past: Past, change: Change, context: Context) -> ChurnRow:
+    """The decision's row; of a rebalance, with how its members gave partitions up."""
     returned = {r.new_member_id for r in change.replaced}
-    stopped = None if record.seen else stopped_unmoved(record, change.was, change.after, returned)
-    protocol = rebalance_protocol(record)
-    return msgspec.structs.replace(row, rebalance_protocol=protocol, partitions_stopped_unmoved=stopped)
-
-
-def _churn_row(
-    record: MembershipRecord,
-    past: Past,
-    change: _Change,
-    context: Context,
-) -> ChurnRow:
-    replaced = change.replaced
-    joined = _only_in(record, past.before, {r.new_member_id for r in replaced}) if past.known else None
+    joined = _only_in(record, past.before, returned) if past.known else None
+    left = _only_in(past.before, record, {r.old_member_id for r in change.replaced})
+    is_rebalance = past.kind == "rebalance"
+    counts_stops = is_rebalance and not record.seen
     return ChurnRow(
         cluster=context.config.cluster,
         group_id=context.group,
@@ -211,14 +154,19 @@ def _churn_row(
         members=len(record.members),
         partitions=sum(map(len, owning_members(record).values())),
         joined=joined,
-        left=_only_in(past.before, record, {r.old_member_id for r in replaced}),
-        replaced=replaced,
+        left=left,
+        replaced=change.replaced,
         partitions_moved=change.moves,
         partitions_moved_optimal=change.optimal,
         partitions_pending_handover=sum(len(p) for p in change.pending.values()),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
+        causes=classic_causes(state, record, past, change, joined, departures(state, past, record, left)),
+        rebalance_protocol=rebalance_protocol(record) if is_rebalance else None,
+        partitions_stopped_unmoved=stopped_unmoved(record, change.was, change.after, returned)
+        if counts_stops
+        else None,
         decided_time_min=context.made[0],
         decided_time_max=context.made[1],
     )
@@ -238,6 +186,7 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
 
     If no round has shown the group yet, its state is dropped at once, because no observation will come to close it.
     """
+    reach_record(state, context.rows, tombstone.record)
     close_members(state, tombstone.record, tombstone.record_time, context)
     if state.classic.current is not None and state.classic.tombstoned is None:
         state.classic.tombstoned = tombstone.record

@@ -1,48 +1,74 @@
-"""The cost of a rebalance: how long its partitions had no owner, as a lower and an upper bound.
+"""The cost of a rebalance: how long its partitions had no owner, and what proves each bound.
 
-The log does not show when one member stops and the next one starts; `unowned.py` has what it does show. The next round
-shows what arrived meanwhile (`delayed.py`).
+The log does not show when one member stops and the next one starts. An owner has given a partition up when it can no
+longer commit it, and the next one has it when it has read its assignment. A member that the coordinator has removed
+owns nothing, whether it knows it or not. What lies before the decision before counts for that one; so does what lies
+behind a decision whose member lost the partition, or the group, before it had read its assignment. So
+
+the time begins **at the latest**
+
+- at the end of the join phase (`currentStateTimestamp`): eager members give everything up before they join, and a
+  cooperative member reports what it still owns (KIP-429);
+- for eager members, at the first round that saw `CompletingRebalance`, if a later round came before the decision: all
+  members had joined a generation, and the only assignment since is the decision's;
+
+and **at the earliest**
+
+- at the decision before;
+- at the last commit of the owner. The coordinator takes commits of members of the present generation only. An eager
+  member owns all its partitions or none, so a commit of any of them will do;
+- for an eager member that joined again under its id, at the last round that saw `Stable`, if a later round came before
+  the decision: members stop when a heartbeat tells them of the rebalance, or join themselves at once. Not for a member
+  that is gone, because the group is `Stable` until its session ends; nor for a static one, which may be gone and still
+  be a member.
+
+It ends **at the earliest** at the record of the decision, because the coordinator answers the members afterwards, and
+**at the latest**
+
+- at the first commit in the new generation of what the member got, for which it must have read its assignment;
+- when the next join phase completed: by then the member had what it was to have, or never got it.
+
+In `PreparingRebalance` a member that has not joined again may go on, and no API tells which have. So that time is in
+the upper bound only, and the row says since when (`preparing_since`).
+
+Times of records are compared with times of records, and rounds with rounds, never one with the other: they have
+different clocks, but one order. A bound that rounds give is the time between two of them.
+
+What arrived meanwhile the group's next round shows (`delayed.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from streaming.groups.causes import moved_by_brokers, newest_epoch
-from streaming.groups.classic.membership import Owners, generation_column, subscribed_topics
-from streaming.groups.classic.state import OpenCost
-from streaming.groups.classic.unowned import (
-    affected_partitions,
-    await_owners,
-    end_by_commits,
-    end_by_decision,
-    is_complete,
-    kept,
-    least_ms,
-    note_commit,
-)
+from streaming.groups.classic.membership import Owners, subscribed_topics
+from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
 from streaming.groups.delayed import (
     HANDOVER_PENDING,
+    MOST_MS,
     NO_COMMIT,
     NO_ROUND,
     OWNERS_UNKNOWN,
     SEEN_ONLY,
     STRATEGY_UNKNOWN,
-    WAITING_MAX,
     NewestTimes,
     Stop,
-    Stopped,
     arrived_before,
-    bounds,
-    with_delayed,
+    with_seconds,
 )
-from streaming.groups.modern.pauses import MOST_MS, commit, complete
-from streaming.groups.rows import ChurnRow, Rows
+from streaming.groups.lag.state import PartitionState
+from streaming.groups.rows import ChurnRow
 from streaming.groups.state import GroupState
-from streaming.records import CommitWindow, GroupObservation, MembershipRecord
+from streaming.records import GroupObservation, Member, MembershipRecord
+
+_PREPARING: Final = "PreparingRebalance"
+_COMPLETING: Final = "CompletingRebalance"
+
+_OWNED_SINCE: Final = 1
+"""The first version of a subscription that has the owned partitions (KIP-429)."""
 
 EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 """Strategies whose members give up all partitions before they join. An unknown strategy may do either, so it is treated
@@ -100,7 +126,7 @@ def open_cost(
     before: MembershipRecord,
     record: MembershipRecord,
 ) -> tuple[ChurnRow, OpenCost | None]:
-    """Set the lower bound of the time without an owner, and wait for what gives the upper bound (`unowned.py`).
+    """Set the lower bound of the time without an owner, and wait for what gives the upper bound.
 
     For an unknown strategy the lower bound counts only partitions with another owner, and there is no upper bound. Nor
     is there one where members gave up a partition before they joined and nobody got it, although somebody subscribes to
@@ -109,37 +135,38 @@ def open_cost(
     What arrived meanwhile waits for the next round (`GroupState.stopped`); until then the row says why it is not known.
     None of this is known for a decision that was only seen.
     """
-    if record.seen:
-        return msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY), None
-    if was is None or after is None:
-        return msgspec.structs.replace(row, records_delayed_reason=OWNERS_UNKNOWN), None
+    if record.seen or was is None or after is None:
+        return msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY if record.seen else OWNERS_UNKNOWN), None
     protocols = {record.protocol, before.protocol} if before.members else {record.protocol}
     eager = protocols <= EAGER
     is_known = eager or protocols <= _COOPERATIVE
-    affected = affected_partitions(was, after, record, eager=eager, known=is_known)
+    affected = _affected_partitions(was, after, record, eager=eager, known=is_known)
     unbounded = None if is_known else STRATEGY_UNKNOWN
     if is_known and _leaves_out(state, was, after, record):
         unbounded = HANDOVER_PENDING
     if not affected:
         if was and unbounded is not None:
             return msgspec.structs.replace(row, records_delayed_reason=unbounded), None
-        row = _with_bounds(row, 0, 0)
+        row = with_seconds(row, 0, 0)
         if row.partitions_pending_handover:
             return msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING), None
         return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0), None
     stops = _stops(state, affected, record) if unbounded is None else None
-    row = msgspec.structs.replace(row, records_delayed_reason=unbounded or (NO_COMMIT if stops is None else NO_ROUND))
     rounds = state.classic.rounds
-    least = least_ms(record, rounds, eager=eager)
+    preparing = rounds.preparing if rounds is not None else None
+    row = msgspec.structs.replace(
+        row,
+        records_delayed_reason=unbounded or (NO_COMMIT if stops is None else NO_ROUND),
+        preparing_since=None if preparing is None else preparing.opened,
+    )
+    least = _least_ms(record, rounds, eager=eager)
     if least is not None:
-        row = _with_bounds(row, least * len(set(affected) - kept(record)), None)
-    if rounds is not None and rounds.preparing is not None:
-        row = msgspec.structs.replace(row, preparing_since=rounds.preparing.opened)
+        row = with_seconds(row, least * len(set(affected) - _kept(record)), None)
     if unbounded is not None:
         return row, None
     if stops is not None:
-        await_round(state, Stopped(row, stops))
-    return row, await_owners(state, row, affected, was, after, before, record, eager=eager)
+        state.await_round(row, stops)
+    return row, _await_owners(state, row, affected, was, after, before, record, eager=eager)
 
 
 def _leaves_out(state: GroupState, was: Owners, after: Owners, record: MembershipRecord) -> bool:
@@ -147,7 +174,7 @@ def _leaves_out(state: GroupState, was: Owners, after: Owners, record: Membershi
 
     Members that reported it had it when they joined; what they are to hand over counts for the next decision.
     """
-    reported = kept(record)
+    reported = _kept(record)
     subscribed = subscribed_topics(record)
     counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
     return any(
@@ -156,17 +183,6 @@ def _leaves_out(state: GroupState, was: Owners, after: Owners, record: Membershi
         if subscribed is None or topic in subscribed
         for partition in partitions.keys() - after.get(topic, {}).keys()
     )
-
-
-def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
-    """Use the first commits after a rebalance for the upper bound of their partitions' time without an owner."""
-    if state.modern.pauses is not None:
-        topic = state.topics.get(window.topic)
-        known = state.partitions.get(window.topic, {}).get(window.partition)
-        topic_id = window.topic_id or (topic.topic_id if topic is not None else None)
-        commit(state.modern.pauses, topic_id, window, known.commit_time if known is not None else -1)
-    if state.classic.cost is not None and window.commits:
-        note_commit(state.classic.cost, window.topic, window.partition, window.first_commit_time)
 
 
 def _stops(
@@ -183,90 +199,171 @@ def _stops(
     return stops
 
 
-def await_round(state: GroupState, stopped: Stopped) -> None:
-    """Let a rebalance whose partitions have owners again wait for the group's next round."""
-    state.stopped.append(stopped)
-    del state.stopped[:-WAITING_MAX]
+def _kept(record: MembershipRecord) -> frozenset[tuple[str, int]]:
+    """Partitions that members reported to own when they joined."""
+    return frozenset((topic, p) for member in record.members for topic, owned in member.owned for p in owned)
 
 
-def await_reason(state: GroupState, row: ChurnRow) -> None:
-    """Let a decision whose coordinator has moved wait for the group's next round, which may know why."""
-    waits = any(stopped.row.decision == row.decision for stopped in state.stopped)
-    if not waits and newest_epoch(row.causes or ()) >= 0:
-        await_round(state, Stopped(row, {}))
-
-
-def close_cost(
-    state: GroupState,
-    rows: Rows,
-    observation: GroupObservation | None = None,
-    following: MembershipRecord | None = None,
-) -> None:
-    """Write a further revision of each rebalance of which more is known now.
-
-    The upper bound of the newest one's time without an owner is known once every member has begun, or the next decision
-    has come (`unowned.py`). What arrived meanwhile is known at the group's next round.
+def _affected_partitions(
+    was: Owners, after: Owners, record: MembershipRecord, *, eager: bool, known: bool
+) -> list[tuple[str, int]]:
+    """The partitions that had an owner, have one again, and had none in between.
 
     Args:
-        state: The group's state, before this round's lag is judged.
-        rows: Rows are appended here.
-        observation: The round that is judged now; None at other boundaries.
-        following: The membership record that is processed next; None at other boundaries.
+        was: Owners before.
+        after: Owners after.
+        record: The decision.
+        eager: Whether all members gave up everything before they joined.
+        known: Whether it is known that they did, or did not. If not, only partitions with another owner count.
     """
-    told: dict[int, ChurnRow] = {}
-    pauses, cost = state.modern.pauses, state.classic.cost
-    modern = complete(pauses) if pauses is not None else None
-    if modern is not None:
-        told[modern.decision] = modern
-    if cost is not None:
-        end_by_commits(cost, state.classic.rounds.newest if observation and state.classic.rounds else None)
-        # A static member that returns writes a record of the same generation.
-        if following is not None and generation_column(following) != cost.row.generation:
-            end_by_decision(cost, following)
-    if cost is not None and is_complete(cost):
-        told[cost.row.decision] = _with_upper_bound(cost)
-        cost = state.classic.cost = None
-    if observation is not None and state.stopped:
-        state.stopped = _told_by_round(state, observation, told)
-    if not told:
+    reported = _kept(record)
+    reports = {m.member_id for m in record.members if (m.subscription_version or 0) >= _OWNED_SINCE}
+    return [
+        (topic, partition)
+        for topic, partitions in after.items()
+        for partition, owner in partitions.items()
+        if (first := was.get(topic, {}).get(partition)) is not None
+        and (eager or first != owner or (known and owner in reports and (topic, partition) not in reported))
+    ]
+
+
+def _least_ms(record: MembershipRecord, rounds: RebalanceRounds | None, *, eager: bool) -> int | None:
+    """The time that each partition which was not kept had no owner for certain, ms; None where nothing is certain."""
+    proven = [max(0, record.record_time - record.state_time)] if record.state_time >= 0 else []
+    if eager and rounds is not None and (first := rounds.completing) is not None and first.closed >= 0:
+        since_closed = rounds.newest.elapsed - first.elapsed - (first.closed - first.opened)
+        proven.append(max(0, min(rounds.newest.opened - first.closed, since_closed)))
+    return min(MOST_MS, max(proven)) if proven else None
+
+
+def _await_owners(
+    state: GroupState,
+    row: ChurnRow,
+    affected: Collection[tuple[str, int]],
+    was: Owners,
+    after: Owners,
+    before: MembershipRecord,
+    record: MembershipRecord,
+    *,
+    eager: bool,
+) -> OpenCost:
+    """Begin to wait for the proof that the next owners of these partitions have them; `eager` if all gave up all."""
+    alive = _rejoined(before, record) if eager else frozenset()
+    commits = _last_commits(state.partitions, was) if eager else {}
+    owners: dict[str, dict[tuple[int, bool], int]] = {}
+    for topic, partition in affected:
+        first = was[topic][partition]
+        known = state.partitions.get(topic, {}).get(partition)
+        committed = commits.get(first, -1) if eager else known.commit_time if known is not None else -1
+        stop = min(record.record_time, max(before.record_time, committed))
+        of_owner = owners.setdefault(after[topic][partition], {})
+        of_owner[stop, first in alive] = of_owner.get((stop, first in alive), 0) + 1
+    index = {name: number for number, name in enumerate(owners)}
+    proofs: dict[str, dict[int, int]] = {}
+    for topic, partition in _all(after) if eager else affected:
+        if (name := after[topic][partition]) in index:
+            proofs.setdefault(topic, {})[partition] = index[name]
+    waiting = [NextOwner([(at, count, seen) for (at, seen), count in stops.items()]) for stops in owners.values()]
+    stable = state.classic.rounds.stable if state.classic.rounds is not None else None
+    return OpenCost(row, waiting, proofs, record.record_time, stable)
+
+
+def note_commit(cost: OpenCost, topic: str, partition: int, time: int) -> None:
+    """Note a commit after the decision."""
+    index = cost.places.get(topic, {}).get(partition)
+    if index is not None and cost.owners[index].stops:
+        owner = cost.owners[index]
+        owner.committed = time if owner.committed < 0 else min(owner.committed, time)
+
+
+def end_by_commits(cost: OpenCost, round_seen: RoundSpan | None) -> None:
+    """End the wait for the members that have committed.
+
+    Args:
+        cost: The cost.
+        round_seen: The round in which the commits are, if its time is certain.
+    """
+    within = None if cost.stable is None or round_seen is None else _between(cost.stable, round_seen)
+    for owner in cost.owners:
+        if owner.committed >= 0:
+            _end(cost, owner, owner.committed, within)
+
+
+def end_by_decision(cost: OpenCost, record: MembershipRecord) -> None:
+    """End the wait for all members, because the next decision has come."""
+    for owner in cost.owners:
+        _end(cost, owner, record.state_time if record.state_time >= 0 else record.record_time, None)
+
+
+def is_complete(cost: OpenCost) -> bool:
+    """Whether all members have begun."""
+    return not any(owner.stops for owner in cost.owners)
+
+
+def note_state(state: GroupState, observation: GroupObservation) -> None:
+    """Note the coordinator's state in a round; call this after the round's time was taken in.
+
+    While an open transaction hides the log's end, or the clock has jumped, rounds prove nothing.
+    """
+    classic = state.classic
+    if state.clock.other is not None or observation.held_since is not None or observation.seen is not None:
+        classic.rounds = None
+        if classic.cost is not None:
+            classic.cost.stable = None
         return
-    rows.rebalance_churn.extend(told.values())
-    # The next revision of a row begins with what is known now.
-    for waiting in (cost, pauses, *state.stopped):
-        if waiting is not None and waiting.row is not None:
-            waiting.row = told.get(waiting.row.decision, waiting.row)
+    now = RoundSpan(state.clock.now, observation.closed, observation.elapsed_time, classic.committed)
+    rounds = classic.rounds
+    if rounds is None:
+        classic.rounds = RebalanceRounds(now, observation.state)
+        return
+    if rounds.state == _PREPARING:
+        if rounds.preparing is None and rounds.completing is None:
+            rounds.preparing = rounds.newest
+    elif rounds.state == _COMPLETING:
+        rounds.completing = rounds.completing or rounds.newest
+    else:
+        rounds.preparing = rounds.completing = None
+        if rounds.state == "Stable":
+            rounds.stable = rounds.newest
+    rounds.newest, rounds.state = now, observation.state
 
 
-def _told_by_round(state: GroupState, observation: GroupObservation, told: dict[int, ChurnRow]) -> list[Stopped]:
-    """Put the rows that a round completes into `told`.
-
-    Returns:
-        What goes on waiting: decisions whose coordinator had moved after the round looked who it was.
-    """
-    newest = NewestTimes(state.round_opened, state.round_closed)
-    waiting: list[Stopped] = []
-    for stopped in state.stopped:
-        causes = stopped.row.causes or ()
-        reasons = moved_by_brokers(causes, observation.coordinator_moves)
-        row = told.get(stopped.row.decision)
-        if stopped.stops or reasons != causes:
-            row = row or msgspec.structs.replace(stopped.row, revision=stopped.row.revision + 1)
-            row = msgspec.structs.replace(row, causes=reasons)
-            if stopped.stops:
-                row = with_delayed(row, bounds(stopped, state.partitions, newest, observation))
-            told[row.decision] = row
-        if 0 <= observation.coordinator_epoch < newest_epoch(causes):
-            waiting.append(Stopped(row or stopped.row, {}))
-    return waiting
+def _end(cost: OpenCost, owner: NextOwner, time: int, within: int | None) -> None:
+    """Add the upper bounds of a member's partitions; whatever a clock says, it began after the decision."""
+    end = max(time, cost.decided)
+    for stop, count, seen in owner.stops:
+        most = end - stop
+        if seen and within is not None:
+            most = min(most, within)
+        cost.sum_ms = min(MOST_MS, cost.sum_ms + count * max(0, most))
+    owner.stops, owner.committed = [], -1
 
 
-def _with_upper_bound(cost: OpenCost) -> ChurnRow:
-    row = msgspec.structs.replace(cost.row, revision=cost.row.revision + 1)
-    return _with_bounds(row, None, cost.sum_ms)
+def _between(first: RoundSpan, last: RoundSpan) -> int | None:
+    """Time from a round's opening to the closing of a later one, ms, at most."""
+    if last.closed < 0:
+        return None
+    return max(last.closed - first.opened, last.elapsed - first.elapsed + last.closed - last.opened)
 
 
-def _with_bounds(row: ChurnRow, least: int | None, most: int | None) -> ChurnRow:
-    """The row with these bounds, ms; None leaves one as it is."""
-    low = row.unassigned_partition_seconds_min if least is None else round(min(MOST_MS, least) / 1000, 3)
-    high = row.unassigned_partition_seconds_max if most is None else max(low or 0.0, round(most / 1000, 3))
-    return msgspec.structs.replace(row, unassigned_partition_seconds_min=low, unassigned_partition_seconds_max=high)
+def _rejoined(before: MembershipRecord, record: MembershipRecord) -> frozenset[str]:
+    """Members that have joined again for certain: dynamic ones would be gone if they had not."""
+
+    def dynamic(members: tuple[Member, ...]) -> set[str]:
+        return {member.member_id for member in members if member.group_instance_id is None}
+
+    return frozenset(dynamic(before.members) & dynamic(record.members))
+
+
+def _last_commits(partitions: Mapping[str, Mapping[int, PartitionState]], owners: Owners) -> dict[str, int]:
+    last: dict[str, int] = {}
+    for topic, partition in _all(owners):
+        known = partitions.get(topic, {}).get(partition)
+        if known is not None:
+            owner = owners[topic][partition]
+            last[owner] = max(last.get(owner, -1), known.commit_time)
+    return last
+
+
+def _all(owners: Owners) -> Iterator[tuple[str, int]]:
+    return ((topic, partition) for topic, partitions in owners.items() for partition in partitions)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.groups.boundaries import leave_compacted, take_in_commits
 from streaming.groups.classic import churn
-from streaming.groups.classic.cost import close_cost
 from streaming.groups.classic.drift import judge_again, write_classic_verdicts
 from streaming.groups.classic.findings import classic_findings
 from streaming.groups.classic.membership import (
@@ -34,20 +32,6 @@ from streaming.records import (
     MembershipTombstone,
     UnreadableMembership,
 )
-
-
-def _decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
-    take_in_commits(state)
-    close_cost(state, context.rows, following=record)
-    leave_compacted(state, record.record)
-    churn.decide(state, record, context)
-
-
-def _end_membership(state: GroupState, tombstone: MembershipTombstone, context: Context) -> None:
-    take_in_commits(state)
-    close_cost(state, context.rows)
-    leave_compacted(state, tombstone.record)
-    churn.end_membership(state, tombstone, context)
 
 
 def _note_unreadable(state: GroupState, item: UnreadableMembership, context: Context) -> None:  # noqa: ARG001
@@ -155,8 +139,8 @@ def _verdict(state: GroupState, observation: GroupObservation) -> StandingVerdic
 
 CLASSIC: Final = Kind(
     records={
-        MembershipRecord: _decide,
-        MembershipTombstone: _end_membership,
+        MembershipRecord: churn.decide,
+        MembershipTombstone: churn.end_membership,
         UnreadableMembership: _note_unreadable,
     },
     lives=lambda state: state.modern.key_type is None,

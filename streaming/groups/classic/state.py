@@ -133,7 +133,7 @@ class NextOwner(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The cost of the newest rebalance, while it is not known of some members when they began (`unowned.py`).
+    """The cost of the newest rebalance, while it is not known of some members when they began (`cost.py`).
 
     Attributes:
         row: The churn row as written.

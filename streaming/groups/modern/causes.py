@@ -16,7 +16,6 @@ not:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from streaming.groups.causes import (
     MEMBER_GONE,
@@ -35,67 +34,29 @@ from streaming.groups.causes import (
     of_topics,
     subscription_changes,
 )
-from streaming.groups.modern.group import ModernDecision, ModernGroup
+from streaming.groups.modern.group import Before, ModernDecision, ModernGroup
 from streaming.groups.rows import Cause
-from streaming.records import CONSUMER, STREAMS, IdPartitions, KnownTopics, ModernMember, ResolvedRegex
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What a group was at its newest decision, where it has changed since.
-
-    Attributes:
-        was: Metadata of members that subscribe to something else now, and of static members that are gone.
-        regexes: Topics of the regular expressions that match others now; None for a new one.
-        resolved: The regular expressions as they are resolved now.
-        topics: Names and counts by topic id, if the log has them; None if they have not changed.
-        metadata_hash: Hash of the topics' metadata; 0 when not recorded.
-        asked: Server assignors that members requested.
-        away: For each static member that is away or was when it was removed, the time of that record, ms.
-    """
-
-    was: Mapping[str, ModernMember]
-    regexes: Mapping[str, tuple[str, ...] | None]
-    resolved: Mapping[str, ResolvedRegex]
-    topics: KnownTopics | None
-    metadata_hash: int
-    asked: tuple[str, ...]
-    away: Mapping[str, int]
-
-
-def before_decision(group: ModernGroup) -> Before:
-    """What to remember of a group before a record that may close a decision is taken in."""
-    return Before(
-        group.was,
-        group.regexes_before,
-        group.regexes,
-        group.topics_before,
-        group.told_hash,
-        group.asked,
-        group.away,
-    )
+from streaming.records import CONSUMER, STREAMS, IdPartitions
 
 
 def modern_causes(
     decision: ModernDecision,
     before: Before | None,
-    metadata_hash: int,
+    group: ModernGroup,
     names: Mapping[str, str],
     *,
     migrated: bool,
     skipped: int | None,
-    leader_epochs: tuple[int, int],
 ) -> tuple[Cause, ...]:
     """The causes of a decision.
 
     Args:
         decision: The decision.
-        before: The group before it; None for its first record.
-        metadata_hash: Hash of the topics' metadata now; 0 when not recorded.
+        before: The group at the decision before it; None for its first record.
+        group: The group after it.
         names: Topic names by id.
         migrated: The group was a classic one until now.
         skipped: Epochs without a target; None if unknown.
-        leader_epochs: Leader epochs of the previous decision and of this one; -1 when not known.
     """
     joined = of_members(MEMBER_JOINED, decision.joined or (), "not in the previous decision")
     gone = _gone(decision, before.away if before is not None else {})
@@ -108,14 +69,14 @@ def modern_causes(
     if decision.group_type == STREAMS:
         evidence = "the members are the same; topologies are not compared"
     elif not decision.became_empty:
-        was, now = _subscriptions(decision, before)
+        was, now = _subscriptions(decision, before, group)
         found += of_topics(
             SUBSCRIPTION_CHANGED,
             subscription_changes(was, now),
             "members changed their subscriptions: how many of those that stayed subscribe to it",
         )
         # The hash of no topics is 0, like one that is not recorded: where nothing was assigned, a hash means topics.
-        hashed = metadata_hash not in (0, before.metadata_hash) and (
+        hashed = group.metadata_hash not in (0, before.metadata_hash) and (
             before.metadata_hash != 0 or not _counts(decision.before or {})
         )
         changed = _changed_counts(decision, before, names, was, now, hashed=hashed)
@@ -129,7 +90,7 @@ def modern_causes(
         found.append(cause(UNKNOWN, evidence))
     if skipped:
         found.append(cause(UNFINISHED_GENERATIONS, f"{skipped} epochs in between had no target of their own"))
-    found += coordinator_moved(*leader_epochs)
+    found += coordinator_moved(before.leader_epoch, group.before.leader_epoch)
     return causes_in_order(found)
 
 
@@ -152,7 +113,7 @@ def _gone(decision: ModernDecision, away: Mapping[str, int]) -> list[Cause]:
 _Topics = dict[str, frozenset[str]]
 
 
-def _subscriptions(decision: ModernDecision, before: Before) -> tuple[_Topics, _Topics]:
+def _subscriptions(decision: ModernDecision, before: Before, group: ModernGroup) -> tuple[_Topics, _Topics]:
     """Topics of each member that stayed, before and now; members with an unresolved regular expression are left out."""
     joined = set(decision.joined or ())
     old_ids = {new: old for old, new in decision.replaced}
@@ -163,10 +124,10 @@ def _subscriptions(decision: ModernDecision, before: Before) -> tuple[_Topics, _
         topics = decision.topics_of(name)
         if name in joined or topics is None:
             continue
-        old = before.was.get(old_ids.get(name, name), member)
+        old = before.subscribers.get(old_ids.get(name, name), member)
         earlier = frozenset(old.topics)
         if old.regex is not None:
-            now_matched = before.resolved.get(old.regex)
+            now_matched = group.regexes.get(old.regex)
             matched = before.regexes.get(old.regex, now_matched.topics if now_matched is not None else None)
             if matched is None:
                 continue

@@ -21,8 +21,11 @@ no `before`, unless the group was seen from its beginning.
 
 from __future__ import annotations
 
+import msgspec
+
 from streaming.groups.modern.group import (
     AWAY,
+    Before,
     Ended,
     ModernDecision,
     ModernGroup,
@@ -73,14 +76,14 @@ def replay(
     if group is None:
         if isinstance(item, Removed):
             return None, None
-        group = ModernGroup(item.group_type, exact=born, told={} if born else None)
+        group = ModernGroup(item.group_type, exact=born, before=Before({} if born else None))
     if isinstance(item, GroupEpoch):
         group.epoch, group.metadata_hash = item.epoch, item.metadata_hash
-        return group, None if group.members or not group.told else _decided(group, item)
+        return group, None if group.members or not group.before.members else _decided(group, item)
     if isinstance(item, TargetEpoch):
         if not group.exact and _is_first(group, item):
             # `before` may have members of an earlier group of this name, of which only tombstones remain: drop them.
-            group.exact, group.told, group.before = True, {}, dict.fromkeys(group.targets)
+            group.exact, group.before.members, group.before.targets = True, {}, dict.fromkeys(group.targets)
         decision = _decided(group, item)
         group.decided, group.exact = item, True
         return group, decision
@@ -98,15 +101,16 @@ def replay(
         group.targets[item.member_id] = item
     elif isinstance(item, CurrentAssignment):
         group.currents[item.member_id] = item
-        if item.epoch == AWAY and (item.member_id in group.members or item.member_id in (group.told or ())):
-            group.away[item.member_id] = item.record_time
-        elif item.member_id in group.away:
-            del group.away[item.member_id]
+        is_known = item.member_id in group.members or item.member_id in (group.before.members or ())
+        if item.epoch != AWAY or not is_known:
+            group.before.away.pop(item.member_id, None)
+        else:
+            group.before.away[item.member_id] = item.record_time
     elif isinstance(item, ResolvedRegex):
         _keep_regex(group, item.regex, item.topics)
         group.regexes[item.regex] = item
     elif isinstance(item, KnownTopics):
-        group.topics_before = group.topics_before or group.topics
+        group.before.topics = group.before.topics or group.topics
         group.topics = item
     else:
         group.topology = item
@@ -115,8 +119,10 @@ def replay(
 
 def forget_before(group: ModernGroup) -> None:
     """Note that records may be missing: the next target is not exact, and what came before it is unknown."""
-    group.exact, group.told, group.before = False, None, {}
-    group.was, group.regexes_before, group.topics_before = {}, {}, None
+    group.exact = False
+    group.before = msgspec.structs.replace(
+        group.before, members=None, targets={}, subscribers={}, regexes={}, topics=None
+    )
 
 
 def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
@@ -132,8 +138,8 @@ def _remove(group: ModernGroup, item: Removed) -> None:
     part = item.part or ""
     if item.key_type in MEMBER_TYPES:
         known = group.members.pop(part, None)
-        if part not in (group.told or ()):
-            group.away.pop(part, None)
+        if part not in (group.before.members or ()):
+            group.before.away.pop(part, None)
         if known is not None and known.instance_id is not None:
             _keep_was(group, known)
     elif item.key_type in TARGET_TYPES:
@@ -155,31 +161,30 @@ def _asks(member: ModernMember) -> tuple[tuple[str, ...], str | None]:
 
 
 def _keep_was(group: ModernGroup, member: ModernMember) -> None:
-    if group.told is not None and member.member_id in group.told:
-        group.was.setdefault(member.member_id, member)
+    if member.member_id in (group.before.members or ()):
+        group.before.subscribers.setdefault(member.member_id, member)
 
 
 def _keep_regex(group: ModernGroup, regex: str, topics: tuple[str, ...] | None) -> None:
-    known = group.regexes.get(regex)
+    known, before = group.regexes.get(regex), group.before.regexes
     was = None if known is None else known.topics
-    if regex not in group.regexes_before:
+    if regex not in before:
         if was != topics:
-            group.regexes_before[regex] = was
-    elif topics is None and group.regexes_before[regex] is None:
+            before[regex] = was
+    elif topics is None and before[regex] is None:
         # It came and went since the decision. (Anyone in the group can write any number of them.)
-        del group.regexes_before[regex]
+        del before[regex]
 
 
 def _keep_before(group: ModernGroup, member_id: str) -> None:
-    if member_id not in group.before:
-        target = group.targets.get(member_id)
-        group.before[member_id] = None if target is None else target.partitions
+    target = group.targets.get(member_id)
+    group.before.targets.setdefault(member_id, None if target is None else target.partitions)
 
 
 def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecision:
     """The decision completed by a record; `group` is updated so that it becomes the previous one."""
     targets = {name: group.targets[name].partitions for name in group.members if name in group.targets}
-    told, before = group.told, None
+    told, before = group.before.members, None
     joined: tuple[str, ...] | None = None
     left: tuple[str, ...] | None = None
     replaced: tuple[tuple[str, str], ...] = ()
@@ -216,11 +221,13 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
         unseen=unseen,
     )
     decision = subscribing(decision, group)
-    group.told = {name: member.instance_id for name, member in group.members.items()} if group.exact else None
-    group.before = {}
-    group.told_hash, group.asked = group.metadata_hash, decision.assignors
-    group.was, group.regexes_before, group.topics_before = {}, {}, None
-    group.away = {name: time for name, time in group.away.items() if name in group.members}
+    group.before = Before(
+        {name: member.instance_id for name, member in group.members.items()} if group.exact else None,
+        metadata_hash=group.metadata_hash,
+        asked=decision.assignors,
+        leader_epoch=item.leader_epoch,
+        away={name: time for name, time in group.before.away.items() if name in group.members},
+    )
     return decision
 
 

@@ -12,15 +12,15 @@ from functools import cache
 import msgspec
 
 from assignors import from_topics, moves
-from streaming.groups.classic.cost import await_reason, await_round
+from streaming.groups.boundaries import await_reason
 from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.context import Context, of_record
-from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, NewestTimes, Stopped, arrived_before
+from streaming.groups.delayed import NO_ROUND, OWNERS_UNKNOWN, SEEN_ONLY, NewestTimes, arrived_before
 from streaming.groups.health.activity import count_rebalance
-from streaming.groups.modern.causes import Before, before_decision, modern_causes
+from streaming.groups.modern.causes import modern_causes
 from streaming.groups.modern.consumer_group import replay
-from streaming.groups.modern.group import Ended, ModernDecision, ModernGroup, newest_targets
+from streaming.groups.modern.group import Before, Ended, ModernDecision, ModernGroup, newest_targets
 from streaming.groups.modern.members import (
     close_modern_members,
     named,
@@ -45,7 +45,6 @@ from streaming.records import (
     MembershipRecord,
     ModernInput,
     Removed,
-    TargetEpoch,
     UnreadableModern,
     row_of,
 )
@@ -67,7 +66,7 @@ def meet(state: GroupState, *, born: bool) -> None:
     """
     upgraded = state.classic.current is not None and state.classic.tombstoned is not None
     if state.modern.group is None and not upgraded:
-        state.modern.group = ModernGroup(CONSUMER, exact=True, told={} if born else None)
+        state.modern.group = ModernGroup(CONSUMER, exact=True, before=Before({} if born else None))
 
 
 def pass_over(state: GroupState, item: UnreadableModern, context: Context) -> None:  # noqa: ARG001
@@ -91,14 +90,10 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         and item.record == state.classic.tombstoned + 1
     )
     handed_over = _handed_over(state, item)
-    was_empty = state.modern.group is not None and state.modern.group.told == {}
+    was_empty = state.modern.group is not None and state.modern.group.before.members == {}
     owner = _owner_in(item)
     owned = state.modern.group.currents.get(owner) if state.modern.group is not None and owner is not None else None
-    before = None
-    leader_epoch = -1
-    if isinstance(item, GroupEpoch | TargetEpoch):
-        leader_epoch = item.leader_epoch
-        before = before_decision(state.modern.group) if state.modern.group is not None else None
+    before = state.modern.group.before if state.modern.group is not None else None
     state.modern.group, word = replay(state.modern.group, item, born=upgraded)
     if owner is not None and state.modern.group is not None and not (context.is_seen or state.modern.unreadable):
         state.modern.pauses = state.modern.pauses or Pauses()
@@ -111,7 +106,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
                     stopped.row = told
             _await_round(state, state.modern.pauses, told)
     if upgraded and state.modern.group is not None and classic is not None:
-        state.modern.group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
+        state.modern.group.before.members = {m.member_id: m.group_instance_id for m in classic.record.members}
         state.modern.upgraded = True
     if isinstance(item, GroupEpoch) and state.modern.key_type is None:
         state.modern.key_type = _METADATA_TYPE[item.group_type]
@@ -119,7 +114,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         if state.classic.tombstoned is not None and not state.modern.upgraded:
             state.classic.current = None
     if isinstance(word, ModernDecision):
-        _decide(state, word, before, leader_epoch, context)
+        _decide(state, word, before, context)
     elif isinstance(word, Ended):
         write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
@@ -135,19 +130,16 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.classic.handed_over = handed_over
         state.modern.pauses = None
         state.modern.upgraded = False
-        state.modern.leader_epoch = -1
         state.modern.unreadable = {}
 
 
-def _decide(
-    state: GroupState, decision: ModernDecision, was: Before | None, leader_epoch: int, context: Context
-) -> None:
+def _decide(state: GroupState, decision: ModernDecision, was: Before | None, context: Context) -> None:
     before = state.modern.epoch
     if state.modern.unreadable:
         exact = decision.became_empty  # tombstones can be read
         decision = msgspec.structs.replace(decision, exact=exact, before=None, joined=None, left=None)
         if state.modern.group is not None:
-            state.modern.group.told = None  # nor is it known what the next one changes
+            state.modern.group.before.members = None  # nor is it known what the next one changes
     moved = moves_of_target(decision)
     names = names_at(state, decision)
     classic = state.classic.current.record if state.modern.upgraded and state.classic.current is not None else None
@@ -171,7 +163,7 @@ def _decide(
         # For a decision partly removed by compaction, even the number of members would be a guess.
         count_rebalance(state, decision.record_time)
         row = _churn_row(state, decision, before, moved, names, classic, context)
-        row = _with_causes(state, decision, was, names, leader_epoch, row)
+        row = _with_causes(state, decision, was, names, row)
         if context.is_seen:
             row = msgspec.structs.replace(row, records_delayed_reason=SEEN_ONLY)
         else:
@@ -180,14 +172,11 @@ def _decide(
         await_reason(state, row)
     else:
         state.modern.pauses = None
-    state.modern.epoch, state.modern.leader_epoch = decision.epoch, leader_epoch
+    state.modern.epoch = decision.epoch
     state.modern.upgraded = False
     decision = msgspec.structs.replace(decision, incarnation=state.modern.incarnation)
     state.modern.waiting.append(decision)
-    if len(state.modern.waiting) > WAITING_MAX:
-        at = len(state.modern.waiting) - WAITING_MAX - 1
-        state.modern.waiting[at] = _dropped(state.modern.waiting[at])
-        drop_oldest(state.modern.waiting)
+    drop_oldest(state.modern.waiting, _dropped)
     state.modern.unnamed.append(decision)
     if len(state.modern.unnamed) > WAITING_MAX:
         oldest, *rest = state.modern.unnamed
@@ -262,7 +251,7 @@ def _await_round(state: GroupState, pauses: Pauses, row: ChurnRow) -> None:
     names = topic_names(state)
     if row.records_delayed_reason == NO_ROUND and names.keys() >= pauses.stops.keys():
         stops = {names[i]: {p: stop for p, stop in of.items() if stop} for i, of in pauses.stops.items()}
-        await_round(state, Stopped(row, stops))
+        state.await_round(row, stops)
 
 
 def _churn_row(
@@ -317,19 +306,13 @@ def _with_causes(
     decision: ModernDecision,
     was: Before | None,
     names: Mapping[str, str],
-    leader_epoch: int,
     row: ChurnRow,
 ) -> ChurnRow:
     """The decision's row with its causes, and with how its members rebalanced."""
     group = state.modern.group
+    assert group is not None  # noqa: S101  # it has just decided
     causes = modern_causes(
-        decision,
-        was,
-        group.metadata_hash if group is not None else 0,
-        names,
-        migrated=row.kind == "migration",
-        skipped=row.generations_skipped,
-        leader_epochs=(state.modern.leader_epoch, leader_epoch),
+        decision, was, group, names, migrated=row.kind == "migration", skipped=row.generations_skipped
     )
     # Members of the classic protocol in the group may rebalance eagerly.
     all_new = all(member.classic_protocols is None for member in decision.members)
@@ -358,14 +341,14 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     None if the record does not end a consumer group, or the decision is not completely known.
     """
     group = state.modern.group
-    if group is None or group.group_type != CONSUMER or not group.told or state.modern.epoch is None:
+    if group is None or group.group_type != CONSUMER or not group.before.members or state.modern.epoch is None:
         return None
     if not isinstance(item, Removed) or item.key_type not in GROUP_EPOCH_TYPES:
         return None
     names = topic_names(state)
     targets = newest_targets(group)
     members = []
-    for member_id, instance_id in group.told.items():
+    for member_id, instance_id in group.before.members.items():
         assigned = named({member_id: targets.get(member_id, ())}, names)
         members.append(
             Member(

@@ -33,6 +33,34 @@ AWAY: Final = -2
 """Epoch of a static member that is away and expected back (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
 
 
+class Before(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What a group was at its newest decision, where that cannot be seen in the group any more.
+
+    Attributes:
+        members: Instance id by member id; None before the first decision, or if that one was not exact.
+        targets: For each member whose target has changed since, the target then; None as a value if it had none.
+        subscribers: Metadata of its members that have subscribed to something else since, and of its static members
+            that are gone.
+        regexes: Topics of the regular expressions that match others now; None as a value for a new expression.
+        topics: Names and counts by topic id, if the log has them and they have changed since; None otherwise.
+        metadata_hash: Hash of the subscribed topics' metadata; 0 when not recorded.
+        asked: Server assignors that members requested.
+        leader_epoch: Leader epoch of the decision; -1 when not known.
+        away: Times of the records by which static members went away for a while (epoch -2), ms, while they are away,
+            and until the next decision if they were removed then.
+    """
+
+    members: dict[str, str | None] | None = None
+    targets: dict[str, IdPartitions | None] = {}
+    subscribers: dict[str, ModernMember] = {}
+    regexes: dict[str, tuple[str, ...] | None] = {}
+    topics: KnownTopics | None = None
+    metadata_hash: int = 0
+    asked: tuple[str, ...] = ()
+    leader_epoch: int = -1
+    away: dict[str, int] = {}
+
+
 class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """One modern group, according to the log. Changed in place by `replay`; packed as it is.
 
@@ -47,19 +75,8 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         topics: Names and counts by topic id, if the log has them (up to Kafka 4.0); None otherwise.
         topology: Topology of a streams group; None otherwise.
         exact: No record that the log ever held is missing.
-        told: Instance id by member id at the newest decision; None before the first, or if that one was not exact.
-        before: For each member whose target has changed since the newest decision, the target at that decision; None
-            as a value if it had none.
         metadata_hash: Hash of the subscribed topics' metadata (`GroupEpoch`); 0 when not recorded.
-        told_hash: The same at the newest decision.
-        asked: Server assignors that members requested at the newest decision.
-        was: Metadata at the newest decision, of its members that have subscribed to something else since, and of its
-            static members that are gone.
-        regexes_before: Topics of the regular expressions at the newest decision, where they have changed since; None as
-            a value for a new expression.
-        topics_before: `topics` at the newest decision, if they have changed since; None otherwise.
-        away: Times of the records by which static members went away for a while (epoch -2), ms, while they are away,
-            and until the next decision if they were removed then.
+        before: The group at its newest decision; another object after each decision.
     """
 
     group_type: str
@@ -72,15 +89,8 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     topics: KnownTopics | None = None
     topology: StreamsTopology | None = None
     exact: bool = False
-    told: dict[str, str | None] | None = None
-    before: dict[str, IdPartitions | None] = {}
     metadata_hash: int = 0
-    told_hash: int = 0
-    asked: tuple[str, ...] = ()
-    was: dict[str, ModernMember] = {}
-    regexes_before: dict[str, tuple[str, ...] | None] = {}
-    topics_before: KnownTopics | None = None
-    away: dict[str, int] = {}
+    before: Before = msgspec.field(default_factory=Before)
 
 
 class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -193,8 +203,9 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
 
 def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
     """Targets by member id at the newest decision, without changes written since."""
-    targets = {name: target.partitions for name, target in group.targets.items() if name not in group.before}
-    return targets | {name: partitions for name, partitions in group.before.items() if partitions is not None}
+    before = group.before.targets
+    targets = {name: target.partitions for name, target in group.targets.items() if name not in before}
+    return targets | {name: partitions for name, partitions in before.items() if partitions is not None}
 
 
 def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
@@ -262,7 +273,6 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         verdict: Verdict on its newest judged decision; None before the first.
         balance: Imbalance of its newest judged decision, and the lowest possible; None before the first.
         pauses: Partitions of a consumer group between two owners; None before the first current assignment.
-        leader_epoch: Leader epoch of its newest decision; -1 when not known.
         unreadable: Log offsets of records that cannot be decoded, by the row of the group's table that each sets
             (`row_of`): what the group is now is not known until each was set again, or removed.
     """
@@ -279,5 +289,4 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     verdict: StandingVerdict | None = None
     balance: tuple[float | None, float | None] | None = None
     pauses: Pauses | None = None
-    leader_epoch: int = -1
     unreadable: dict[str, int] = {}

@@ -18,13 +18,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from streaming.groups.delayed import HANDOVER_PENDING, NO_COMMIT, NO_ROUND, Stop
+from streaming.groups.delayed import HANDOVER_PENDING, MOST_MS, NO_COMMIT, NO_ROUND, Stop, with_seconds
 from streaming.groups.rows import ChurnRow
 from streaming.records import CommitWindow, CurrentAssignment, IdPartitions, ModernInput
-
-MOST_MS = 2**53
-"""Limit of sums of times, ms. Anyone with write access to the log can write absurd timestamps; state and tables hold
-int64."""
 
 _IdPartition = tuple[str, int]
 
@@ -131,13 +127,7 @@ def begin(
     if not had:
         return msgspec.structs.replace(row, records_delayed_min=0, records_delayed_max=0)
     if not pauses.untaken:
-        return msgspec.structs.replace(
-            row,
-            unassigned_partition_seconds_min=0.0,
-            unassigned_partition_seconds_max=0.0,
-            records_delayed_min=0,
-            records_delayed_max=0,
-        )
+        return msgspec.structs.replace(with_seconds(row, 0, 0), records_delayed_min=0, records_delayed_max=0)
     pauses.row = row = msgspec.structs.replace(row, records_delayed_reason=HANDOVER_PENDING)
     return row
 
@@ -202,9 +192,8 @@ def shift(
     if pauses.row.unassigned_partition_seconds_min is not None:
         return None
     pauses.row = msgspec.structs.replace(
-        pauses.row,
+        with_seconds(pauses.row, pauses.least_ms, None),
         revision=pauses.row.revision + 1,
-        unassigned_partition_seconds_min=round(pauses.least_ms / 1000, 3),
         records_delayed_reason=NO_COMMIT if any(None in of.values() for of in pauses.stops.values()) else NO_ROUND,
     )
     return pauses.row
@@ -253,13 +242,9 @@ def complete(pauses: Pauses) -> ChurnRow | None:
     row = pauses.row
     if row is None or pauses.untaken or (pauses.waiting and pauses.most_ms >= 0):
         return None
-    most, least = pauses.most_ms, row.unassigned_partition_seconds_min or 0.0
+    most = pauses.most_ms
     forget(pauses)
-    if most < 0:
-        return None
-    return msgspec.structs.replace(
-        row, revision=row.revision + 1, unassigned_partition_seconds_max=max(least, round(most / 1000, 3))
-    )
+    return with_seconds(msgspec.structs.replace(row, revision=row.revision + 1), None, most) if most >= 0 else None
 
 
 def id_partitions(partitions: IdPartitions) -> Iterator[_IdPartition]:
