@@ -75,7 +75,7 @@ def _evenkeel(
 def up(
     bootstrap: Bootstrap = None, rocketmq: RocketMQ = None, lake: LakeOption = None, cluster: ClusterOption = None
 ) -> None:
-    """Watch a cluster: probe, job, alerter and server on this machine, and a live view, until Ctrl-C."""
+    """Watch a cluster: probe, job, and the server with the alerter, on this machine, until Ctrl-C."""
     # Read the settings first, here and below: a mistake in them is reported before Spark or a Kafka client loads.
     settings = _settings(bootstrap, lake, cluster, rocketmq)
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients

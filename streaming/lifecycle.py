@@ -21,13 +21,6 @@ is no setting: in a file it would hold for every machine.
 """
 
 
-STANDING_BY: Final = "Standing by"
-"""How the sentence in a log begins by which the live view of `up` knows that a program waits for another machine's."""
-
-TOOK_OVER: Final = "Took over"
-"""How the one begins that says it does no longer."""
-
-
 def set_up_log(libraries: Mapping[str, int]) -> None:
     """Log to standard error, from INFO on; a library's logger from its own level on."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -143,9 +143,8 @@ ROOMS = {
         "streaming.process streaming.spark",
     ),
     "streaming.up": room(
-        "deltalake duckdb rich",
-        "streaming.config streaming.lifecycle streaming.probe streaming.process "
-        "streaming.stores streaming.tables streaming.terminal",
+        "rich",
+        "streaming.config streaming.lifecycle streaming.probe streaming.process streaming.terminal",
     ),
     "streaming.doctor": room(
         "pydantic rich",

@@ -1,4 +1,4 @@
-"""The bounds that alert rules, page and live view share: `thresholds` of the rules file, `:name` in its expressions.
+"""The bounds that alert rules and page share: `thresholds` of the rules file, `:name` in its expressions.
 
 So what is red on the page is what the alert fires on, and both change in one place.
 """
@@ -21,7 +21,7 @@ SHIPPED_RULES = shipped("alerts.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Bounds by name; those below are read by page and live view, too.
+    """Bounds by name; those below are read by the page, too.
 
     Attributes:
         imbalance: How much more uneven than it must be a group may be: `imbalance - imbalance_optimal`.

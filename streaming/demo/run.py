@@ -1,7 +1,7 @@
 """`evenkeel demo`: a real broker, real groups that play stories, and all of Evenkeel watching them.
 
-Without a time limit it serves the page and shows the live view until Ctrl-C. With `seconds` it needs no display: the
-stories play, the stage goes quiet, and the tables are summed up and compared with what the clients did. Missing stories
+Without a time limit it serves the page until Ctrl-C. With `seconds` it needs no display: the
+stories play, the stage goes quiet, and the tables are compared with what the clients did. Missing stories
 are named, and the exit code is 1. The tests' demo of RocketMQ takes the same course.
 """
 
@@ -13,10 +13,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,7 @@ from streaming.demo.stories import FIRST_PASS_S, check_stories
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
-from streaming.up import JOB, PROBE, SERVER, lines, page_url, print_summary, stop_signals, watch
+from streaming.up import JOB, PROBE, SERVER, page_url, say, stop_signals
 
 __all__ = ["LOOK_MS", "Folders", "demo", "folders_of", "run_course", "settings_of_demo", "wait"]
 
@@ -154,7 +152,7 @@ def folders_of(console: Console, lake: Path | None) -> Folders:
     """
     rest = Path(tempfile.mkdtemp(prefix="evenkeel-demo-"))
     tables = _empty_folder(lake.resolve() if lake is not None else rest / "lake")
-    console.print(lines(f"tables in {tables}\nlogs, servers and journal in {rest}"), soft_wrap=True)
+    say(console, f"tables in {tables}; logs, servers and journal in {rest}")
     return Folders(tables, rest)
 
 
@@ -204,35 +202,26 @@ def run_course(
         at_end: Called when the tables show the quiet stage, before the programs stop.
     """
     lake = str(folders.tables)
-    notices: deque[str] = deque(maxlen=1)
-    with Programs(folders.rest / "logs", environment_of(settings), notices.append) as programs:
+    with Programs(folders.rest / "logs", environment_of(settings), lambda said: say(console, said)) as programs:
         for program in (JOB, PROBE, SERVER, traffic):
             programs.start(program)
+        say(console, f"page at {page_url(settings)}")
         if seconds is None:
-            page = f"page at {page_url(settings)}"
-            console.print(lines(page), soft_wrap=True)
-
-            def newest() -> str:
-                return "\n".join(filter(None, [page, _newest_notice(programs, notices)]))
-
-            heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
-            watch(lake, settings.cluster, console, stop, newest, programs.note, heartbeat)
+            stop.wait()
             console.print("stopping: the job ends between two batches …")
             return 0
-        is_quiet = _play(console, stop, programs, notices, folders.journal, seconds)
+        is_quiet = _play(console, stop, folders.journal, seconds)
         if is_quiet:
             _catch_up(stop, lake)
             at_end(programs)
         programs.stop(["probe", "job", "server"])
         missing, unjudged = ["it was stopped"], list[str]()
         if is_quiet:
-            reader = LakeReader(folders.tables)
-            print_summary(console, reader)
-            missing, unjudged = judge(reader)
+            missing, unjudged = judge(LakeReader(folders.tables))
     for sentence in unjudged:
-        console.print(lines(f"not judged: {sentence}", style="yellow"), soft_wrap=True)
+        say(console, f"not judged: {sentence}", "yellow")
     for sentence in missing:
-        console.print(lines(f"missing: {sentence}", style="red"), soft_wrap=True)
+        say(console, f"missing: {sentence}", "red")
     if not missing:
         told = "every other story is in the tables" if unjudged else "every story is in the tables"
         console.print(told, style="green")
@@ -288,31 +277,13 @@ def _page_port() -> int:
     return default
 
 
-def _newest_notice(programs: Programs, notices: deque[str]) -> str:
-    """Poll the programs; returns the newest notice about one of them, "" for none."""
-    programs.poll()
-    return notices[-1] if notices else ""
-
-
-def _play(
-    console: Console,
-    stop: threading.Event,
-    programs: Programs,
-    notices: deque[str],
-    journal: Path,
-    seconds: int,
-) -> bool:
+def _play(console: Console, stop: threading.Event, journal: Path, seconds: int) -> bool:
     """Wait until the stage has gone quiet; False when stopped before."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     began = time.monotonic()
-    said = ""
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("the stories play", total=seconds)
         while not stop.wait(0.5):
-            notice = _newest_notice(programs, notices)
-            if notice != said:
-                said = notice
-                console.print(lines(said))
             progress.update(task, completed=min(seconds, time.monotonic() - began))
             if journal.exists() and _says_quiet(journal):
                 return True

@@ -7,10 +7,9 @@ from streaming.probe.inspection import CheckResult, CheckState
 from streaming.probe.kafka.run import Probe
 from streaming.probe.kafka.source import Source, source_of
 from streaming.probe.preflight import check, ensure_ready, inspect
-from streaming.probe.run import WATCHING, main
+from streaming.probe.run import main
 
 __all__ = [
-    "WATCHING",
     "CheckResult",
     "CheckState",
     "NoOffsetsLogError",

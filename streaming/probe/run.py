@@ -29,9 +29,6 @@ _LOG = room_log(__name__)
 
 T = TypeVar("T")
 
-WATCHING: Final = "Watching"
-"""How the sentence in the log begins with which each probe starts."""
-
 _NO_ROUND: Final = ("No round closes", "Rounds close again")
 
 _NO_SIGHT: Final = ("The other probe's rounds cannot be followed", "The other probe's rounds can be followed again")
@@ -76,9 +73,9 @@ def main(settings: Settings | None = None) -> int:
 def _watch(settings: Settings, stop: threading.Event) -> None:
     ensure_ready(settings)
     if settings.rocketmq is not None:
-        _LOG.info("%s RocketMQ cluster %r at %s.", WATCHING, settings.cluster, "; ".join(settings.rocketmq.addresses))
+        _LOG.info("Watching RocketMQ cluster %r at %s.", settings.cluster, "; ".join(settings.rocketmq.addresses))
     else:
-        _LOG.info("%s cluster %r at %s.", WATCHING, settings.cluster, settings.kafka.bootstrap_servers)
+        _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
     if settings.bus is not None:
         _LOG.info("Rounds are written to %s.", settings.bus.bootstrap_servers)
     run(settings, stop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 first, and a `duckdb.py` in it would run in place of the library, with our secrets in its environment."""
 
 _GUARD = Path(__file__).with_name("_guard.py")
+
+_LOG_BYTES = 10 * 2**20
 
 _KILL_S = 10.0
 """A killed process is gone in milliseconds; longer than this means a machine in trouble, and we say so."""
@@ -34,30 +37,46 @@ class GuardedProcess:
         log: Path | None,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        without: tuple[str, ...] = (),
     ) -> None:
         """Start it.
 
         Args:
             command: Program and arguments.
-            log: File that its output is appended to, readable by this user only; None for our standard error.
+            log: File that its output is appended to, readable by this user only, rotated by size; None for our
+                standard error.
             cwd: Its folder; None for ours.
             environment: Variables on top of ours; secrets are passed this way, because no process list shows them.
+            without: Prefixes of variables that it does not get: secrets of others.
 
         Raises:
             OSError: The program or the log file cannot be opened.
         """
         self.log = log
-        self._guard = start_guard(list(map(str, command)), log, cwd, {**os.environ, **(environment or {})})
+        variables = {**os.environ, **(environment or {})}
+        kept = {name: value for name, value in variables.items() if not name.startswith(without)}
+        guard = [sys.executable, "-I", "-S", _GUARD, "" if log is None else log, _LOG_BYTES]
+        with contextlib.ExitStack() as files:
+            self._guard = subprocess.Popen(
+                [*map(str, guard), *map(str, command)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=None if log is None else files.enter_context(open(log, "ab", opener=open_private)),
+                cwd=cwd,
+                env={**kept, **SAFE_PATH},
+                start_new_session=True,
+            )
         assert self._guard.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
-        first_line = self._guard.stdout.readline()
-        if not first_line:
+        with self._guard.stdout as told:
+            pid = told.readline()
+        if not pid:
             self._guard.wait()
             message = f"{command[0]} could not be started: {self.last_line()}"
             raise OSError(message)
-        self.pid = int(first_line.split()[1])
+        self.pid = int(pid)
 
     def poll(self) -> int | None:
-        """Return the exit code (128 + n for signal n), or None while it runs."""
+        """Return the exit code (128 + n for signal n), or None while it runs; negative if its guard was killed."""
         return self._guard.poll()
 
     def wait(self, timeout_s: float | None = None) -> int:
@@ -75,8 +94,13 @@ class GuardedProcess:
     def kill(self) -> None:
         """End it at once (SIGKILL) and wait until it is gone; does nothing if it has ended."""
         self._order(b"K")
-        self._guard.wait(_KILL_S)
-        self._close()
+        if self._guard.wait(_KILL_S) < 0:
+            # The guard was killed: on Linux its program has died with it, but not the program's children.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        if self._guard.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._guard.stdin.close()
 
     def stop(self, grace_s: float) -> int:
         """Ask it to end, wait up to `grace_s` seconds, then kill it; returns the exit code."""
@@ -88,7 +112,10 @@ class GuardedProcess:
 
     def last_line(self) -> str:
         """Return the last informative line of its log, or "" for none."""
-        return last_line(self.log) if self.log is not None else ""
+        if self.log is None:
+            return ""
+        # A log that has just been rotated is empty.
+        return _last_line(self.log) or _last_line(self.log.with_name(f"{self.log.name}.1"))
 
     def _order(self, order: bytes) -> None:
         pipe = self._guard.stdin
@@ -97,36 +124,8 @@ class GuardedProcess:
                 pipe.write(order)
                 pipe.flush()
 
-    def _close(self) -> None:
-        for pipe in (self._guard.stdin, self._guard.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
 
-
-def start_guard(
-    arguments: Sequence[str], log: Path | None, cwd: Path | None, environment: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
-    """Start `_guard.py`, with pipes for orders and events; its standard error goes to the log, or to ours.
-
-    Raises:
-        OSError: Interpreter or log cannot be opened.
-    """
-    with contextlib.ExitStack() as files:
-        output = None if log is None else files.enter_context(open(log, "ab", opener=open_private))
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_GUARD), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=output,
-            cwd=cwd,
-            env={**environment, **SAFE_PATH},
-            start_new_session=True,
-        )
-
-
-def last_line(log: Path) -> str:
-    """Return the last informative line of a log, or "" for none."""
+def _last_line(log: Path) -> str:
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))

@@ -36,7 +36,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, from_url
 
 from streaming.exceptions import EvenkeelError, SetupError
-from streaming.lifecycle import STANDING_BY, TOOK_OVER, room_log
+from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_object_store
 
 _LOG = room_log(__name__)
@@ -229,12 +229,11 @@ class Lease:
         works = self.attempt()
         if self._stands_by == works:
             if works:
-                _LOG.info("%s: this is the %s now.", TOOK_OVER, self.what)
+                _LOG.info("Took over: this is the %s now.", self.what)
             else:
                 _LOG.info(
-                    "%s: the %s is %s. This one takes over when that one ends, or has not renewed its lease for "
-                    "%.0f s.",
-                    STANDING_BY,
+                    "Standing by: the %s is %s. This one takes over when that one ends, or has not renewed its lease "
+                    "for %.0f s.",
                     self.what,
                     self.holder,
                     self.ttl_s,

@@ -1,18 +1,15 @@
-"""Everything on one machine: probe and job as supervised processes, and the tables in the terminal."""
+"""Everything on one machine: probe, job and server as supervised processes, their logs as one stream."""
 
 from __future__ import annotations
 
-from streaming.up.live import lines, print_summary
-from streaming.up.run import JOB, PROBE, SERVER, page_url, stop_signals, up, watch
+from streaming.up.run import JOB, PROBE, SERVER, page_url, say, stop_signals, up
 
 __all__ = [
     "JOB",
     "PROBE",
     "SERVER",
-    "lines",
     "page_url",
-    "print_summary",
+    "say",
     "stop_signals",
     "up",
-    "watch",
 ]

@@ -1,25 +1,16 @@
-"""`evenkeel up`: all processes against a cluster, and the live view (or the logs, without a terminal), until Ctrl-C."""
+"""`evenkeel up`: all processes against a cluster, and their logs as one stream, until Ctrl-C."""
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
-import time
-import traceback
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from datetime import timedelta
 from io import TextIOWrapper
-from pathlib import Path
 
-import duckdb
-from deltalake.exceptions import DeltaError
-from rich.console import Console, RenderableType
-from rich.live import Live
+from rich.console import Console
 
 from streaming.config import (
     KAFKA_SECRETS,
@@ -30,13 +21,10 @@ from streaming.config import (
     environment_of,
     secret_variable,
 )
-from streaming.lifecycle import STANDING_BY, TOOK_OVER, on_stop_signals
-from streaming.probe import WATCHING, RoundAbandonedError, ensure_ready, source_of
+from streaming.lifecycle import on_stop_signals
+from streaming.probe import RoundAbandonedError, ensure_ready, source_of
 from streaming.process import LogFollower, Program, Programs, hold_logs, logs_of
-from streaming.stores import cause_of
-from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable, read_by_nobody
-from streaming.up.live import Quiet, lines, live_rows, render
 
 # Each program gets only the secrets that it needs.
 _ROCKETMQ = tuple(secret_variable(name, "rocketmq") for name in ROCKETMQ_SECRETS)
@@ -54,25 +42,8 @@ SERVER = Program("server", ("-m", "streaming.serve"), grace_s=35, without=_CLUST
 PROGRAMS = (PROBE, JOB, SERVER)
 """In starting order; they stop in reverse."""
 
-_REFRESH_S = 2.0
-
-# The rows of the live view are cleared of what is too old now and then.
-_TIDY_EVERY_S = 1_800.0
-
-# Errors of the tables while a store is away, or after somebody turned on a feature that none of our readers has.
-_PASSING = (OSError, DeltaError, duckdb.Error, LakeUnreadableError)
-
-_WHY = 200
-"""Characters of an exception's own text in a log: it may quote a row."""
-
-# "probe   | 2026-11-25 13:00:00,000 INFO streaming.probe: Standing by: ..."
-_TURN = re.compile(rf"(\w+) +\| \S+ \S+ INFO streaming\.\w+: (({STANDING_BY}|{TOOK_OVER}|{WATCHING}).*)")
-
-_LONGEST = 300
-"""Characters of such a sentence that are shown; ours have some 200."""
-
-_NOTICES = 3
-"""Lines of the live view about the processes, more only where more are down; `up.log` has all of them."""
+_FOLLOW_S = 0.5
+"""How often new log lines are printed."""
 
 
 def up(settings: Settings, console: Console) -> None:
@@ -84,40 +55,32 @@ def up(settings: Settings, console: Console) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A name in a log line need not be in its encoding: a character of it must not end what is monitored.
         sys.stdout.reconfigure(errors="backslashreplace")
-    thresholds = Thresholds.load(settings.alerts.rules)
-    checkpoint_of(settings)  # (refuses a lake on an object store without one)
+    Thresholds.load(settings.alerts.rules)  # a mistake in the rules is reported before anything starts
+    checkpoint_of(settings)  # refuses a lake on an object store without one
     ensure_ready(settings)
     logs = logs_of(settings.lake, settings.cluster)
-    page = page_url(settings)
-    console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)
-    console.print(lines(_source_sentence(settings)), soft_wrap=True)
-    notices: deque[str] = deque(maxlen=_NOTICES)
-    printer, standing_by = _Printer(), StandingBy()
-    follower = LogFollower(logs, standing_by.read if console.is_terminal else printer.print)
-    with hold_logs(logs), stop_signals() as stop, closing(follower):
-        with Programs(logs, environment_of(settings), notices.append) as programs:
-            for program in PROGRAMS:
-                if stop.is_set():
-                    break
+    say(console, f"tables in {settings.lake}, logs in {logs}, page at {page_url(settings)}")
+    say(console, _source_sentence(settings))
+    with (
+        hold_logs(logs),
+        stop_signals() as stop,
+        closing(LogFollower(logs, _print)) as follower,
+        Programs(logs, environment_of(settings)) as programs,
+    ):
+        for program in PROGRAMS:
+            if not stop.is_set():
                 programs.start(program)
-
-            printer.note = programs.note
-
-            def poll() -> str:
-                programs.poll()
-                follower.poll()
-                waiting = (f"{name}: {sentence}" for name, sentence in standing_by.sentences.items())
-                return "\n".join([f"page at {page}", *notices_shown(programs.down(), notices), *waiting])
-
-            heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
-            watch(settings.lake, settings.cluster, console, stop, poll, programs.note, heartbeat, thresholds)
-            with suppress(OSError):
-                console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
-        if console.is_terminal:
-            for notice in notices:
-                console.print(lines(notice), soft_wrap=True)
+        while not stop.wait(_FOLLOW_S):
+            follower.poll()
+        with suppress(OSError):
+            console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
     with suppress(OSError):
         console.print("all processes have ended")
+
+
+def say(console: Console, sentence: str, style: str | None = None) -> None:
+    """Print a sentence that may hold any text: escaped, without markup, on one line."""
+    console.print(printable(sentence), style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def _source_sentence(settings: Settings) -> str:
@@ -143,130 +106,15 @@ def page_url(settings: Settings) -> str:
     return f"http://{settings.serve.listen}/{settings.serve.path.strip('/')}".rstrip("/")
 
 
-def notices_shown(down: Sequence[str], notices: Sequence[str]) -> list[str]:
-    """What the live view shows of the processes: first what is down now, however long ago that was said.
-
-    Args:
-        down: A sentence for each program that is down.
-        notices: What was said, the newest last.
-    """
-    others = [notice for notice in notices if notice not in down]
-    return [*down, *others[max(0, len(others) - max(0, _NOTICES - len(down))) :]]
-
-
-class StandingBy:
-    """Which programs stand by for another machine's, as their logs say: nothing else comes from a child process.
-
-    Attributes:
-        sentences: By program why it does not work.
-    """
-
-    def __init__(self) -> None:
-        self.sentences: dict[str, str] = {}
-
-    def read(self, line: str) -> None:
-        """Read a line of `LogFollower`."""
-        if turn := _TURN.match(line):
-            name, sentence, how = turn.groups()
-            if how == STANDING_BY:
-                self.sentences[name] = printable(sentence)[:_LONGEST]
-            else:
-                self.sentences.pop(name, None)
-
-
-class _Printer:
-    """Prints log lines. One that standard output does not take (its disk is full, its reader is gone) ends nothing.
-
-    Attributes:
-        note: Called with a sentence about the first of them; None before there is somebody to call.
-    """
-
-    def __init__(self) -> None:
-        self.note: Callable[[str], None] | None = None
-
-    def print(self, line: str) -> None:
-        """Print a line, which ends with a line break."""
-        try:
-            sys.stdout.write(line)
-            sys.stdout.flush()
-        except OSError as error:
-            if isinstance(error, BrokenPipeError):
-                read_by_nobody()
-            if self.note is not None:
-                self.note(f"log lines cannot be printed ({error}): they are in the files of this folder")
-                self.note = None
-
-
-def watch(
-    lake: str,
-    cluster: str,
-    console: Console,
-    stop: threading.Event,
-    poll: Callable[[], str],
-    note: Callable[[str], None],
-    heartbeat: timedelta,
-    thresholds: Thresholds | None = None,
-) -> None:
-    """Show the tables until asked to stop; without a terminal only wait. A table that cannot be drawn ends nothing.
-
-    Args:
-        lake: The lake, which other clusters may share.
-        cluster: The cluster that is shown, by its name in the tables.
-        console: Where to draw.
-        stop: Ends the view.
-        poll: Called at every refresh; its result is shown as a notice.
-        note: Called, once for each kind of error, with the reason why the tables could not be drawn.
-        heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`).
-        thresholds: Limits of the alert rules, used for colours; None for the defaults.
-    """
-    if not console.is_terminal:
-        while not stop.wait(_REFRESH_S):
-            poll()
-        return
-    view = _View(lake, cluster, heartbeat, thresholds)
-    noted: set[type[Exception]] = set()
-    with Live(console=console, auto_refresh=False, screen=True) as live:
-        while not stop.is_set():
-            notice = poll()
-            try:
-                live.update(view.draw(console.height, notice), refresh=True)
-            except Exception as error:  # noqa: BLE001 - three processes must not end because a table could not be drawn
-                if type(error) not in noted:
-                    noted.add(type(error))
-                    note(_undrawn(error))
-                with suppress(Exception):
-                    live.update(lines(f"the view cannot be drawn now: see up.log\n{notice}"), refresh=True)
-            stop.wait(_REFRESH_S)
-
-
-def _undrawn(error: Exception) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    why = printable(str(error)[:_WHY])
-    return f"the tables cannot be drawn ({type(error).__name__}: {why}; {Path(place.filename).name}:{place.lineno})"
-
-
-class _View:
-    """The live view. The least important part here: on an error it shows one sentence and tries again."""
-
-    def __init__(self, lake: str, cluster: str, heartbeat: timedelta, thresholds: Thresholds | None = None) -> None:
-        self._cluster = cluster
-        self._rows = live_rows(lake, heartbeat)
-        self._thresholds = thresholds
-        self._quiet = Quiet()
-        self._tidy_at = time.monotonic() + _TIDY_EVERY_S
-
-    def draw(self, height: int, notice: str) -> RenderableType:
-        try:
-            self._rows.update()
-            while self._rows.behind:
-                self._rows.read_on()
-            if time.monotonic() > self._tidy_at:
-                self._rows.tidy()
-                self._tidy_at = time.monotonic() + _TIDY_EVERY_S
-            return render(self._rows, self._cluster, height, notice, self._thresholds, self._quiet)
-        except _PASSING as error:
-            why = cause_of(error)
-            return lines(f"the tables cannot be read now: {why}\n{notice}")
+def _print(line: str) -> None:
+    """Print a log line. One that standard output does not take (its disk is full, its reader is gone) ends nothing."""
+    try:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        read_by_nobody()
+    except OSError:
+        pass  # the files have it
 
 
 @contextmanager

@@ -79,15 +79,15 @@ def delay(cluster: BenchCluster, say: Say, size: DelaySize | None = None) -> lis
         programs.start(JOB)
         watch = _Watch(settings.lake)
         say("waiting for the first rows")
-        watch.until(1, programs, _START_S)
+        watch.until(1, _START_S)
         before = watch.rows
         for number in range(0, size.rebalances, 2):
             say(f"rebalance {number + 1} of {size.rebalances}")
             with _member(cluster.bootstrap):
-                watch.during(size.apart_s, programs)
-            watch.during(size.apart_s, programs)
+                watch.during(size.apart_s)
+            watch.during(size.apart_s)
         say("waiting for the last rows")
-        watch.until(before + 2 * (size.rebalances // 2), programs, _LAST_S)
+        watch.until(before + 2 * (size.rebalances // 2), _LAST_S)
     return _figures(watch, settings, before)
 
 
@@ -128,15 +128,14 @@ class _Watch:
                     seen.add(row["decision"])
                     self.delays[table].append(now - row["ms"] / 1000)
 
-    def during(self, seconds: float, programs: Programs) -> None:
+    def during(self, seconds: float) -> None:
         """Poll for this long."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(_LOOK_S, left))
-            programs.poll()
             self.poll()
 
-    def until(self, rows: int, programs: Programs, patience_s: float) -> None:
+    def until(self, rows: int, patience_s: float) -> None:
         """Poll until this many decisions are there.
 
         Raises:
@@ -148,7 +147,7 @@ class _Watch:
                 told = ", ".join(f"{len(seen)} in {table}" for table, seen in self._seen.items())
                 message = f"rows of {rows} decisions were expected within {patience_s:.0f} s, there are {told}"
                 raise RuntimeError(message)
-            self.during(_LOOK_S, programs)
+            self.during(_LOOK_S)
 
 
 @contextmanager

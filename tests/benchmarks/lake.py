@@ -170,17 +170,16 @@ def _delays(settings: Settings, groups: MadeGroups, folder: Path, say: Say, size
         say(f"a job {kind} maintenance starts")
         round_now()
         log = Path(settings.lake) / "rounds" / "_delta_log"
-        _until(lambda: _rows_at(log, closed), programs, _FIRST_S)
+        _until(lambda: _rows_at(log, closed), _FIRST_S)
         for number in range(size.rounds):
             say(f"round {number + 1} of {size.rounds} of the job {kind} maintenance")
             began = time.monotonic()
             round_now()
             while (left := began + size.interval_s - time.monotonic()) > 0:
                 time.sleep(min(_LOOK_S, left))
-                programs.poll()
                 largest = max(largest, _memory(programs))
         last = max(closed)
-        _until(lambda: last in _rows_at(log, closed), programs, _FIRST_S)
+        _until(lambda: last in _rows_at(log, closed), _FIRST_S)
         written = _rows_at(log, closed)
     text = (folder / f"job-{kind}" / f"{JOB.name}.log").read_text("utf-8", "replace")
     pieces = [line for line in text.splitlines() if " maintenance: " in line]
@@ -191,14 +190,13 @@ def _delays(settings: Settings, groups: MadeGroups, folder: Path, say: Say, size
     return _Beside(delays, sum(closed[number] < ended for number in counted), len(pieces), largest)
 
 
-def _until(condition: Callable[[], object], programs: Programs, patience_s: float) -> None:
+def _until(condition: Callable[[], object], patience_s: float) -> None:
     end = time.monotonic() + patience_s
     while not condition():
         if time.monotonic() > end:
             message = f"rounds were not written within {patience_s:.0f} s"
             raise RuntimeError(message)
         time.sleep(_LOOK_S)
-        programs.poll()
 
 
 def _rows_at(log: Path, wanted: dict[int, float]) -> dict[int, float]:

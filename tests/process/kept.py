@@ -48,14 +48,10 @@ class Kept:
     logs: Path
 
     def until_said(self, sentence: str) -> None:
-        def told() -> bool:
-            self.programs.poll()
-            return any(sentence in line for line in self.said)
-
-        until(told)
+        until(lambda: any(sentence in line for line in self.said))
 
     def pid(self, program: Program) -> int:
-        until(lambda: self.programs.poll() or self.programs.pid_of(program))
+        until(lambda: self.programs.pid_of(program))
         pid = self.programs.pid_of(program)
         assert pid is not None
         return pid

@@ -1,7 +1,7 @@
 """The rules: `conf/alerts.yaml` to checked values.
 
 thresholds:
-  imbalance: 0.5                        # what page and live view draw in red, too
+  imbalance: 0.5                        # what the page draws in red, too
 
 rules:
 - name: imbalance                       # what the alert is called

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from streaming.lifecycle import STANDING_BY, SUPERVISOR, TOOK_OVER, room_log
+from streaming.lifecycle import SUPERVISOR, room_log
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
 from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run
@@ -268,9 +268,8 @@ class Turn:
         self._run, self._watched = None, False
         if self._stood_by is None:
             _LOG.info(
-                "%s: probe %s makes the rounds of cluster %r. This one takes over when that one ends, or closes no "
-                "round for %.0f s.",
-                STANDING_BY,
+                "Standing by: probe %s makes the rounds of cluster %r. This one takes over when that one ends, or "
+                "closes no round for %.0f s.",
                 visible(holder.probe),
                 self._cluster,
                 self._others.patience_s,
@@ -285,4 +284,4 @@ class Turn:
         quiet = self._others.quiet_s(self._clock())
         why = f"has closed no round for {quiet:.0f} s" if self._others.are_known else "has ended"
         before, self._stood_by = visible(self._stood_by.probe), None
-        _LOG.info("%s the rounds of cluster %r: probe %s %s.", TOOK_OVER, self._cluster, before, why)
+        _LOG.info("Took over the rounds of cluster %r: probe %s %s.", self._cluster, before, why)
