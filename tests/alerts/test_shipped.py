@@ -240,9 +240,9 @@ def test_rules_that_would_alert_on_healthy_groups_are_off() -> None:
 
 
 def test_a_deployment_is_no_storm_and_rebalances_that_go_on_are(tmp_path: Path) -> None:
-    minute, rounds = 60_000, 240
+    minute, rounds = 60_000, 130
     # A fleet of twenty members that joins within two minutes, and members that never come to rest.
-    of_group = {"deployed": [n * 6_000 for n in range(20)], "restless": [n * minute for n in range(35)]}
+    of_group = {"deployed": [n * 6_000 for n in range(20)], "restless": [n * minute for n in range(22)]}
     known = {group: Rebalances() for group in of_group}
     for rebalances in known.values():
         note(rebalances, START - DAY_MS)  # (a day of rest)
