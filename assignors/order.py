@@ -13,7 +13,8 @@ from operator import attrgetter
 
 from assignors.exceptions import CannotTell
 from assignors.model import Subscription
-from assignors.trace import Ordered, notes
+from assignors.steps import Ordered
+from assignors.trace import note
 
 
 def utf16(text: str) -> bytes:
@@ -100,10 +101,7 @@ def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
     """
     runs = {static: list(run) for static, run in groupby(members, key=_is_static)}
     static, dynamic = runs.get(True, ()), runs.get(False, ())
-    return _noted(
-        "kafka-python",
-        sorted(static, key=attrgetter("group_instance_id", "member_id")) + sorted(dynamic, key=_member_id),
-    )
+    return sorted(static, key=attrgetter("group_instance_id", "member_id")) + sorted(dynamic, key=_member_id)
 
 
 _member_id = attrgetter("member_id")
@@ -124,8 +122,7 @@ def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes]) 
 
 
 def _noted(rule: str, ordered: list[Subscription]) -> list[Subscription]:
-    if (kept := notes()) is not None:
-        kept.append(Ordered(rule, [member.member_id for member in ordered]))
+    note(lambda: [Ordered(rule, tuple(member.member_id for member in ordered))])
     return ordered
 
 

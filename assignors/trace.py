@@ -1,13 +1,14 @@
 """What a computation did, for those who explain it: `with tracing() as notes: assign(...)`.
 
 A strategy notes its stages where it computes them, so an explanation is made from the computation itself and not from a
-second one. Without `tracing` nothing is kept. Notes are raw: sticky strategies speak of members and partitions by their
-numbers in the `IndexedGroup` of the last `Began`; `assignors.explain` translates them and checks every one.
+second one. Without `tracing` nothing is kept. Strategies that deal everything afresh note finished steps
+(`assignors.steps`). The notes below are raw: sticky strategies speak of members and partitions by their numbers in the
+`IndexedGroup` of the last `Believed`, and `assignors.explain` translates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -20,91 +21,22 @@ Numbers = Sequence[int] | npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Ordered:
-    """The leader's order of members.
-
-    Attributes:
-        rule: Name of the order, one of `assignors.explain.steps.ORDERS`.
-        members: Member ids.
-    """
-
-    rule: str
-    members: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Topics that are cut into blocks alike.
-
-    Attributes:
-        topics: Topics (for a broker their ids).
-        partitions: Partition count of each.
-        takers: Subscribers in order, as often as they are counted.
-        blocks: What each member got.
-    """
-
-    topics: Sequence[str]
-    partitions: int
-    takers: Sequence[str]
-    blocks: Sequence[tuple[str, Collection[int]]]
-
-
-@dataclass(frozen=True, slots=True)
-class CutInRacks:
-    """Topics that are dealt alike by racks: first partitions in the members' racks, then the rest.
-
-    Attributes:
-        topics: Topics.
-        partitions: Partition count of each.
-        takers: Subscribers in order.
-        in_racks: (member id, partition) in the order in which they were given.
-        rest: The same for the partitions that were given without regard to racks.
-    """
-
-    topics: Sequence[str]
-    partitions: int
-    takers: Sequence[str]
-    in_racks: Sequence[tuple[str, int]]
-    rest: Sequence[tuple[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """Partitions dealt in turn: (topic, partition, member id) in the order of the deal."""
-
-    dealt: Sequence[tuple[str, int, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Began:
-    """A sticky computation over this group; it replaces what was noted since the last one."""
-
-    indexed: Any  # an `IndexedGroup`, which notes and therefore cannot be imported here
-
-
-@dataclass(frozen=True, slots=True)
 class Believed:
-    """Previous owners.
+    """Previous owners: a sticky computation begins, which replaces what was noted since the last one.
 
     Attributes:
+        indexed: The `IndexedGroup`, whose module notes and therefore cannot be imported here.
         owned: Partitions of each member whose claims count.
         data: What each member claims, as `MemberData`.
         by: "highest" where only the highest generation counts, "partition" where each partition's newest claim does.
         multi: Partitions that several members of one generation claim.
     """
 
+    indexed: Any
     owned: Sequence[Numbers]
     data: Sequence[Any]
     by: str
     multi: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """Quotas: partitions of all topics, and number of members."""
-
-    partitions: int
-    members: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +49,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Partitions given to members, in order; `why` as in `assignors.explain.steps.WHYS`."""
+    """Partitions given to members, in order; `why` as in `assignors.steps.WHYS`."""
 
     why: str
     partitions: Numbers
@@ -157,13 +89,6 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenBack:
-    """Unassigned partitions returned to the members that own them: (member id, topic, partition)."""
-
-    places: Sequence[tuple[str, str, int]]
-
-
-@dataclass(frozen=True, slots=True)
 class Untold:
     """A computation whose steps are not noted, with the reason."""
 
@@ -176,7 +101,7 @@ class OnServer:
 
     Attributes:
         kind: "kept", "over" (given up because of the quota), "given" or "moved".
-        why: As in `assignors.explain.steps`.
+        why: As in `assignors.steps`.
         places: (topic id, partition, member id) in order.
         source: The member that the partitions come from, for "moved".
     """
@@ -206,5 +131,11 @@ def tracing() -> Iterator[list[object]]:
 
 
 def notes() -> list[object] | None:
-    """The notes of the present block; None outside of one. Ask before building a note that costs something."""
+    """The notes of the present block; None outside of one."""
     return _notes.get()
+
+
+def note(make: Callable[[], Iterable[object]]) -> None:
+    """Keep notes if there is a block that keeps them; only then are they made."""
+    if (kept := _notes.get()) is not None:
+        kept += make()

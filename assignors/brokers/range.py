@@ -6,13 +6,16 @@ rest is cut into blocks; since then there is no stickiness. No racks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import Blocks, group_by_kind, in_blocks, places_by_topic
 from assignors.brokers.model import ServerGroup, ServerMember, texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_order
 from assignors.order import utf16
-from assignors.trace import Cut, OnServer, Ordered, notes
+from assignors.steps import CutIntoBlocks, Ordered
+from assignors.trace import OnServer, note, notes
 
 
 def cut_ranges(group: ServerGroup) -> Assignment:
@@ -27,11 +30,13 @@ def cut_ranges(group: ServerGroup) -> Assignment:
         return [(in_order[position].member_id, block) for position, block in zip(of_topic, cut, strict=False)]
 
     topics = [(topic_id, (counts[topic_id], id(takers[topic_id]))) for topic_id in sorted(takers)]
-    if (log := notes()) is not None:
-        log.append(Ordered("java", [member.member_id for member in in_order]))
-        for alike in group_by_kind(topics):
-            ids = [in_order[position].member_id for position in takers[alike[0]]]
-            log.append(Cut(alike, counts[alike[0]], ids, blocks(alike[0])))
+
+    def step(alike: Sequence[str]) -> CutIntoBlocks:
+        ids = [in_order[position].member_id for position in takers[alike[0]]]
+        return CutIntoBlocks.of(alike, counts[alike[0]], ids, blocks(alike[0]))
+
+    note(lambda: [Ordered("java", tuple(member.member_id for member in in_order))])
+    note(lambda: map(step, group_by_kind(topics)))
     return in_blocks((member.member_id for member in group.members), topics, blocks)
 
 

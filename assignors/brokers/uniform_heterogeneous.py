@@ -15,7 +15,7 @@ import numpy as np
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup, Uuid
 from assignors.brokers.uniform_owners import NOBODY, CurrentOwners, assignment, kept
-from assignors.trace import OnServer, notes
+from assignors.trace import OnServer, note, notes
 from assignors.work import spend
 
 
@@ -119,8 +119,7 @@ def deal_and_balance(group: ServerGroup) -> Assignment:
         CannotTell: We cannot follow the order of the member map.
     """
     current = kept(group)
-    if (log := notes()) is not None:
-        log.append(OnServer("kept", "subscribed", _owned_now(current)))
+    note(lambda: [OnServer("kept", "subscribed", _owned_now(current))])
 
     def in_order(topic: str) -> tuple[float, int, Uuid]:
         # Most partitions per subscriber first, then fewest subscribers, then by id.

@@ -17,7 +17,8 @@ from assignors.assignment import Assignment, Partitions
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.exceptions import LeaderWouldFail
 from assignors.hash_map import in_hash_map, in_hash_order, in_hash_set
-from assignors.trace import OnServer, Shares, notes
+from assignors.steps import Shares
+from assignors.trace import OnServer, notes
 
 _Piece = tuple[str, Sequence[int]]
 

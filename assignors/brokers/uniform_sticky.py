@@ -18,7 +18,7 @@ from assignors.brokers.model import ServerGroup, ServerMember, Uuid
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.hash_map import in_hash_map, in_hash_order
 from assignors.order import utf16
-from assignors.trace import OnServer, notes
+from assignors.trace import OnServer, note
 from assignors.work import spend
 
 # Limit for the steps of the balance check, which the class repeats after every move, over all moves: about ten seconds
@@ -223,9 +223,9 @@ class _Dealing:
         self._give(topic, partition, taker)
 
     def _note(self, kind: str, why: str, topic: Uuid, partition: int, number: int, source: int | None = None) -> None:
-        if (log := notes()) is not None:
-            assigned = (topic.text, partition, self.member_ids[number])
-            log.append(OnServer(kind, why, [assigned], source=None if source is None else self.member_ids[source]))
+        ids = self.member_ids
+        owner = None if source is None else ids[source]
+        note(lambda: [OnServer(kind, why, [(topic.text, partition, ids[number])], owner)])
 
     def _first(self, numbers: Iterable[int]) -> int:
         return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))

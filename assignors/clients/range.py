@@ -23,8 +23,9 @@ from assignors.order import (
     librdkafka_order,
     record_order,
 )
+from assignors.steps import CutIntoBlocks
 from assignors.strategy import PartitionRacks, Recompute
-from assignors.trace import Cut, notes
+from assignors.trace import note
 
 Order = Callable[[Sequence[Subscription]], list[Subscription]]
 """The order in which a leader takes its members."""
@@ -109,8 +110,12 @@ def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only
 
     counts = group.partitions_per_topic
     topics = [(topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic)]
-    if (kept := notes()) is not None:
-        for alike in group_by_kind(topics):
-            ids = [member.member_id for member in takers[alike[0]]]
-            kept.append(Cut(alike, counts[alike[0]], ids, blocks(alike[0])))
+
+    def step(alike: Sequence[str]) -> CutIntoBlocks:
+        topic = alike[0]
+        ids = [member.member_id for member in takers[topic]]
+        left_out = {member.member_id for member in group.members if topic in member.topics}.difference(ids)
+        return CutIntoBlocks.of(alike, counts[topic], ids, blocks(topic), sorted(left_out))
+
+    note(lambda: map(step, group_by_kind(topics)))
     return in_blocks((member.member_id for member in group.members), topics, blocks)

@@ -15,8 +15,9 @@ from assignors.assignment import Assignment
 from assignors.blocks import Blocks, in_blocks
 from assignors.clients.racks import TopicRacks, racks_by_topic
 from assignors.model import Group, Subscription
+from assignors.steps import DealtInRacks
 from assignors.strategy import PartitionRacks
-from assignors.trace import CutInRacks, notes
+from assignors.trace import notes
 from assignors.work import spend
 
 _Takers = dict[str, list[Subscription]]
@@ -80,8 +81,9 @@ def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, ra
         in_racks = len(hand.log)
         hand.deal_rest()
         if (kept := notes()) is not None:
-            ids = [member.member_id for member in takers[first]]
-            kept.append(CutInRacks(topics, counts[first], ids, hand.log[:in_racks], hand.log[in_racks:]))
+            ids = tuple(member.member_id for member in takers[first])
+            by_racks, rest = tuple(hand.log[:in_racks]), tuple(hand.log[in_racks:])
+            kept.append(DealtInRacks(tuple(topics), counts[first], ids, by_racks, rest))
         dealt[first] = hand.blocks()
     kinds = sorted((topic, kind) for kind, topics in alike.items() for topic in topics)
     return in_blocks((member.member_id for member in group.members), kinds, dealt.__getitem__)

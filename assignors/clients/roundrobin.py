@@ -26,8 +26,9 @@ from assignors.order import (
     record_order,
     sorted_utf16,
 )
+from assignors.steps import DealtInTurn, Ordered
 from assignors.strategy import PartitionRacks, Recompute
-from assignors.trace import Turns, notes
+from assignors.trace import note
 from assignors.work import spend
 
 
@@ -127,6 +128,9 @@ def kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
             next member by a pair in a dict keyed by member id, a KeyError.
     """
     order = kafka_python_order(group.members)
+    ids = tuple(member.member_id for member in order)
+    left_out = {member.member_id for member in group.members}.difference(ids)
+    note(lambda: [Ordered("kafka-python", ids, tuple(sorted(left_out)))])
     topics = sorted(_topics(group))
     listed = topics_listed(order)
     sets = {id(names): frozenset(names) for names in listed}
@@ -164,8 +168,7 @@ def sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
         dealt[order[taker].member_id].setdefault(topic, []).append(partition)
         log.append((topic, partition, order[taker].member_id))
         turn = (taker + 1) % len(order)
-    if (kept := notes()) is not None:
-        kept.append(Turns(log))
+    note(lambda: [DealtInTurn(tuple(log), mixed=True)] if log else [])
     return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
 
 
@@ -218,15 +221,11 @@ def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) ->
             for step in range(min(count, len(of_topic)))
         ]
 
-    if (kept := notes()) is not None:
-        kept.append(
-            Turns(
-                [
-                    (topic, step, takers[topic][(first + step) % len(takers[topic])].member_id)
-                    for topic, first in firsts.items()
-                    for step in range(counts[topic])
-                ]
-            )
-        )
+    def turns(topic: str) -> DealtInTurn:
+        of_topic, first = takers[topic], firsts[topic]
+        ids = (of_topic[(first + step) % len(of_topic)].member_id for step in range(counts[topic]))
+        return DealtInTurn(tuple((topic, step, member_id) for step, member_id in enumerate(ids)))
+
+    note(lambda: map(turns, firsts))
     alike = ((topic, (id(takers[topic]), counts[topic], first % len(takers[topic]))) for topic, first in firsts.items())
     return in_blocks((member.member_id for member in group.members), alike, blocks)

@@ -10,8 +10,8 @@ from assignors import trace
 from assignors.assignment import Assignment, PartitionId
 from assignors.brokers import ServerGroup
 from assignors.explain.clients import CannotExplainError, Facts, dealt_steps
-from assignors.explain.steps import Step
-from assignors.explain.sticky_steps import Given, GivenUp, Kept, Moved, Shares
+from assignors.explain.sticky_steps import Given, GivenUp, Kept, Moved
+from assignors.steps import CutIntoBlocks, Shares, Step
 from assignors.strategy import Release
 
 _RULES = {
@@ -74,13 +74,15 @@ def by_name(assignment: Assignment, group: ServerGroup) -> Assignment:
 def server_steps(notes: Sequence[object], facts: Facts, group: ServerGroup) -> list[Step]:
     """Steps of `server-uniform` and `server-range`."""
     named = topic_names(group)
-    if any(isinstance(note, trace.Cut) for note in notes):
+    if any(isinstance(note, CutIntoBlocks) for note in notes):
         cuts = (
-            replace(note, topics=[named[topic] for topic in note.topics]) if isinstance(note, trace.Cut) else note
+            replace(note, topics=tuple(named[topic] for topic in note.topics))
+            if isinstance(note, CutIntoBlocks)
+            else note
             for note in notes
         )
         return dealt_steps(list(cuts), facts)
-    shares = [Shares(note.partitions, note.members) for note in notes if isinstance(note, trace.Shares)]
+    shares = [note for note in notes if isinstance(note, Shares)]
     taken = [note for note in notes if isinstance(note, trace.OnServer)]
     # One step for all topics, although some releases decide topic by topic what members keep: it reads more easily.
     kept: dict[str, dict[PartitionId, None]] = {member: {} for member in facts.topics}

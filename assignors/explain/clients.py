@@ -10,20 +10,18 @@ from typing import Any
 from assignors import trace
 from assignors.assignment import PartitionId
 from assignors.clients.sticky import claimed_partitions
-from assignors.explain.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, Ordered, Step
 from assignors.explain.sticky_steps import (
     Generations,
     Given,
-    GivenBack,
     GivenUp,
     HeldBack,
     Kept,
     Moved,
     NotBelieved,
-    Shares,
     Undone,
 )
 from assignors.model import Group
+from assignors.steps import GivenBack, Shares, Step
 from assignors.strategy import JAVA, Library, PartitionRacks, Release
 
 _RULES = {
@@ -112,37 +110,9 @@ def facts_of(group: Group, racks: PartitionRacks | None) -> Facts:
     )
 
 
-def dealt_steps(notes: Sequence[object], facts: Facts) -> list[Step]:
-    """Steps of `range` and `roundrobin`, of any library, and of the brokers' `range`."""
-    result: list[Step] = []
-    orders = [note for note in notes if isinstance(note, trace.Ordered)]
-    # kafka-python's range sorts the subscribers of each topic separately, so each topic shows its own order.
-    alone = any(order.rule == "kafka-python" for order in orders) and not any(
-        isinstance(note, trace.Turns) for note in notes
-    )
-    if orders and not alone:
-        left_out = tuple(sorted(set(facts.topics) - set(orders[0].members)))
-        result.append(Ordered(orders[0].rule, tuple(orders[0].members), left_out))
-    for note in notes:
-        match note:
-            case trace.Cut(topics, partitions, takers, blocks):
-                bounds = tuple((member, min(block), max(block)) for member, block in blocks if len(block))
-                left_out = tuple(sorted(set(facts.subscribers(topics[0])) - set(takers)))
-                result.append(CutIntoBlocks(tuple(topics), partitions, tuple(takers), bounds, left_out))
-            case trace.CutInRacks(topics, partitions, takers, in_racks, rest):
-                result.append(DealtInRacks(tuple(topics), partitions, tuple(takers), tuple(in_racks), tuple(rest)))
-            case trace.Turns(dealt):
-                result += _turns(dealt)
-    return result
-
-
-def _turns(dealt: Sequence[tuple[str, int, str]]) -> list[Step]:
-    """One step for each topic, or one for all where the topics are mixed."""
-    parts = [tuple(part) for _, part in groupby(dealt, key=lambda turn: turn[0])]
-    if len(parts) > len({part[0][0] for part in parts}):
-        return [DealtInTurn(tuple(dealt), mixed=True)]
-    mixed = any([number for _, number, _ in part] != sorted(number for _, number, _ in part) for part in parts)
-    return [DealtInTurn(part, mixed=mixed) for part in parts]
+def dealt_steps(notes: Sequence[object], _facts: Facts) -> list[Step]:
+    """Steps of `range` and `roundrobin`, of any library, and of the brokers' `range`, which note them as they are."""
+    return [note for note in notes if isinstance(note, Step)]
 
 
 def sticky_steps(notes: Sequence[object], facts: Facts) -> list[Step]:
@@ -151,14 +121,14 @@ def sticky_steps(notes: Sequence[object], facts: Facts) -> list[Step]:
     Raises:
         CannotExplainError: The computation does not tell its steps.
     """
-    begins = [at for at, note in enumerate(notes) if isinstance(note, trace.Began)]
+    begins = [at for at, note in enumerate(notes) if isinstance(note, trace.Believed)]
     if not begins:
         return []
     untold = next((note for note in notes if isinstance(note, trace.Untold)), None)
     if untold is not None:
         raise CannotExplainError(untold.reason)
-    began: Any = notes[begins[-1]]
-    return _Sticky(began.indexed, facts).translated(notes[begins[-1] :])
+    believed: Any = notes[begins[-1]]
+    return _Sticky(believed.indexed, facts).translated(notes[begins[-1] :])
 
 
 class _Sticky:
@@ -190,11 +160,9 @@ class _Sticky:
         match note:
             case trace.Believed():
                 return self._believed(note)
-            case trace.Shares():
+            case Shares():
                 self._shared = True
-                wanted = frozenset[str]().union(*self._facts.topics.values())
-                unlike = tuple(member for member in self._ids if self._facts.topics[member] != wanted)
-                return [Shares(note.partitions, note.members, unlike)]
+                return [note]
             case trace.Kept():
                 return self._kept(note)
             case trace.Meant():
@@ -206,8 +174,8 @@ class _Sticky:
                 return [Undone(moves)]
             case trace.HeldBack():
                 return [self._held_back(note)]
-            case trace.GivenBack() if note.places:
-                return [GivenBack(tuple(((topic, n), member) for member, topic, n in note.places))]
+            case GivenBack():
+                return [note]
         return ()
 
     def _partition_id(self, partition: int) -> PartitionId:

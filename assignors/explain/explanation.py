@@ -8,8 +8,8 @@ from typing import Any
 
 from assignors.assignment import Assignment, PartitionId, counts
 from assignors.exceptions import AssignorError
-from assignors.explain.steps import Result, Step
-from assignors.explain.words import name, partition_names
+from assignors.steps import Result, Step
+from assignors.words import name, partition_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Explanation:
             "by": self.by,
             "reason": self.reason,
             "sentences": self.sentences(partition),
-            "steps": [{"kind": step.kind, "text": step.text(one), **step.facts()} for step, one in listed],
+            "steps": [{"kind": step.kind, "text": _said(step, one), **step.facts()} for step, one in listed],
         }
 
     def meant(self, partition: PartitionId) -> tuple[PartitionId, ...]:
@@ -99,7 +99,7 @@ class Explanation:
     def _told_of(self, partition: PartitionId) -> list[str]:
         told = []
         for one in self.meant(partition):
-            told += [step.text(one) for step in self._about(one)]
+            told += [step.text_of(one) for step in self._about(one)]
             told.append(self._owner(one))
         return told or [f"There is no partition {name(partition[0])} {partition[1]} in what the strategy was given."]
 
@@ -123,3 +123,7 @@ class Explanation:
         if not owners:
             return f"In the end nobody owns {partition[0]} {partition[1]}."
         return f"In the end {', '.join(owners)} should own {partition[0]} {partition[1]}."
+
+
+def _said(step: Step, partition: PartitionId | None) -> str:
+    return step.text() if partition is None else step.text_of(partition)

@@ -18,8 +18,9 @@ from assignors.explain.explanation import Explanation
 from assignors.explain.rocketmq import explain_rocketmq
 from assignors.jsonl.lines import ROCKETMQ_PREFIX, SERVER_PREFIX, AllocateLine, ClientLine, ServerLine, read
 from assignors.registry import assign, find_strategy, known_strategies, strategy_named
+from assignors.steps import Ordered
 from assignors.strategy import Era, Library, Strategy, parse_library
-from assignors.trace import Ordered, tracing
+from assignors.trace import tracing
 
 _STICKY = ("sticky", "cooperative-sticky")
 

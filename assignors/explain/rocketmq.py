@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from assignors.assignment import PartitionId, from_pairs
 from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.explain.explanation import Explanation
-from assignors.explain.steps import Step
-from assignors.explain.words import count, name, names, one, partition_lines, shares
 from assignors.jsonl.lines import ROCKETMQ_PREFIX, AllocateLine, as_queues
 from assignors.order import sorted_utf16
 from assignors.rocketmq import AllocateStrategy, MessageQueue, Queues, allocate_all, sorted_clients, sorted_queues
 from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig
 from assignors.rocketmq.consistent_hash import ConsistentHash, ring_hash
 from assignors.rocketmq.machine_rooms import ByMachineRoom, MachineRoomNearby
+from assignors.steps import Step
+from assignors.words import count, name, names, one, partition_lines, shares
 
 _RULES = {
     "AVG": (
@@ -52,7 +52,6 @@ class Pool(Step):
         clients: The clients in order.
         given: (queue, client), client by client.
         in_order: Whether both lists are sorted, as clients of a real group do.
-        nodes: Virtual nodes of each client, for CONSISTENT_HASH.
         texts: The text of each queue that CONSISTENT_HASH hashes.
     """
 
@@ -63,33 +62,33 @@ class Pool(Step):
     clients: tuple[str, ...]
     given: tuple[tuple[PartitionId, str], ...]
     in_order: bool
-    nodes: int = 0
     texts: tuple[str, ...] = ()
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        if partition is not None:
-            owners = [client for queue, client in self.given if queue == partition]
-            if not owners:
-                return f"{one(partition)} goes to nobody."
-            if self.rule == "CONFIG":
-                return f"{one(partition)} is in the configured list, so it goes to {names(owners)}."
-            position = self.queues.index(partition)
-            if self.rule == "CONSISTENT_HASH":
-                return (
-                    f"{one(partition)} has the hash {ring_hash(self.texts[position])} on the ring of 2^32; the next "
-                    f"node after it belongs to {name(owners[0])}."
-                )
-            return (
-                f"{one(partition)} is number {position + 1} of {count(len(self.queues), 'queue')}, and "
-                f"{name(owners[0])} number {self.clients.index(owners[0]) + 1} of "
-                f"{count(len(self.clients), 'client')}: its share."
-            )
+    def text(self) -> str:
         said = f"{count(len(self.queues), 'queue')}{f' {self.what}' if self.what else ''} for "
         said += count(len(self.clients), "client")
         if self.clients and self.rule in ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM"):
             said += f" make {shares(*divmod(len(self.queues), len(self.clients)))}"
         order = f" ({_IN_ORDER})" if self.in_order else ""
         return f"{said}{order}. {partition_lines(self.given, 'client') or 'Nobody gets any'}."
+
+    def text_of(self, partition: PartitionId) -> str:
+        owners = [client for queue, client in self.given if queue == partition]
+        if not owners:
+            return f"{one(partition)} goes to nobody."
+        if self.rule == "CONFIG":
+            return f"{one(partition)} is in the configured list, so it goes to {names(owners)}."
+        position = self.queues.index(partition)
+        if self.rule == "CONSISTENT_HASH":
+            return (
+                f"{one(partition)} has the hash {ring_hash(self.texts[position])} on the ring of 2^32; the next "
+                f"node after it belongs to {name(owners[0])}."
+            )
+        return (
+            f"{one(partition)} is number {position + 1} of {count(len(self.queues), 'queue')}, and "
+            f"{name(owners[0])} number {self.clients.index(owners[0]) + 1} of "
+            f"{count(len(self.clients), 'client')}: its share."
+        )
 
     def about(self) -> Iterable[PartitionId]:
         return self.queues
@@ -108,8 +107,7 @@ class Fails(Step):
     clients: tuple[str, ...]
     reason: str
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        del partition
+    def text(self) -> str:
         return f"The call of {names(self.clients)} throws ({self.reason}): such a client keeps the queues that it has."
 
 
@@ -207,7 +205,6 @@ def _pools(
 def _pool(
     strategy: AllocateStrategy, queues: Sequence[MessageQueue], clients: Sequence[str], what: str, *, in_order: bool
 ) -> Pool | None:
-    nodes = 0
     listed = tuple(queues)
     if isinstance(strategy, ByConfig):
         listed = strategy.message_queue_list or ()
@@ -215,9 +212,7 @@ def _pool(
         rooms = strategy.consumeridcs or frozenset()
         listed = tuple(queue for queue in listed if strategy.is_here(queue.broker))
         what = f"of rooms {names(sorted(rooms))}" if not what else f"{what} in rooms {names(sorted(rooms))}"
-    elif isinstance(strategy, ConsistentHash):
-        nodes = strategy.virtual_node_cnt
-    elif not isinstance(strategy, Averagely | ByCircle):
+    elif not isinstance(strategy, Averagely | ByCircle | ConsistentHash):
         return None
     allocate = strategy.prepare(tuple(queues), clients)
     given = tuple((partition_of(queue), client) for client in clients for queue in allocate(client) or ())
@@ -228,6 +223,5 @@ def _pool(
         tuple(clients),
         given,
         in_order,
-        nodes,
         tuple(queue.text() for queue in listed),
     )

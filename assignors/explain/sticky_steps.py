@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assignors.assignment import PartitionId
-from assignors.explain.steps import Step
-from assignors.explain.words import count, name, names, one, partition_lines, partition_names
-
-
-@dataclass(frozen=True, slots=True)
-class Shares(Step):
-    """How many partitions each member may have.
-
-    Attributes:
-        partitions: Partitions of all topics together.
-        members: Number of members.
-        unlike: Members that subscribe to less and are counted all the same.
-    """
-
-    kind = "shares"
-    partitions: int
-    members: int
-    unlike: tuple[str, ...] = ()
-
-    def text(self, partition: PartitionId | None = None) -> str:
-        del partition
-        low, larger = divmod(self.partitions, self.members)
-        more = f", and {count(larger, 'member')} one more" if larger else ""
-        said = (
-            f"All members subscribe to the same topics: {count(self.partitions, 'partition')} for "
-            f"{count(self.members, 'member')} make {low:,} each{more}."
-        )
-        if self.unlike:
-            verbs = ("subscribes", "is") if len(self.unlike) == 1 else ("subscribe", "are")
-            said += (
-                f" {names(self.unlike)} {verbs[0]} to less and {verbs[1]} counted too: the leader only compares the "
-                "first subscription that is not empty with the later ones, and their lengths."
-            )
-        return said
+from assignors.steps import Step
+from assignors.words import count, name, names, one, partition_lines, partition_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +21,7 @@ class Generations(Step):
     kind = "generations"
     by_member: Mapping[str, int]
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        del partition
+    def text(self) -> str:
         parts = []
         for generation in sorted(set(self.by_member.values()), reverse=True):
             who = names([member for member, theirs in self.by_member.items() if theirs == generation])
@@ -95,8 +62,13 @@ class NotBelieved(Step):
     mine: int = -1
     theirs: int = -1
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        what = self.claimed if partition is None else (partition,)
+    def text(self) -> str:
+        return self._said(self.claimed)
+
+    def text_of(self, partition: PartitionId) -> str:
+        return self._said((partition,))
+
+    def _said(self, what: Sequence[PartitionId]) -> str:
         mine = "none" if self.mine < 0 else self.mine
         reason = _CLAIM_WORDS[self.why].format(other=name(self.other or ""), mine=mine, theirs=self.theirs)
         verb = "does not count" if len(what) == 1 else "do not count"
@@ -121,13 +93,14 @@ class Kept(Step):
     kept: tuple[PartitionId, ...]
     had: int
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        if partition is not None:
-            return f"{name(self.member)} had {one(partition)} and keeps it."
+    def text(self) -> str:
         amount = f"{len(self.kept):,} of the {self.had:,} it had"
         if len(self.kept) == self.had:
             amount = "what it had" if self.had > 1 else "the one it had"
         return f"{name(self.member)} keeps {amount}: {partition_names(self.kept)}."
+
+    def text_of(self, partition: PartitionId) -> str:
+        return f"{name(self.member)} had {one(partition)} and keeps it."
 
     def about(self) -> Iterable[PartitionId]:
         return self.kept
@@ -157,9 +130,11 @@ class GivenUp(Step):
     lost: tuple[PartitionId, ...]
     why: str
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        what = self.lost if partition is None else (partition,)
-        return f"{name(self.member)} gives up {partition_names(what)}: {_LOST_WORDS[self.why]}."
+    def text(self) -> str:
+        return f"{name(self.member)} gives up {partition_names(self.lost)}: {_LOST_WORDS[self.why]}."
+
+    def text_of(self, partition: PartitionId) -> str:
+        return f"{name(self.member)} gives up {one(partition)}: {_LOST_WORDS[self.why]}."
 
     def about(self) -> Iterable[PartitionId]:
         return self.lost
@@ -213,12 +188,12 @@ class Given(Step):
     given: tuple[tuple[PartitionId, str], ...]
     sizes: tuple[int, ...]
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        of_all, of_one = WHYS[self.why]
-        if partition is None:
-            return f"{of_all}. {partition_lines(self.given)}."
+    def text(self) -> str:
+        return f"{WHYS[self.why][0]}. {partition_lines(self.given)}."
+
+    def text_of(self, partition: PartitionId) -> str:
         (_, member), size = next(pair for pair in zip(self.given, self.sizes, strict=True) if pair[0][0] == partition)
-        reason = of_one.format(size=count(size, "partition"))
+        reason = WHYS[self.why][1].format(size=count(size, "partition"))
         return f"{one(partition)} was free and goes to {name(member)}: {reason}."
 
     def about(self) -> Iterable[PartitionId]:
@@ -250,8 +225,7 @@ class Moved(Step):
     instead_of: PartitionId | None = None
     unsubscribed: bool = False
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        del partition
+    def text(self) -> str:
         said = (
             f"{one(self.moved)} moves from {name(self.source)}, which had {self.source_size:,}, to "
             f"{name(self.target)}, which had {self.target_size:,}"
@@ -284,8 +258,7 @@ class Undone(Step):
     kind = "undone"
     moves: int
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        del partition
+    def text(self) -> str:
         moves = count(self.moves, "move")
         return f"After {moves} the group is no more even than before, so they are all taken back."
 
@@ -301,35 +274,20 @@ class HeldBack(Step):
     kind = "held_back"
     held: tuple[tuple[PartitionId, str, tuple[str, ...]], ...]
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        held = [of_one for of_one in self.held if partition in (None, of_one[0])]
-        owners = held[0][2] if partition is not None else sorted({owner for _, _, of_one in held for owner in of_one})
-        why = "the leader has just taken it from that very member"
-        if owners:
-            why = f"{names(owners)} must stop reading first"
-        if partition is not None:
-            return f"{one(partition)} is meant for {name(held[0][1])}, but {why}: not assigned yet."
-        given = partition_lines((partition, member) for partition, member, _ in held)
-        return f"Not assigned yet, because {why}; the next generation gives them to {given}."
+    def text(self) -> str:
+        owners = sorted({owner for _, _, of_one in self.held for owner in of_one})
+        given = partition_lines((partition, member) for partition, member, _ in self.held)
+        return f"Not assigned yet, because {_must_stop(owners)}; the next generation gives them to {given}."
+
+    def text_of(self, partition: PartitionId) -> str:
+        _, member, owners = next(held for held in self.held if held[0] == partition)
+        return f"{one(partition)} is meant for {name(member)}, but {_must_stop(owners)}: not assigned yet."
 
     def about(self) -> Iterable[PartitionId]:
         return (partition for partition, _, _ in self.held)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenBack(Step):
-    """Unassigned partitions that return to the members that say they have them, existing or not (librdkafka).
-
-    Attributes:
-        given: (partition, member).
-    """
-
-    kind = "given_back"
-    given: tuple[tuple[PartitionId, str], ...]
-
-    def text(self, partition: PartitionId | None = None) -> str:
-        given = partition_lines(pair for pair in self.given if partition in (None, pair[0]))
-        return f"Partitions that nobody was given stay with the members that say they have them. {given}."
-
-    def about(self) -> Iterable[PartitionId]:
-        return (partition for partition, _ in self.given)
+def _must_stop(owners: Sequence[str]) -> str:
+    return (
+        f"{names(owners)} must stop reading first" if owners else "the leader has just taken it from that very member"
+    )

@@ -278,5 +278,5 @@ def _where_it_parts(nearest: Candidate, steps: Explanation) -> str | None:
         return None
     index, difference = first
     actual = ", ".join(difference.actual) or "nobody"
-    sentence = steps.steps[index].text((difference.topic, difference.partition))
+    sentence = steps.steps[index].text_of((difference.topic, difference.partition))
     return f"They part at step {index + 1}: {sentence} In fact {actual} has it."

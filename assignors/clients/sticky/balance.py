@@ -20,7 +20,7 @@ from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
-from assignors.trace import Given, Kept, Meant, Moved, Undone, notes
+from assignors.trace import Given, Kept, Meant, Moved, Undone, note, notes
 from assignors.work import spend
 
 NEVER_ENDS = "the leader would move the same partitions back and forth forever"
@@ -82,8 +82,7 @@ class Task:
             taken.update(stays)
             current.append(stays)
         unassigned = [partition for partition in partitions if partition not in taken]
-        if (log := notes()) is not None:
-            log.append(Kept(current, racks is not None))
+        note(lambda: [Kept(current, racks is not None)])
         return cls(current, previous, partitions, unassigned, revocation)
 
 
@@ -147,8 +146,7 @@ class Balancing:
             self._reassign(unassigned)
         moved = self._reassign(partitions)
         if not initializing and moved and self._score() >= pairwise_differences(before):
-            if self.log is not None:
-                self.log.append(Undone())
+            note(lambda: [Undone()])
             return kept
         return self.current
 

@@ -16,7 +16,8 @@ from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
-from assignors.trace import Given, Kept, Moved, Shares, notes
+from assignors.steps import Shares
+from assignors.trace import Given, Kept, Moved, note, notes
 from assignors.work import spend
 
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
@@ -78,8 +79,7 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
     quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
     revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
     kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
-    if (log := notes()) is not None:
-        log += [Shares(indexed.total, members), Kept(list(kept), racks is not None)]
+    note(lambda: [_shares(indexed), Kept(list(kept), racks is not None)])
     free = _unassigned(indexed, kept)
     quotas.under.sort(key=indexed.ranks.__getitem__)
     quotas.exact.sort(key=indexed.ranks.__getitem__)
@@ -92,6 +92,12 @@ def constrained(indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *
         return Dealt(kept, {})
     ids, takers = (np.concatenate(columns) for columns in zip(*placed, strict=True))
     return Dealt(_collect(kept, ids, takers), _transfers(ids, takers, revoked, claims.multi, own_count=not sorts_owned))
+
+
+def _shares(indexed: IndexedGroup) -> Shares:
+    wanted = frozenset[str]().union(*(member.topics for member in indexed.members))
+    unlike = (member.member_id for member in indexed.members if wanted.difference(member.topics))
+    return Shares(indexed.total, len(indexed.members), tuple(unlike))
 
 
 def _keep(
@@ -194,8 +200,7 @@ def _deal_by_racks(
             sizes[member] += 1
             taken.append(partition)
             takers.append(member)
-    if (log := notes()) is not None:
-        log.append(Given("rack", taken, takers))
+    note(lambda: [Given("rack", taken, takers)])
     if taken:
         placed.append((np.array(taken, dtype=np.int64), np.array(takers, dtype=np.int64)))
     return np.array(left, dtype=np.int64)
@@ -223,9 +228,8 @@ def _deal(free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, 
 
 
 def _note(why: str, placed: list[tuple[Ids, Ids]]) -> None:
-    if (log := notes()) is not None:
-        ids, takers = placed[-1]
-        log.append(Given(why, ids.tolist(), takers.tolist()))
+    ids, takers = placed[-1]
+    note(lambda: [Given(why, ids.tolist(), takers.tolist())])
 
 
 def _in_turn(members: Ids, needs: Ids) -> Ids:
@@ -316,8 +320,7 @@ def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
         if len(mine) == high:
             at_high.append(member)
     log = notes()
-    if log is not None:
-        log += [Shares(indexed.total, members), Kept([list(mine) for mine in lists], in_racks=False)]
+    note(lambda: [_shares(indexed), Kept([list(mine) for mine in lists], in_racks=False)])
     under.sort(key=indexed.ranks.__getitem__)
     unassigned = deque(np.flatnonzero(free).tolist())
     transfers: dict[int, int] = {}

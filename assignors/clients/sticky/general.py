@@ -11,7 +11,7 @@ from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
-from assignors.trace import Kept, Untold, notes
+from assignors.trace import Kept, Untold, note
 from assignors.work import spend
 
 
@@ -38,10 +38,9 @@ def general(
     # If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.
     claimed = np.concatenate(claims.owned)
     sound = int(everything.max(initial=-1)) < indexed.total and np.bincount(claimed, minlength=1).max() <= 1
-    if (log := notes()) is not None:
-        log.append(Kept(kept, racks is not None))
-        if not sound:
-            log.append(Untold("members claim partitions that do not exist, or that two of them own"))
+    note(lambda: [Kept(kept, racks is not None)])
+    if not sound:
+        note(lambda: [Untold("members claim partitions that do not exist, or that two of them own")])
     partitions = potential.in_order(indexed)
     lists = [ids.tolist() for ids in kept]
     if not sound:

@@ -18,7 +18,7 @@ from assignors.clients.sticky.potential import Potential, largest_first, partiti
 from assignors.clients.sticky.prior_owners import claims_by_generation, two_newest
 from assignors.clients.sticky.user_data import MemberData
 from assignors.hash_map import in_hash_map, in_hash_order, partition_hash, string_hash
-from assignors.trace import Began, Believed, notes
+from assignors.trace import Believed, note
 from assignors.work import spend
 
 
@@ -44,8 +44,7 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
     if in_order:
         before = {partition: before[partition] for partition in _in_hash_order(list(before))}
     existing, previous = indexed.existing(newest, before)
-    if (log := notes()) is not None:
-        log += [Began(indexed), Believed(existing, data, "partition")]
+    note(lambda: [Believed(indexed, existing, data, "partition")])
     partitions = _spread(indexed, existing, previous) if by_size and newest else potential.in_order(indexed)
     task = Task.keeping(indexed, potential, existing, previous, partitions)
     result = Balancing(indexed, potential, task, None).result()

@@ -26,7 +26,7 @@ from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.user_data import MemberData, read_generation, read_sticky
 from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks, Recompute, Release
-from assignors.trace import HeldBack, notes
+from assignors.trace import HeldBack, note
 from assignors.work import spend
 
 
@@ -182,8 +182,7 @@ def hold_back(indexed: IndexedGroup, dealt: Dealt) -> list[Ids]:
         transfers = _changed_hands(indexed, dealt.lists)
     if not transfers:
         return dealt.lists
-    if (kept := notes()) is not None:
-        kept.append(HeldBack(list(transfers), list(transfers.values())))
+    note(lambda: [HeldBack(list(transfers), list(transfers.values()))])
     by_member: dict[int, set[int]] = {}
     for partition, member in transfers.items():
         by_member.setdefault(member, set()).add(partition)

@@ -19,7 +19,7 @@ from assignors.clients.sticky.user_data import NOTHING, MemberData, read_kafka_p
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group
 from assignors.strategy import PartitionRacks
-from assignors.trace import Began, Believed, notes
+from assignors.trace import Believed, note
 
 _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
@@ -142,8 +142,7 @@ def _dealt(
     if group.other_topics_known and any(topic not in indexed.index for topic, _ in newest):
         raise CannotTell(_OTHER_TOPICS)
     existing, previous = indexed.existing(newest, before)
-    if (log := notes()) is not None:
-        log += [Began(indexed), Believed(existing, data, "partition")]
+    note(lambda: [Believed(indexed, existing, data, "partition")])
     potential = Potential(indexed, gap=0, counts_topics=False)
     partitions, seeded = potential.in_order(indexed), False
     if newest and not group.other_topics_known and _identical(potential):

@@ -21,8 +21,9 @@ from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.user_data import MemberData
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
+from assignors.steps import GivenBack
 from assignors.strategy import PartitionRacks
-from assignors.trace import Began, Believed, GivenBack, notes
+from assignors.trace import Believed, note
 from assignors.work import spend
 
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
@@ -154,9 +155,7 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     potential = Potential(indexed, gap=0, counts_topics=False)
     results: list[Assignment] = []
     for partitions in _orders(indexed, potential, existing, previous):
-        if (log := notes()) is not None:
-            data = [MemberData(m.owned, -1 if m.generation is None else m.generation) for m in members]
-            log += [Began(indexed), Believed(existing, data, "partition")]
+        note(lambda: [Believed(indexed, existing, list(map(_said, members)), "partition")])
         task = Task.keeping(indexed, potential, existing, previous, partitions, in_racks)
         dealt = algorithm(indexed, potential, task, in_racks).result()
         of_order = result | _adjusted(indexed, members, dealt)
@@ -165,6 +164,10 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balancin
     if len(results) > 1:
         raise CannotTell(_TOPIC_ORDER, tuple(results))
     return results[0]
+
+
+def _said(member: Subscription) -> MemberData:
+    return MemberData(member.owned, -1 if member.generation is None else member.generation)
 
 
 def _owners(members: Sequence[Subscription]) -> tuple[dict[PartitionId, int], dict[PartitionId, int]]:
@@ -224,8 +227,9 @@ def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Seq
     Follows `rd_kafka_cooperative_protocol_adjust_assignment`. If two members own a partition, the last one counts.
     """
     given, owners = without_others(indexed, lists, [member.owned for member in members])
-    if (log := notes()) is not None:
-        log.append(GivenBack([(members[owner].member_id, *partition) for partition, owner in owners.items()]))
+    if owners:
+        back = tuple((partition, members[owner].member_id) for partition, owner in owners.items())
+        note(lambda: [GivenBack(back)])
     for partition_of_nobody, owner in owners.items():
         given[owner].append(partition_of_nobody)
     return from_pairs({member.member_id: sorted(mine) for member, mine in zip(members, given, strict=True)})

@@ -15,7 +15,7 @@ from assignors.assignment import PartitionId
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.user_data import MemberData
 from assignors.model import TopicPartitions
-from assignors.trace import Began, Believed, HeldBack, notes
+from assignors.trace import Believed, HeldBack, note
 from assignors.work import spend
 
 DEFAULT_GENERATION = -1
@@ -80,7 +80,7 @@ def believe_highest_generation(
     )
     if detect_multi:
         _resolve(claims, lambda *_: 0, forget_claimant=False)
-    _note(indexed, claims, data, "highest")
+    note(lambda: [Believed(indexed, claims.owned, data, "highest", frozenset(claims.multi))])
     return claims
 
 
@@ -106,14 +106,8 @@ def believe_per_partition(
     others = [DEFAULT_GENERATION if g is None else g for g in subscription_generations]
     claims = Claims(indexed.ids_of_each(d.partitions for d in data))
     _resolve(claims, lambda mine, other: generations[mine] - others[other], forget_claimant=forget_claimant)
-    _note(indexed, claims, data, "partition")
+    note(lambda: [Believed(indexed, claims.owned, data, "partition", frozenset(claims.multi))])
     return claims
-
-
-def _note(indexed: IndexedGroup, claims: Claims, data: Sequence[MemberData], by: str) -> None:
-    if (kept := notes()) is not None:
-        kept.append(Began(indexed))
-        kept.append(Believed(claims.owned, data, by, frozenset(claims.multi)))
 
 
 def previous_owners(indexed: IndexedGroup, data: Sequence[MemberData], remembered: int) -> dict[int, int]:
@@ -240,6 +234,6 @@ def without_others(
                 given[-1].append(place)
             else:
                 held_back.append((partition, member))
-    if held_back and (log := notes()) is not None:
-        log.append(HeldBack(*zip(*held_back, strict=True)))
+    if held_back:
+        note(lambda: [HeldBack(*zip(*held_back, strict=True))])
     return given, owners

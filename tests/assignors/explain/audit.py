@@ -16,22 +16,20 @@ from assignors import Assignment, same
 from assignors.assignment import PartitionId
 from assignors.explain.clients import Facts
 from assignors.explain.rocketmq import Fails, Pool
-from assignors.explain.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, Ordered, Result, Step
 from assignors.explain.sticky_steps import (
     Generations,
     Given,
-    GivenBack,
     GivenUp,
     HeldBack,
     Kept,
     Moved,
     NotBelieved,
-    Shares,
     Undone,
 )
-from assignors.explain.words import grouped
 from assignors.order import utf8, utf16
 from assignors.rocketmq.consistent_hash import ring_hash
+from assignors.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, GivenBack, Ordered, Result, Shares, Step
+from assignors.words import grouped
 
 
 class WrongStepError(Exception):
@@ -330,7 +328,7 @@ def _pool(ledger: Ledger, step: Pool) -> None:
         require(keys == sorted(keys), "the clients are not in order")
     quota, larger = divmod(len(queues), len(clients))
     expected: dict[str, list[PartitionId]] = {client: [] for client in clients}
-    ring = {ring_hash(f"{client}-{node}"): client for client in clients for node in range(step.nodes)}
+    ring = {ring_hash(f"{client}-{node}"): client for client in clients for node in range(10)}
     positions = sorted(ring)
     start = 0
     for index, client in enumerate(clients):

@@ -11,10 +11,11 @@ import pytest
 from assignors import Group, Library, Subscription, trace
 from assignors.clients.sticky import write_sticky
 from assignors.clients.sticky.indexed_group import IndexedGroup
+from assignors.clients.sticky.user_data import NOTHING
 from assignors.explain import brokers, candidates, clients, explain_line
-from assignors.explain.steps import DealtInTurn, Step
 from assignors.explain.sticky_steps import Generations, GivenUp, Kept, Moved, NotBelieved, Undone
 from assignors.jsonl import write_client_line
+from assignors.steps import DealtInTurn, Step
 from tests.assignors.clients.sticky.members import claiming, cooperative, owning, read_by_kafka_python
 
 JAVA = Library("java", (3, 7, 1))
@@ -90,7 +91,8 @@ def test_a_partition_is_given_up_for_the_member_s_rack_only_where_racks_count(ra
 def moved(meant: trace.Meant | None, note: trace.Moved) -> Step:
     """The move of a group in which a has t-0 to t-3 and b nothing; c subscribes to nothing."""
     group = Group((*PLAIN, Subscription("c", ())), {"t": 4})
-    notes = [trace.Began(IndexedGroup.of_java(group)), trace.Given("least", [0, 1, 2, 3], [0, 0, 0, 0])]
+    begun = trace.Believed(IndexedGroup.of_java(group), [()] * 3, [NOTHING] * 3, "highest")
+    notes = [begun, trace.Given("least", [0, 1, 2, 3], [0, 0, 0, 0])]
     facts = clients.facts_of(group, None)
     return clients.sticky_steps([*notes, *([meant] if meant is not None else []), note], facts)[-1]
 
@@ -115,26 +117,15 @@ def test_moves_that_the_leader_takes_back_are_told_with_their_number() -> None:
     assert told.assignment["c"] == {"t": (1, 2, 3)}
 
 
-@pytest.mark.parametrize(
-    ("dealt", "mixed"),
-    [
-        ((("t", 0, "a"), ("t", 1, "b"), ("u", 0, "a"), ("u", 1, "b")), False),
-        ((("t", 10, "a"), ("t", 2, "b"), ("u", 0, "a")), True),
-    ],
-)
-def test_turns_are_a_step_per_topic_and_those_in_an_order_of_texts_say_so(
-    dealt: tuple[tuple[str, int, str], ...], *, mixed: bool
-) -> None:
-    facts = clients.facts_of(Group(PLAIN, {"t": 11, "u": 2}), None)
-    of_t, of_u = (tuple(one for one in dealt if one[0] == topic) for topic in "tu")
-    told = clients.dealt_steps([trace.Turns(dealt)], facts)
-    assert told == [DealtInTurn(of_t, mixed), DealtInTurn(of_u, mixed)]
-
-
-def test_turns_that_return_to_a_topic_are_one_step() -> None:
-    dealt = ("t", 0, "a"), ("u", 0, "b"), ("t", 1, "a")
-    facts = clients.facts_of(Group(PLAIN, {"t": 2, "u": 1}), None)
-    assert clients.dealt_steps([trace.Turns(dealt)], facts) == [DealtInTurn(dealt, mixed=True)]
+def test_turns_are_a_step_per_topic_but_for_sarama_s_one_in_an_order_of_texts() -> None:
+    of_t, of_u = ((("t", 0, "a"), ("t", 1, "b")), (("u", 0, "a"), ("u", 1, "b")))
+    members = Subscription("a", ("t", "u")), Subscription("b", ("t", "u"))
+    assert kinds(explained("roundrobin", members, t=2, u=2).steps, DealtInTurn) == [
+        DealtInTurn(of_t),
+        DealtInTurn(of_u),
+    ]
+    told = explained("roundrobin", members, Library("sarama"), t=2, u=2)
+    assert kinds(told.steps, DealtInTurn) == [DealtInTurn((*of_t, *of_u), mixed=True)]
 
 
 def on_server(release: str, of_b: list[str]) -> Any:

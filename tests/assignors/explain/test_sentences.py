@@ -6,20 +6,18 @@ import pytest
 
 from assignors.assignment import PartitionId
 from assignors.explain.rocketmq import Fails, Pool
-from assignors.explain.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, Ordered, Result, Step
 from assignors.explain.sticky_steps import (
     Generations,
     Given,
-    GivenBack,
     GivenUp,
     HeldBack,
     Kept,
     Moved,
     NotBelieved,
-    Shares,
     Undone,
 )
-from assignors.explain.words import count, name, names, numbers, partition_names
+from assignors.steps import CutIntoBlocks, DealtInRacks, DealtInTurn, GivenBack, Ordered, Result, Shares, Step
+from assignors.words import count, name, names, numbers, partition_names
 
 TWENTY = tuple(f"m{number:02}" for number in range(20))
 TWELVE_LISTED = "; ".join(f"m{number:02}: t {number}" for number in range(12))
@@ -325,7 +323,7 @@ ALONE: dict[str, tuple[Step, PartitionId, str]] = {
 
 @pytest.mark.parametrize(("step", "partition", "said"), ALONE.values(), ids=ALONE)
 def test_a_step_says_of_one_partition(step: Step, partition: PartitionId, said: str) -> None:
-    assert step.text(partition) == said
+    assert step.text_of(partition) == said
 
 
 def test_a_long_name_is_cut_to_80_characters_and_one_of_blanks_is_quoted() -> None:

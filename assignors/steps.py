@@ -1,7 +1,7 @@
-"""The steps of an explanation, and those of strategies that deal everything afresh.
+"""The steps of an explanation, and those that strategies note as they are: all of those that deal everything afresh.
 
-A step is facts, and never carries a sentence of its own: `text` builds it from the fields, `text(partition)` says only
-what concerns one partition. The tests check the same fields against the group and replay them to the assignment
+A step is facts, and never carries a sentence of its own: `text` builds it from the fields, `text_of` says only what
+concerns one partition. The tests check the same fields against the group and replay them to the assignment
 (`tests/assignors/explain/audit.py`).
 """
 
@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from assignors.assignment import PartitionId
-from assignors.explain.words import (
+from assignors.assignment import PartitionId, Partitions
+from assignors.words import (
     MOST_LINES,
     count,
     grouped,
@@ -38,8 +38,12 @@ class Step(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def text(self, partition: PartitionId | None = None) -> str:
-        """The sentence; about one partition only, if one is given (which must be in `about`)."""
+    def text(self) -> str:
+        """The sentence."""
+
+    def text_of(self, partition: PartitionId) -> str:  # noqa: ARG002 - the whole sentence concerns each partition
+        """What the step says of one partition in `about`."""
+        return self.text()
 
     def about(self) -> Iterable[PartitionId]:
         """Partitions that the step names; none for a step about the whole group."""
@@ -86,8 +90,7 @@ class Ordered(Step):
     members: tuple[str, ...]
     left_out: tuple[str, ...] = ()
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        del partition
+    def text(self) -> str:
         order = f"The members are taken in this order: {names(self.members)} ({ORDERS[self.rule]})."
         return order + _left_out(self.left_out)
 
@@ -111,22 +114,24 @@ class CutIntoBlocks(Step):
     blocks: tuple[tuple[str, int, int], ...]
     left_out: tuple[str, ...] = ()
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        times = Counter(self.takers)
-        takers = count(len(self.takers), "subscriber" if len(times) == len(self.takers) else "share")
-        each = f"{count(self.partitions, 'partition')} and {takers}: "
-        each += f"{shares(*divmod(self.partitions, len(self.takers)))}."
-        held = {member: range(first, last + 1) for member, first, last in self.blocks}
-        if partition is not None:
-            owner = next((member for member, block in held.items() if partition[1] in block), None)
-            if owner is None:
-                return f"{one(partition)} is in no member's block."
-            return (
-                f"{name(partition[0])} has {each} {name(owner)} is number {self.takers.index(owner) + 1} in the order "
-                f"and gets {numbers(held[owner])}."
-            )
+    @classmethod
+    def of(
+        cls,
+        topics: Iterable[str],
+        partitions: int,
+        takers: Iterable[str],
+        blocks: Iterable[tuple[str, Partitions]],
+        left_out: Iterable[str] = (),
+    ) -> Self:
+        """The step from the blocks that members get."""
+        bounds = tuple((member, min(block), max(block)) for member, block in blocks if len(block))
+        return cls(tuple(topics), partitions, tuple(takers), bounds, tuple(left_out))
+
+    def text(self) -> str:
+        times, held = Counter(self.takers), self._held()
         blocks = lines({member: numbers(block) for member, block in held.items()})
-        said = f"{names(self.topics)} {'has' if len(self.topics) == 1 else 'each have'} {each} In order: {blocks}."
+        verb = "has" if len(self.topics) == 1 else "each have"
+        said = f"{names(self.topics)} {verb} {self._each()} In order: {blocks}."
         twice = [member for member in times if times[member] > 1]
         if twice:
             verbs = ("lists", "counts") if len(twice) == 1 else ("list", "count")
@@ -141,6 +146,23 @@ class CutIntoBlocks(Step):
                 "its earlier one."
             )
         return said + _left_out(self.left_out)
+
+    def text_of(self, partition: PartitionId) -> str:
+        for member, block in self._held().items():
+            if partition[1] in block:
+                return (
+                    f"{name(partition[0])} has {self._each()} {name(member)} is number {self.takers.index(member) + 1} "
+                    f"in the order and gets {numbers(block)}."
+                )
+        return f"{one(partition)} is in no member's block."
+
+    def _held(self) -> dict[str, range]:
+        return {member: range(first, last + 1) for member, first, last in self.blocks}
+
+    def _each(self) -> str:
+        takers = count(len(self.takers), "subscriber" if len(set(self.takers)) == len(self.takers) else "share")
+        quotas = shares(*divmod(self.partitions, len(self.takers)))
+        return f"{count(self.partitions, 'partition')} and {takers}: {quotas}."
 
     def about(self) -> Iterable[PartitionId]:
         return ((topic, number) for topic in self.topics for number in range(self.partitions))
@@ -165,16 +187,7 @@ class DealtInRacks(Step):
     in_racks: tuple[tuple[str, int], ...]
     rest: tuple[tuple[str, int], ...]
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        if partition is not None:
-            for pairs, why in (
-                (self.in_racks, "it is the first in the order with room that may have it by its rack"),
-                (self.rest, "it had room left, whatever its rack"),
-            ):
-                for member, number in pairs:
-                    if number == partition[1]:
-                        return f"{one(partition)} goes to {name(member)}: {why}."
-            return f"{one(partition)} goes to nobody."
+    def text(self) -> str:
         quota, larger = divmod(self.partitions, len(self.takers))
         said = (
             f"{names(self.topics)} ({count(self.partitions, 'partition')}{' each' if len(self.topics) > 1 else ''}, "
@@ -189,6 +202,16 @@ class DealtInRacks(Step):
                 given = grouped((("", number), member) for member, number in pairs)
                 said += f" {how}: {lines({member: numbers(n for _, n in mine) for member, mine in given.items()})}."
         return said
+
+    def text_of(self, partition: PartitionId) -> str:
+        for pairs, why in (
+            (self.in_racks, "it is the first in the order with room that may have it by its rack"),
+            (self.rest, "it had room left, whatever its rack"),
+        ):
+            for member, number in pairs:
+                if number == partition[1]:
+                    return f"{one(partition)} goes to {name(member)}: {why}."
+        return f"{one(partition)} goes to nobody."
 
     def about(self) -> Iterable[PartitionId]:
         return ((topic, number) for topic in self.topics for number in range(self.partitions))
@@ -207,17 +230,73 @@ class DealtInTurn(Step):
     dealt: tuple[tuple[str, int, str], ...]
     mixed: bool = False
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        if partition is not None:
-            at = next(i for i, (topic, number, _) in enumerate(self.dealt) if (topic, number) == partition)
-            turn = "the turn is at it" if not at else f"the turn comes to it after {name(self.dealt[at - 1][2])}"
-            return f"{one(partition)} goes to {name(self.dealt[at][2])}: {turn}."
+    def text(self) -> str:
         what = "All partitions, sorted as texts" if self.mixed else name(self.dealt[0][0])
         given = partition_lines(((topic, number), member) for topic, number, member in self.dealt)
         return f"{what}: the turn is at {name(self.dealt[0][2])}. {given}."
 
+    def text_of(self, partition: PartitionId) -> str:
+        at = next(i for i, (topic, number, _) in enumerate(self.dealt) if (topic, number) == partition)
+        turn = "the turn is at it" if not at else f"the turn comes to it after {name(self.dealt[at - 1][2])}"
+        return f"{one(partition)} goes to {name(self.dealt[at][2])}: {turn}."
+
     def about(self) -> Iterable[PartitionId]:
         return ((topic, number) for topic, number, _ in self.dealt)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares(Step):
+    """How many partitions each member may have.
+
+    Attributes:
+        partitions: Partitions of all topics together.
+        members: Number of members.
+        unlike: Members that subscribe to less and are counted all the same.
+    """
+
+    kind = "shares"
+    partitions: int
+    members: int
+    unlike: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        low, larger = divmod(self.partitions, self.members)
+        more = f", and {count(larger, 'member')} one more" if larger else ""
+        said = (
+            f"All members subscribe to the same topics: {count(self.partitions, 'partition')} for "
+            f"{count(self.members, 'member')} make {low:,} each{more}."
+        )
+        if self.unlike:
+            verbs = ("subscribes", "is") if len(self.unlike) == 1 else ("subscribe", "are")
+            said += (
+                f" {names(self.unlike)} {verbs[0]} to less and {verbs[1]} counted too: the leader only compares the "
+                "first subscription that is not empty with the later ones, and their lengths."
+            )
+        return said
+
+
+_GIVEN_BACK = "Partitions that nobody was given stay with the members that say they have them."
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack(Step):
+    """Unassigned partitions that return to the members that say they have them, existing or not (librdkafka).
+
+    Attributes:
+        given: (partition, member).
+    """
+
+    kind = "given_back"
+    given: tuple[tuple[PartitionId, str], ...]
+
+    def text(self) -> str:
+        return f"{_GIVEN_BACK} {partition_lines(self.given)}."
+
+    def text_of(self, partition: PartitionId) -> str:
+        return f"{_GIVEN_BACK} {partition_lines(pair for pair in self.given if pair[0] == partition)}."
+
+    def about(self) -> Iterable[PartitionId]:
+        return (partition for partition, _ in self.given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +312,7 @@ class Result(Step):
     sizes: Mapping[str, int]
     assigned: int
 
-    def text(self, partition: PartitionId | None = None) -> str:
-        del partition
+    def text(self) -> str:
         if not self.sizes:
             return "The group has no members, so nothing is assigned."
         listed = sorted(self.sizes.items(), key=lambda pair: (-pair[1], pair[0]))
