@@ -264,6 +264,18 @@ def churn_of(*inputs: GroupInput) -> list[ChurnRow]:
     return life.rows.rebalance_churn
 
 
+def decisions_of(*inputs: GroupInput) -> list[ChurnRow]:
+    """The first revision of each churn row."""
+    return [row for row in churn_of(*inputs) if row.revision == 1]
+
+
+def causes_of(*inputs: GroupInput) -> list[str]:
+    """The newest decision's causes, each with what it names: members, topic, value before and after."""
+    causes = decisions_of(*inputs)[-1].causes or ()
+    named = ((c.cause, *c.members, c.topic, c.before, c.after) for c in causes)
+    return [" ".join(part for part in parts if part is not None) for parts in named]
+
+
 def rows_in_batches(inputs: Sequence[GroupInput], cuts: Iterable[int] = ()) -> Rows:
     """Rows of a new group's life whose batches end before the inputs at `cuts`; in one batch without any."""
     life = Life()

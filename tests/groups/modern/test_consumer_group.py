@@ -185,7 +185,7 @@ def test_a_regular_expression_that_comes_and_goes_between_two_decisions_leaves_n
     taken, _ = replay(group, ResolvedRegex(*where, "o.*", ("orders",), 1, 1_000))
     taken, _ = replay(taken, Removed(*where, 16, "o.*"))
     assert taken is not None
-    assert (taken.regexes, taken.regexes_before) == ({}, {})
+    assert (taken.regexes, taken.before.regexes) == ({}, {})
 
 
 def test_what_a_regular_expression_stood_for_at_the_decision_is_known_when_it_is_gone() -> None:
@@ -194,7 +194,7 @@ def test_what_a_regular_expression_stood_for_at_the_decision_is_known_when_it_is
         (other_key(16, GROUP, "o.*"), regular_expression(["orders"], 1, 2)),
         *(epoch(1), target("a"), stands(1), (other_key(16, GROUP, "o.*"), None)),
     )
-    assert group.regexes_before == {"o.*": ("orders",)}
+    assert group.before.regexes == {"o.*": ("orders",)}
 
 
 def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() -> None:
