@@ -18,7 +18,7 @@ from kafka.admin import NewTopic
 
 from streaming.job.source import SourceSettings
 from streaming.job.source.columnar_records import record_columns
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import Readers, kept_readers
 from streaming.job.source.fetch import OffsetRange, RangeReader
 from streaming.job.source.read import task_rows
 from streaming.job.source.tasks import LogShare, SourceTask
@@ -128,7 +128,7 @@ def processor_seconds(bootstrap: str, wanted: Reading) -> float:
     reader = _warm(settings)
     task = SourceTask(1, (LogShare(0, 0, wanted.records, known=False, boundaries=()),), (), ())
     began = time.process_time()
-    rows = sum(1 for _ in task_rows(task, settings, reader))
+    rows = sum(1 for _ in task_rows(task, settings, Readers(reader, reader)))
     spent = time.process_time() - began
     if rows != _GROUPS:
         message = f"the benchmark's own log came as {rows} rows; its figure would mean nothing"
@@ -156,7 +156,7 @@ def _settings(bootstrap: str, wanted: Reading) -> SourceSettings:
 
 def _warm(settings: SourceSettings) -> RangeReader:
     """A reader that has fetched before."""
-    reader = kept_reader(settings)
+    reader = kept_readers(settings).bus
     for _ in reader.read([OffsetRange(settings.offsets_topic, 0, 0, 1)]):
         pass
     return reader

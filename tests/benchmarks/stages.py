@@ -17,7 +17,7 @@ from streaming.config import Settings
 from streaming.groups import encode_rows
 from streaming.job.operator import advance_key, group_config
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
@@ -59,8 +59,8 @@ def stage_seconds(settings: Settings, folder: Path, batches: int) -> dict[str, f
         batches: Number of batches that count; those before them are for warming up.
     """
     source = SourceSettings.of(settings).model_copy(update={"max_rounds": 1})
-    reader = kept_reader(source)
-    planner = Planner(source, kept_reader)
+    reader = kept_readers(source)
+    planner = Planner(source, kept_readers)
     planner.available_now()
     config = group_config(settings)
     lake = DeltaLake(str(folder / "stages"))

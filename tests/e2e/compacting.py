@@ -11,7 +11,7 @@ from tests.e2e.packed import read_packed
 from tests.e2e.plain_job import PlainJob
 from tests.e2e.recording import CLUSTER
 from tests.e2e.topics import TOPICS, Record
-from tests.job.source.fake_reader import FakeReader
+from tests.job.source.fake_reader import FakeReader, both
 
 __all__ = ["RECORDS", "ROUNDS", "SETTINGS", "CompactedTopics", "job_on"]
 
@@ -48,4 +48,4 @@ class CompactedTopics(FakeReader):
 
 
 def job_on(topics: CompactedTopics, rounds_per_batch: int) -> PlainJob:
-    return PlainJob(SETTINGS, lambda *_: topics, rounds_per_batch)  # type: ignore[arg-type, return-value]
+    return PlainJob(SETTINGS, lambda *_: both(topics), rounds_per_batch)

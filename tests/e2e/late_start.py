@@ -26,7 +26,7 @@ from kafka.structs import OffsetAndMetadata
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups import Rows
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.probe import Probe
 from tests.e2e.plain_job import PlainJob
 from tests.e2e.readings import Owner, Reading, read_now
@@ -84,7 +84,7 @@ def play(broker: EmbeddedBroker, folder: Path) -> LateStart:
     """Play all phases on a broker started with `OVERRIDES`."""
     settings = settings_for(broker.bootstrap, folder / "unused", max_rounds=5)
     source = SourceSettings.of(settings)
-    truth, resumed, late = (PlainJob(source, kept_reader, 5) for _ in range(3))
+    truth, resumed, late = (PlainJob(source, kept_readers, 5) for _ in range(3))
     stage = _Stage(broker.bootstrap)
     with Probe(settings) as probe, stage.playing():
         for step in _phase_1(stage):

@@ -12,7 +12,7 @@ from streaming.groups import GroupConfig, Rows
 from streaming.groups.rows import DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key
 from streaming.job.source import SourceSettings
-from streaming.job.source.fetch import RangeReader
+from streaming.job.source.connection import Readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
@@ -50,7 +50,7 @@ class PlainJob:
 
     Attributes:
         settings: Settings of the job.
-        connect: Returns the reader.
+        connect: Returns the readers.
         rows: Rows of all runs.
         rounds_per_batch: Rounds per batch.
         config: Settings of the core; None for the defaults.
@@ -58,7 +58,7 @@ class PlainJob:
     """
 
     settings: SourceSettings
-    connect: Callable[[SourceSettings, float], RangeReader]
+    connect: Callable[[SourceSettings, float], Readers]
     rounds_per_batch: int = 60
     rows: Rows = field(default_factory=Rows)
     config: GroupConfig | None = None

@@ -21,7 +21,7 @@ from pathlib import Path
 from streaming.config import Settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
@@ -68,14 +68,14 @@ def _record(folder: Path) -> dict[str, int]:
 def _streams(settings: Settings) -> list[RecordedStream]:
     """The source's output by key and round."""
     source = SourceSettings.of(settings)
-    planner = Planner(source, kept_reader)
+    planner = Planner(source, kept_readers)
     planner.available_now()
     rounds: list[dict[str, list[bytes]]] = []
     start = INITIAL
     while (end := planner.latest(start, 1)) != start:
         rounds.append(defaultdict(list))
         for task in planner.tasks(start, end):
-            for key, payload in task_rows(task, source, kept_reader(source, 60.0)):
+            for key, payload in task_rows(task, source, kept_readers(source, 60.0)):
                 rounds[-1][key].append(payload)
         start = end
     return [

@@ -11,10 +11,8 @@ from pyspark.sql import SparkSession
 from streaming.config import Filters, JobSettings, KafkaSettings, OffsetsLog, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
-from streaming.job.source.planner import Planner
-from streaming.job.source.positions import INITIAL
-from streaming.probe import Probe, RoundAbandonedError
+from streaming.job.source.connection import kept_readers
+from streaming.probe import Probe
 from streaming.tables import LakeReader
 from tests.e2e.conftest import run_to_the_end
 from tests.e2e.plain_job import PlainJob
@@ -137,7 +135,7 @@ def test_two_clusters_share_a_bus_and_its_topics(watched: Cluster, bus: Embedded
     admin.close()
 
     for settings, partitions in ((here, 3), (there, 2)):
-        job = PlainJob(SourceSettings.of(settings), kept_reader)
+        job = PlainJob(SourceSettings.of(settings), kept_readers)
         job.run()
         assert [row.round for row in job.rows.rounds] == numbers[settings.cluster]
         assert {(row.cluster, row.group_id) for row in job.rows.group_health} == {(settings.cluster, group)}
@@ -152,7 +150,7 @@ def test_a_bus_may_be_given_to_a_cluster_that_was_watched_without(
 ) -> None:
     without, with_bus = _settings(watched, None, tmp_path), _settings(watched, bus, tmp_path)
     group = watched.commit("g", watched.topic("orders", 1), [0])
-    job = PlainJob(SourceSettings.of(without), kept_reader)
+    job = PlainJob(SourceSettings.of(without), kept_readers)
     _rounds(without)
     job.run()
     watched.commit("g", f"{watched.unique}-orders", [5])
@@ -169,25 +167,3 @@ def test_a_bus_may_be_given_to_a_cluster_that_was_watched_without(
     newest = [row for row in job.rows.lag if row.group_id == group][-1]
     assert newest.committed_offset == 5
     assert newest.round in numbers[2:]
-
-
-@pytest.mark.nightly
-def test_an_outage_of_the_bus_is_named_and_waited_out(watched: Cluster, bus: EmbeddedBroker, tmp_path: Path) -> None:
-    settings = _settings(watched, bus, tmp_path)
-    watched.commit("g", watched.topic("orders", 1), [0])
-    first = _rounds(settings)
-    source = SourceSettings.of(settings)
-    planner = Planner(source, kept_reader)
-    offsets = planner.latest(INITIAL, None)
-    assert offsets["round"] == first[-1]
-
-    bus.stop()
-    assert planner.latest(offsets, None) is offsets
-    with Probe(settings) as probe, pytest.raises(RoundAbandonedError, match=r"^the bus did not answer \("):
-        probe.round()
-
-    bus.start()
-    last = _rounds(settings)[-1]
-    assert last > first[-1]
-    while offsets["round"] < last:
-        offsets = planner.latest(offsets, None)

@@ -24,23 +24,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 _RUN_S = 300
 """A run takes 15 s on an idle machine, the last one a little longer."""
 
-_ELEVEN = (
-    "0:before-collect:driver",
-    "1:in-operator:driver",
-    "2:after-append-1:all",
-    "4:after-collect:all",
-    "6:after-append-2:driver",
-    "7:after-appends:all",
-    "9:in-append:driver",
-    "11:after-append-1:driver",
-    "13:in-operator:all",
-    "14:after-collect:driver",
-    "15:in-maintenance:all",
-)
-
 
 # A killed run costs up to a minute, nearly all of it for a cold JVM: a night tries four moments in the first three of
-# five batches, `make soak` eleven in twenty. `make test` kills every process of `evenkeel up` (tests/up/test_up.py).
+# five batches. `make test` kills every process of `evenkeel up` (tests/up/test_up.py).
 _FOUR = ("0:after-append-1:all", "1:after-append-2:driver", "1:in-maintenance:all", "2:in-append:driver")
 
 
@@ -52,7 +38,6 @@ _THREE = ("0:after-append-1:all", "0:after-append-2:driver", "1:after-append-1:a
     ("kills_at", "rounds", "writers"),
     [
         pytest.param(_FOUR, 12, ["delta-rs"], id="four", marks=pytest.mark.nightly),
-        pytest.param(_ELEVEN, 3, ["delta-rs"], id="eleven", marks=pytest.mark.soak),
         pytest.param(_THREE, 24, ["spark", "delta-rs"], id="switching", marks=pytest.mark.soak),
     ],
 )

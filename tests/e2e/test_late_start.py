@@ -16,6 +16,7 @@ from tests.e2e.plain_job import present
 
 pytestmark = [
     pytest.mark.nightly,
+    pytest.mark.nightly,
     pytest.mark.kafka,
     pytest.mark.timeout(900),
     pytest.mark.xdist_group("recorded"),

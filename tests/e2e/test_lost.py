@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +13,7 @@ from streaming.exceptions import SetupError
 from streaming.job.run import run
 from tests.e2e.conftest import Recorded, in_this_session
 from tests.e2e.lakes import contents, differences
-from tests.e2e.recording import environment_of, settings_for
+from tests.e2e.recording import settings_for
 from tests.patience import unless_too_busy
 
 pytestmark = [
@@ -72,41 +68,3 @@ def test_a_lost_file_of_the_state_is_told_with_the_command(settings: Settings) -
             file.unlink()
     with pytest.raises(SetupError, match=r"is broken \(Spark says CANNOT_LOAD_STATE_STORE.*\): .* --rebuild-state"):
         unless_too_busy(lambda: run(settings, available_now=True))
-
-
-@pytest.mark.soak
-def test_a_rebuild_that_is_killed_continues_by_itself_and_doubles_nothing(recorded: Recorded, tmp_path: Path) -> None:
-    """Four starts of the job: two minutes on an idle machine."""
-    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=12)
-    shutil.copytree(recorded.quiet_lake, settings.lake)
-    shutil.rmtree(Path(settings.lake) / "_checkpoints")
-    shutil.rmtree(Path(settings.lake) / "lag")
-    modules = {"PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests")])}
-    environment = os.environ | environment_of(settings, tmp_path) | modules
-    log = tmp_path / "job.log"
-
-    def run_job(*command: str) -> int:
-        with log.open("ab") as out:
-            return subprocess.run(
-                [sys.executable, "-m", *command, "--available-now"],
-                cwd=_ROOT,
-                env=environment,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                timeout=600,
-                check=False,
-            ).returncode
-
-    killing = ("tests.e2e.killing_job", "{}", str(tmp_path / "told.jsonl"))
-    for moment, flag in (
-        ("0:after-append-2:all", ["--rebuild-state"]),
-        ("1:after-collect:driver", ["--rebuild-state"]),
-        ("2:after-appends:all", []),
-    ):
-        command = [part.format(moment) for part in killing]
-        assert run_job(*command, *flag) == -signal.SIGKILL, log.read_text("utf-8")[-3000:]
-    assert run_job("streaming.job") == 0, log.read_text("utf-8")[-3000:]
-    assert differences(contents(Path(settings.lake)), contents(recorded.lake)) == {}
-    assert len(list((Path(settings.lake) / "_checkpoints").iterdir())) == 1  # the second flag has started nothing again
-    assert "caught up with what the tables had" in log.read_text("utf-8")

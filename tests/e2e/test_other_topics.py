@@ -17,7 +17,7 @@ from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.job.run import checkpoint_of, run
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.probe import Probe
 from streaming.tables import LakeReader
 from tests.e2e.conftest import Recorded, in_this_session
@@ -46,7 +46,7 @@ def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_come
     )
     topics = [settings.probe.events_topic, settings.probe.rounds_topic]
     group = cluster.commit("g", cluster.topic("orders", 1), [0])
-    job = PlainJob(SourceSettings.of(settings), kept_reader)
+    job = PlainJob(SourceSettings.of(settings), kept_readers)
     with Probe(settings) as probe:
         for _ in range(4):
             probe.round()
@@ -62,7 +62,7 @@ def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_come
     with Probe(settings) as probe:
         probe.round()
     # The client's metadata is some seconds old, as in a running job.
-    kept_reader(SourceSettings.of(settings)).partitions(settings.probe.rounds_topic, fresh=True)
+    kept_readers(SourceSettings.of(settings)).bus.partitions(settings.probe.rounds_topic)
     job.run()
 
     rounds = job.rows.rounds

@@ -40,6 +40,7 @@ from tests.e2e.plain_job import PAST, PlainJob
 from tests.e2e.recording import CLUSTER
 from tests.empty_lake import empty_lake
 from tests.examples import examples
+from tests.job.source.fake_reader import both
 
 pytestmark = pytest.mark.turn(6)
 
@@ -50,7 +51,7 @@ class Job:
     """A job on topics, with a checkpoint that is lost with it, and a lake that is not."""
 
     def __init__(self, topics: CompactedTopics, lake: Writes, query: str, plan: Rebuild | None = None) -> None:
-        self._job = PlainJob(SETTINGS, lambda *_: topics, ROUNDS)  # type: ignore[arg-type, return-value]
+        self._job = PlainJob(SETTINGS, lambda *_: both(topics), ROUNDS)  # type: ignore[arg-type, return-value]
         if plan is not None:
             self._job.offsets = dict(plan.start)
             if plan.gap is not None:
@@ -117,7 +118,7 @@ def present_of(lake: DeltaLake) -> dict[str, list[dict[str, Any]]]:
 
 
 def plan_for(topics: CompactedTopics, lake: DeltaLake) -> Rebuild:
-    return plan_rebuild(lake.root, CLUSTER, look_at_topics(topics, SETTINGS))  # type: ignore[arg-type]
+    return plan_rebuild(lake.root, CLUSTER, look_at_topics(both(topics), SETTINGS))
 
 
 def read_all_again(topics: CompactedTopics, lake: DeltaLake, rounds: int = ROUNDS) -> Rebuild:

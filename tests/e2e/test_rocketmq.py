@@ -10,7 +10,7 @@ from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings,
 from streaming.groups import Rows, encode_rows
 from streaming.job.operator import group_config
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.job.unpack import rows_by_table
 from streaming.probe.rocketmq import RocketMQProbe
 from streaming.tables import DeltaLake, LakeReader
@@ -88,7 +88,7 @@ def test_rows_are_those_of_the_group_however_its_rounds_are_cut_into_batches(
 ) -> None:
     owners = some_rounds(settings, rocketmq, unique, unique)
     one_by_one, at_once = (
-        PlainJob(SourceSettings.of(settings), kept_reader, rounds_per_batch=rounds, config=group_config(settings))
+        PlainJob(SourceSettings.of(settings), kept_readers, rounds_per_batch=rounds, config=group_config(settings))
         for rounds in (1, 60)
     )
     one_by_one.run()

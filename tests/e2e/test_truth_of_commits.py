@@ -4,7 +4,6 @@ job without Spark, and the shipped alert rules over its tables.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,14 +22,13 @@ from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSetting
 from streaming.groups import Rows
 from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from streaming.records import RoundClosed
 from streaming.tables import TABLES, DeltaLake
 from tests.e2e.plain_job import PlainJob
-from tests.java_tools import run_java
 from tests.probe.witness import Cluster
 from tests.process.kept import until
 
@@ -63,7 +61,7 @@ class Monitor:
         )
         self.told: list[TransitionRow] = []
         self._probe = Probe(self.settings)
-        self._job = PlainJob(SourceSettings.of(self.settings), kept_reader)
+        self._job = PlainJob(SourceSettings.of(self.settings), kept_readers)
         self._lake = DeltaLake(self.settings.lake)
         self._lake.create()
         # Rounds are 200 ms apart here: a busy machine makes gaps between them, and the rule that reports gaps is right.
@@ -256,76 +254,3 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     assert committed == {10, *range(11, last + 1), 60}
     assert sum(row.commits for row in monitor.rows.lag if row.group_id == group) == len(committed)
     booker.close()
-
-
-@pytest.mark.nightly
-def test_a_recreated_topic_with_fewer_partitions_is_named_and_gives_no_false_lag(
-    cluster: Cluster, monitor: Monitor
-) -> None:
-    topic, keeps = cluster.topic("anew", 6), cluster.topic("keeps", 1)
-    cluster.produce(topic, [50] * 6)
-    group = cluster.commit("g", topic, [40] * 6)
-    cluster.commit("g", keeps, [0])  # keeps the group alive when the coordinator deletes the other offsets
-    monitor.round()
-    cluster.admin.delete_topics([topic])
-    deadline = time.monotonic() + _MARKER_S
-    while topic in cluster.admin.list_topics():
-        assert time.monotonic() < deadline
-    cluster.admin.create_topics({topic: {"num_partitions": 4, "replication_factor": 1}}, wait_for_metadata=True)
-    cluster.produce(topic, [5] * 4)
-    made = monitor.round().round
-    for _ in range(3):
-        monitor.round()
-    monitor.look()
-    # Whatever the coordinator has deleted so far: none of six partitions has a lag, or is ahead.
-    after = [row for row in monitor.rows.lag if row.topic == topic and row.round >= made]
-    assert {(row.lag, row.ahead_by) for row in after} <= {(None, None)}
-    assert {row.reason for row in after} <= {"topic_recreated", "beyond_partition_count", "ended", "no_commit"}
-    cluster.commit("g", topic, [2] * 4)
-    monitor.round()
-    monitor.look()
-    assert "4 partitions instead of 6" in monitor.findings(group).get("topic_recreated", "")
-    for partition in range(4):
-        row = monitor.lag(group, topic, partition)
-        assert (row.committed_offset, row.lag, row.rewound_by, row.reason) == (2, 3, 0, None)
-    assert [monitor.lag(group, topic, partition).ended for partition in (4, 5)] == [True, True]
-    assert monitor.told == []
-
-
-@pytest.mark.nightly
-def test_offsets_reset_and_deleted_with_kafka_s_own_tool_are_events(cluster: Cluster, monitor: Monitor) -> None:
-    topic, keeps = cluster.topic("reset", 2), cluster.topic("keeps", 1)
-    cluster.produce(topic, [2_000, 10])
-    group = cluster.commit("g", topic, [1_500, 10])
-    cluster.commit("g", keeps, [0])
-    monitor.round()
-    _consumer_groups(cluster, group, "--reset-offsets", "--to-offset", "300", "--topic", f"{topic}:0", "--execute")
-    reset = monitor.round().round
-    monitor.round()
-    monitor.look()
-    assert [(r.partition, r.rewound_by, r.round) for r in monitor.rows.lag if r.rewound_by] == [(0, 1_200, reset)]
-    row = monitor.lag(group, topic)
-    assert (row.committed_offset, row.lag, row.lag_status) == (300, 1_700, "rewound")
-    assert monitor.findings(group) == {"rewound": f"committed offsets went back: {topic} 0 rewound by 1,200"}
-
-    _consumer_groups(cluster, group, "--delete-offsets", "--topic", topic)
-    deleted = monitor.round().round
-    monitor.round()
-    monitor.look()
-    events = [(r.partition, r.round, r.ended) for r in monitor.rows.lag if r.offset_deleted]
-    assert sorted(events) == [(0, deleted, True), (1, deleted, True)]
-    assert monitor.findings(group) == {
-        "offset_deleted": f"committed offsets were deleted or expired: {topic} (2 partitions)"
-    }
-
-    # A real commit beyond the end is still reported.
-    cluster.commit("g", keeps, [30])
-    monitor.round()
-    monitor.look()
-    row = monitor.lag(group, keeps)
-    assert (row.lag, row.ahead_by, row.lag_status) == (0, 30, "ahead")
-
-
-def _consumer_groups(cluster: Cluster, group: str, *arguments: str) -> None:
-    command = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    run_java([command, "--bootstrap-server", cluster.bootstrap, "--group", group, *arguments])

@@ -27,7 +27,7 @@ from streaming.job.rebuild import (
 from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
 from streaming.times import DAY_MS
 from tests.empty_lake import empty_lake
-from tests.job.source.fake_reader import FakeReader
+from tests.job.source.fake_reader import FakeReader, both
 
 TODAY = 20_000
 NOW = TODAY * DAY_MS + 2_000_000
@@ -180,7 +180,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> FakeReader:
         reader.append("__consumer_offsets", 0, b"value", b"key" if number < 3 else b"%d" % number)
     reader.compact("__consumer_offsets", {0: 3}, tombstones=True)
     # (By its name the package has a function.)
-    monkeypatch.setattr(sys.modules["streaming.job.rebuild.begin"], "kept_reader", lambda *_: reader)
+    monkeypatch.setattr(sys.modules["streaming.job.rebuild.begin"], "kept_readers", lambda *_: both(reader))
     return reader
 
 

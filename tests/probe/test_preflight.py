@@ -18,7 +18,7 @@ from kafka.admin import ACLOperation, ACLResourcePatternType, ResourceType
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
 from streaming.demo.ports import free_port
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.probe import Probe, check
 from streaming.probe.kafka.holds import HELD_ROUNDS
 from tests.java_tools import run_java
@@ -110,9 +110,11 @@ def test_rights_on_the_two_topics_are_enough_on_a_bus(
     assert not set(topics.values()) & set(admin.list_topics())
     admin.close()
     monkeypatch.setenv(secret_variable("sasl_password", "bus"), PASSWORD)
-    reader = kept_reader(SourceSettings.of(settings))
+    reader = kept_readers(SourceSettings.of(settings))
     # Twice an opening record, a closing record, and the mark of the end.
-    assert reader.ends([TopicPartition(topics["rounds_topic"], 0)]) == {TopicPartition(topics["rounds_topic"], 0): 6}
+    assert reader.bus.ends([TopicPartition(topics["rounds_topic"], 0)]) == {
+        TopicPartition(topics["rounds_topic"], 0): 6
+    }
 
 
 @pytest.mark.kafka

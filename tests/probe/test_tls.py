@@ -6,7 +6,7 @@ import pytest
 
 from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.probe import Probe, check
 from tests.probe.secured import Secured
 
@@ -34,8 +34,8 @@ def test_probe_and_source_speak_tls_with_the_settings_of_one_place(encrypted: Se
     assert check(encrypted) == []
     with Probe(encrypted) as probe:
         closed = probe.round()
-    reader = kept_reader(SourceSettings.of(encrypted), 30.0)
-    assert reader.partitions("__consumer_offsets") == set(range(len(closed.log)))
+    reader = kept_readers(SourceSettings.of(encrypted), 30.0)
+    assert reader.bus.partitions("__consumer_offsets") == set(range(len(closed.log)))
 
 
 @pytest.mark.kafka

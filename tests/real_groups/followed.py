@@ -16,7 +16,7 @@ from streaming.groups import Rows
 from streaming.groups.rows import ChurnRow, DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key, group_config
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
@@ -60,7 +60,7 @@ class Followed:
         self._source = SourceSettings.of(settings)
         self.probe = Probe(settings)
         # With a clock that stands still a batch ends only at a round.
-        self._planner = Planner(self._source, kept_reader, lambda: 0.0)
+        self._planner = Planner(self._source, kept_readers, lambda: 0.0)
         self._at = INITIAL
         self._states: dict[str, tuple[int, bytes] | None] = {}
 
@@ -89,7 +89,7 @@ class Followed:
         while (end := self._planner.latest(self._at, 1)) != self._at:
             payloads = defaultdict(list)
             for task in self._planner.tasks(self._at, end):
-                for key, payload in task_rows(task, self._source, kept_reader(self._source, 60.0)):
+                for key, payload in task_rows(task, self._source, kept_readers(self._source, 60.0)):
                     payloads[key].append(payload)
             for key, of_key in payloads.items():
                 self._states[key], rows = advance_key(key, of_key, self._states.get(key), self._config)

@@ -11,7 +11,7 @@ from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings,
 from streaming.groups import Rows
 from streaming.job.operator import PackedState, advance_key, group_config
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
@@ -75,14 +75,14 @@ class Rounds:
 def judged(settings: Settings) -> Rows:
     """The job's rows for all closed rounds."""
     source = SourceSettings.of(settings)
-    planner = Planner(source, kept_reader)
+    planner = Planner(source, kept_readers)
     planner.available_now()
     config = group_config(settings)
     offsets, states, all_rows = INITIAL, dict[str, PackedState | None](), Rows()
     while (end := planner.latest(offsets, 20)) is not offsets:
         payloads: dict[str, list[bytes]] = {}
         for task in planner.tasks(offsets, end):
-            for key, payload in task_rows(task, source, kept_reader(source)):
+            for key, payload in task_rows(task, source, kept_readers(source)):
                 payloads.setdefault(key, []).append(payload)
         for key, of_key in payloads.items():
             states[key], rows = advance_key(key, of_key, states.get(key), config)

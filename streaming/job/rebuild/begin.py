@@ -14,7 +14,7 @@ from streaming.exceptions import SetupError
 from streaming.job.checkpoint import is_empty, is_local
 from streaming.job.rebuild.plan import Rebuild, Topics, plan_rebuild, write_plan
 from streaming.job.source import SourceSettings
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import Readers, kept_readers
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.lifecycle import room_log
 from streaming.record_batches import Missing
@@ -65,7 +65,7 @@ def _plan(settings: Settings) -> Rebuild | None:
         return None
     source = SourceSettings.of(settings)
     try:
-        topics = look_at_topics(kept_reader(source, source.patience_s), source)
+        topics = look_at_topics(kept_readers(source, source.patience_s), source)
     except (KafkaError, OSError) as error:
         message = f"The topics of {settings.cluster!r} cannot be read ({type(error).__name__}: {error}): try again."
         raise SetupError(message) from error
@@ -104,19 +104,19 @@ def _moved_aside(checkpoint: str) -> Path | None:
     return aside
 
 
-def look_at_topics(reader: RangeReader, settings: SourceSettings) -> Topics:
+def look_at_topics(readers: Readers, settings: SourceSettings) -> Topics:
     """What the topics hold now.
 
     Raises:
         KafkaError, UnreadableTopicError: They could not be read.
     """
     rounds = TopicPartition(settings.rounds_topic, 0)
-    if not reader.partitions(settings.rounds_topic, fresh=True):
+    if not readers.bus.partitions(settings.rounds_topic):
         return Topics(0, 0, compacted=False)
     return Topics(
-        rounds_begin=reader.starts([rounds])[rounds],
-        rounds_end=reader.ends([rounds])[rounds],
-        compacted=_is_compacted(reader, settings.offsets_topic),
+        rounds_begin=readers.bus.starts([rounds])[rounds],
+        rounds_end=readers.bus.ends([rounds])[rounds],
+        compacted=readers.log is not None and _is_compacted(readers.log, settings.offsets_topic),
     )
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
-from functools import reduce
-from operator import and_
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -17,7 +15,10 @@ import pyarrow.dataset as ds
 from streaming.groups import Incarnations
 from streaming.job.rebuild.plan import Rebuild, new_rows
 from streaming.lifecycle import room_log
-from streaming.tables import TABLES, DeltaLake, KnownRows, limited, named_to_arrow, table_named, to_arrow
+from streaming.tables import TABLES, DeltaLake, KnownRows, limited, table_named, to_arrow
+
+# Days before the newest one in which every living member has a row: one for the repetition, one for a clock.
+_REPEATED_DAYS = 2
 
 
 def incarnations_of(lake: str, cluster: str) -> Incarnations:
@@ -44,19 +45,17 @@ _GONE = """
     ), shown AS (
         SELECT n.group_id, count(DISTINCT m.member_id) AS members FROM newest AS n LEFT JOIN members AS m
         ON m.group_id = n.group_id AND m.decision = n.decision AND NOT m.ended GROUP BY n.group_id
-    ), living AS (
-        SELECT group_id, member_id, max(decision) AS decision, bool_or(ended) AS ended FROM (
-            SELECT *, rank() OVER (PARTITION BY group_id, member_id ORDER BY decision DESC) AS age FROM members
-        ) WHERE age = 1 GROUP BY group_id, member_id
+    ), last AS (
+        SELECT * FROM members
+        QUALIFY row_number() OVER (PARTITION BY group_id, member_id ORDER BY decision DESC, ended DESC) = 1
     )
-    SELECT l.group_id, l.member_id, l.decision AS last, n.decision, n.record_time, n.event_date
-    FROM living AS l JOIN newest AS n USING (group_id) JOIN shown AS s USING (group_id)
+    SELECT l.* REPLACE (
+        n.decision AS decision, n.record_time AS record_time, n.event_date AS event_date, true AS ended,
+        0 AS partition_count, coalesce(l.partitions, [])[1:0] AS partitions, NULL AS repeat
+    )
+    FROM last AS l JOIN newest AS n USING (group_id) JOIN shown AS s USING (group_id)
     WHERE NOT l.ended AND l.decision < n.decision AND s.members = n.members
 """
-
-
-# Columns that name a member's newest row, and what `_GONE` calls them.
-_OF_LAST = {"group_id": "group_id", "member_id": "member_id", "decision": "last"}
 
 
 def gone_members(lake: str, cluster: str) -> pa.Table:
@@ -64,24 +63,13 @@ def gone_members(lake: str, cluster: str) -> pa.Table:
     table = table_named("members")
     members = KnownRows(lake, table, cluster)
     churn = KnownRows(lake, table_named("rebalance_churn"), cluster)
+    # The living repeat their rows once a day, so those of older days are of no one who is there.
+    days = [day for day in members.rows(("event_date",))["event_date"].unique().to_pylist() if day is not None]
+    recent = ds.field("event_date") >= max(days) - timedelta(days=_REPEATED_DAYS) if days else None
     with limited() as connection:
-        connection.register("members", members.rows(("group_id", "member_id", "decision", "ended")))
+        connection.register("members", members.rows([column.name for column in table.columns], recent))
         connection.register("churn", churn.rows(("group_id", "decision", "members", "record_time", "event_date")))
-        gone = connection.sql(_GONE).to_arrow_table().to_pylist()
-    if not gone:
-        return named_to_arrow(table, [])
-    names = [column.name for column in table.columns]
-    of_gone = reduce(and_, (ds.field(n).isin(list({one[k] for one in gone})) for n, k in _OF_LAST.items()))
-    found = members.rows(names, of_gone)
-    places = zip(*(found[name].to_pylist() for name in _OF_LAST), strict=True)
-    place_of = {place: at for at, place in enumerate(places)}
-    last = found.take([place_of[tuple(one[key] for key in _OF_LAST.values())] for one in gone])
-    ends = {name: [one[name] for one in gone] for name in ("decision", "record_time", "event_date")}
-    for name, value in (("ended", True), ("partition_count", 0), ("partitions", []), ("repeat", None)):
-        ends[name] = [value] * len(gone)
-    for name, values in ends.items():
-        last = last.set_column(names.index(name), name, pa.array(values, table.arrow_schema.field(name).type))
-    return last
+        return connection.sql(_GONE).to_arrow_table().cast(table.arrow_schema)
 
 
 _LOG = room_log(__name__)

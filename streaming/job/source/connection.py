@@ -10,78 +10,41 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer
 from kafka.errors import RetriableError
 
 from streaming.config import KafkaSettings
-from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
-from streaming.job.source.positions import ClusterIdentity
+from streaming.job.source.fetch import RangeReader
+from streaming.job.source.positions import EVENTS, LOG, ROUNDS, ClusterIdentity
 from streaming.job.source.settings import SourceSettings
-from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches
+from streaming.record_batches import take_whole_batches
+from streaming.records import LOG as FROM_LOG
 
 
-class BusReader(RangeReader):
-    """Reads events and rounds from another Kafka, the bus (`[bus]`), and all else from the watched cluster."""
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """The readers of one process; one and the same without a bus (`[bus]`).
 
-    def __init__(self, consumer: KafkaConsumer, bus: RangeReader, topics: frozenset[str], *, patience_s: float) -> None:
-        """Take a consumer of the watched cluster.
+    Attributes:
+        log: Reads the offsets log of the watched cluster; None where that is no Kafka.
+        bus: Reads events and rounds.
+    """
 
-        Args:
-            consumer: As `RangeReader` wants it.
-            bus: Reader of the bus.
-            topics: Names of the topics on the bus.
-            patience_s: As in `RangeReader`.
-        """
-        super().__init__(consumer, patience_s=patience_s)
-        self._bus = bus
-        self._topics = topics
+    log: RangeReader | None
+    bus: RangeReader
 
-    def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
-        """As `RangeReader.partitions`, from the Kafka that has the topic."""
-        if topic in self._topics:
-            return self._bus.partitions(topic, fresh=fresh)
-        return super().partitions(topic, fresh=fresh)
-
-    def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
-        """The id of the watched cluster, and of each topic the id that it has where it is."""
-        here = super().identity({name: topic for name, topic in topics.items() if topic not in self._topics})
-        there = self._bus.identity({name: topic for name, topic in topics.items() if topic in self._topics})
-        return ClusterIdentity(here.cluster_id, {**here.topics, **there.topics})
-
-    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offsets that exist. Raises KafkaError."""
-        here, there = self._parted(partitions)
-        return {**super().starts(here), **self._bus.starts(there)}
-
-    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Last stable offsets. Raises KafkaError."""
-        here, there = self._parted(partitions)
-        return {**super().ends(here), **self._bus.ends(there)}
-
-    def read_runs(
-        self, ranges: Iterable[OffsetRange], patience_s: float | None = None
-    ) -> Iterator[tuple[OffsetRange, FetchedRun | FetchedBatch | Missing | Gone]]:
-        """As `RangeReader.read_runs`; ranges of the watched cluster come first."""
-        wanted = list(ranges)
-        yield from super().read_runs([r for r in wanted if r.topic not in self._topics], patience_s)
-        yield from self._bus.read_runs([r for r in wanted if r.topic in self._topics], patience_s)
-
-    def _parted(self, partitions: Sequence[TopicPartition]) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        here = [tp for tp in partitions if tp.topic not in self._topics]
-        return here, [tp for tp in partitions if tp.topic in self._topics]
+    def identity(self, settings: SourceSettings, follows: str | None) -> ClusterIdentity:
+        """The id of the watched cluster, None where that is no Kafka, and those of the topics that the query reads."""
+        of_bus = self.bus.identity({EVENTS: settings.events_topic, ROUNDS: settings.rounds_topic})
+        if self.log is None:
+            return ClusterIdentity(None, of_bus.topics)
+        of_log = self.log.identity({LOG: settings.offsets_topic} if follows in {None, FROM_LOG} else {})
+        return ClusterIdentity(of_log.cluster_id, {**of_log.topics, **of_bus.topics})
 
 
-class BusAlone(RangeReader):
-    """Reads events and rounds where the watched cluster is no Kafka: the bus's id is not the cluster's."""
-
-    def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
-        """The ids of the topics; no id of a cluster."""
-        return ClusterIdentity(None, super().identity(topics).topics)
-
-
-_READERS: dict[tuple[int, str], RangeReader] = {}
+_READERS: dict[tuple[int, str], Readers] = {}
 
 # Ranges end at existing offsets, so a fetch seldom waits at all. A fetch sent beyond a range's end waits this long at
 # the broker, and the next read on the same connection has to wait behind it.
@@ -106,8 +69,8 @@ _PAUSE_S = 1.0
 _RECONNECT_MS = 2_000
 
 
-def kept_reader(settings: SourceSettings, patience_s: float = 0.0) -> RangeReader:
-    """The reader of this process for these settings, created at the first call.
+def kept_readers(settings: SourceSettings, patience_s: float = 0.0) -> Readers:
+    """The readers of this process for these settings, created at the first call.
 
     Args:
         settings: Settings of the source.
@@ -120,29 +83,26 @@ def kept_reader(settings: SourceSettings, patience_s: float = 0.0) -> RangeReade
     # With the process id, because Spark forks workers from a process that may have imported this module.
     key = os.getpid(), settings.option()
     if key not in _READERS:
-        _READERS[key] = _reader(settings, time.monotonic() + patience_s)
+        _READERS[key] = _readers(settings, time.monotonic() + patience_s)
     return _READERS[key]
 
 
-def _reader(settings: SourceSettings, until: float) -> RangeReader:
+def _readers(settings: SourceSettings, until: float) -> Readers:
+    def reader(kafka: KafkaSettings) -> RangeReader:
+        return RangeReader(take_whole_batches(_patiently_connected(kafka, until)), patience_s=settings.patience_s)
+
+    # (The bus first: an outage of the other must not leave a connection open with each attempt.)
     watched, bus = settings.client(), settings.bus_client()
-    if watched is None:
-        assert bus is not None  # noqa: S101  (`SourceSettings.of` refuses it)
-        return BusAlone(take_whole_batches(_patiently_connected(bus, until)), patience_s=settings.patience_s)
-    consumer = _patiently_connected(watched, until)
-    if bus is None:
-        return RangeReader(take_whole_batches(consumer), patience_s=settings.patience_s)
+    of_bus = None if bus is None else reader(bus)
     try:
-        of_bus = take_whole_batches(_patiently_connected(bus, until))
+        log = None if watched is None else reader(watched)
     except BaseException:
-        consumer.close()  # else an outage of the bus would leave one open with each attempt
+        if of_bus is not None:
+            of_bus.close()
         raise
-    return BusReader(
-        take_whole_batches(consumer),
-        RangeReader(of_bus, patience_s=settings.patience_s),
-        frozenset({settings.events_topic, settings.rounds_topic}),
-        patience_s=settings.patience_s,
-    )
+    only = of_bus or log
+    assert only is not None  # noqa: S101  (`SourceSettings.of` refuses it)
+    return Readers(log, only)
 
 
 def _patiently_connected(kafka: KafkaSettings, until: float) -> KafkaConsumer:

@@ -99,18 +99,16 @@ class RangeReader:
         self._patience_s = patience_s
         self._settle_s = settle_s
 
-    def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
-        """Partitions of a topic; empty when it does not exist, or may not be described.
+    def close(self) -> None:
+        """Close the consumer."""
+        self._consumer.close()
 
-        Args:
-            topic: The topic.
-            fresh: Ask the brokers rather than use the client's metadata.
+    def partitions(self, topic: str) -> set[int]:
+        """Partitions of a topic, by the client's metadata; empty when it does not exist, or may not be described.
 
         Raises:
             KafkaError: The brokers cannot be reached.
         """
-        if fresh:
-            self._consumer.topics()
         found: set[int] = self._consumer.partitions_for_topic(topic)
         return found
 
@@ -133,28 +131,6 @@ class RangeReader:
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Last stable offsets. Raises KafkaError."""
         return ask_offsets(self._consumer.end_offsets, partitions, _ASK_MS)
-
-    def may_read(self, topic: str) -> bool:
-        """Whether this client may read a topic; True for one that has no records, False for one it does not see.
-
-        Raises:
-            KafkaError, UnreadableTopicError: The brokers cannot be reached.
-        """
-        places = [TopicPartition(topic, partition) for partition in sorted(self.partitions(topic))]
-        if not places:
-            return False
-        starts, ends = self.starts(places), self.ends(places)
-        place = next((place for place in places if starts[place] < ends[place]), None)
-        if place is None:
-            return True
-        try:
-            for _ in self.read_runs([OffsetRange(topic, place.partition, starts[place], starts[place] + 1)]):
-                pass
-        except UnreadableTopicError as error:
-            if isinstance(error.__cause__, AuthorizationError):
-                return False
-            raise
-        return True
 
     def read(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None

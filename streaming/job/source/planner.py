@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 from kafka import TopicPartition
 from kafka.errors import KafkaError
 
+from streaming.job.source.connection import Readers
 from streaming.job.source.exceptions import AnotherClusterError, AnotherSourceError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
-from streaming.job.source.plan import Batch, MostRead, ReadLimits, RoundRecord, VoidRecord, plan_batch
+from streaming.job.source.plan import Batch, MostRead, RoundRecord, VoidRecord, plan_batch
 from streaming.job.source.positions import (
     ClusterIdentity,
     Positions,
@@ -50,28 +51,12 @@ _LOG = room_log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
-    """The end of a run over what is available now."""
+class _Ends:
+    """Where the topics end, by partition: the last stable offsets."""
 
+    log: Mapping[int, int]
+    events: Mapping[int, int]
     rounds: int
-    limits: ReadLimits
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What was found in the rounds topic.
-
-    Attributes:
-        batch: The batch of the next rounds; without rounds when there are none to take.
-        limits: What the closing records were judged by; None when there were no closing records.
-        full: The batch is full; later records were not read.
-        after: Offset after the last record that was read.
-    """
-
-    batch: Batch
-    limits: ReadLimits | None
-    full: bool
-    after: int
 
 
 class Planner:
@@ -80,14 +65,14 @@ class Planner:
     def __init__(
         self,
         settings: SourceSettings,
-        connect: Callable[[SourceSettings, float], RangeReader],
+        connect: Callable[[SourceSettings, float], Readers],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; no request is sent yet.
 
         Args:
             settings: Settings of the source.
-            connect: Returns the process's reader; its second argument is how long to try, in s.
+            connect: Returns the process's readers; its second argument is how long to try, in s.
             clock: Seconds that only grow; used for patience alone.
         """
         self._settings = settings
@@ -98,13 +83,9 @@ class Planner:
         self._last_round = clock()
         self._last_without = -math.inf
         self._shorter_since: float | None = None
-        self._another_since: float | None = None
-        self._another_newest = -1
-        self._has_taken = False
         self._outages = 0
-        self._target: _Target | None = None
-        self._seen: ReadLimits | None = None
-        self._log_readable = False
+        self._passed_over: str | None = None
+        self._target: _Ends | None = None
 
     def available_now(self) -> None:
         """Fix the end of the run: the rounds that are closed now, and the log's ends for a cluster without rounds.
@@ -115,26 +96,24 @@ class Planner:
         until = self._clock() + self._settings.patience_s
         while self._target is None:
             try:
-                reader = self._connect(self._settings, self._settings.patience_s)
-                rounds = self._rounds_end(reader)
-                limits = self._limits(reader, fresh=True, log=self._wanted in {None, LOG})
-                self._target = _Target(rounds, limits)
+                readers = self._connect(self._settings, self._settings.patience_s)
+                self._target = self._ends(readers, self._rounds_end(readers), self._wanted)
             except KafkaError:
                 if self._clock() > until:
                     raise
                 time.sleep(_PAUSE_S)
 
-    def latest(self, offsets: dict[str, Any], max_rounds: int | None) -> dict[str, Any]:
+    def latest(self, offsets: dict[str, Any], max_rounds: int | None = None) -> dict[str, Any]:
         """Where the next batch ends.
 
         Whole rounds, as far as they are closed, at most `max_rounds` of them. If no round has closed for three
-        intervals, the ends of the log without rounds, once per interval: membership goes on. A round that closes later
-        with positions that such a batch has gone beyond is passed over. In a run over what is available now the log is
-        read without rounds only if there was never a round.
+        intervals, the log is read on without rounds, once an interval: decisions are not lost while no probe runs. A
+        run over what is available now does so only if there was never a round. Before its first round a query reads
+        only a log that the settings name (`offsets_log`).
 
         Args:
             offsets: Where the batch starts, as Spark keeps it.
-            max_rounds: Rounds at the most; None for all.
+            max_rounds: Rounds at the most; None for the settings' own.
 
         Returns:
             The same object `offsets` when there is nothing new, when the source is held (`SourceSettings.hold`), or
@@ -142,8 +121,7 @@ class Planner:
 
         Raises:
             AnotherClusterError: The brokers belong to another cluster than the offsets.
-            AnotherSourceError: Rounds come from another source of groups than the query follows, and none from its own
-                for longer than three intervals; in a run over what is available now, none from its own at all.
+            AnotherSourceError: The settings name another source of groups than the query follows.
         """
         if self._settings.hold is not None and Path(self._settings.hold).exists():
             return offsets
@@ -161,12 +139,6 @@ class Planner:
         written = end.write()
         return offsets if written == offsets else written
 
-    def newest(self) -> dict[str, Any] | None:
-        """The newest ends that `latest` saw, as offsets: the backlog is these minus the batch's end."""
-        if self._seen is None:
-            return None
-        return Positions(self._seen.log, self._seen.events, self._topic.end).write()
-
     def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SourceTask]:
         """The tasks of a batch; the same after a restart as before, as long as the rounds topic holds its records.
 
@@ -179,12 +151,10 @@ class Planner:
             return []
         gaps = gaps_of_turn(first, last, self._settings)
         if gaps:
-            return share_out(first, first, Batch(first, (), ()), gap_rows(gaps), self._settings.tasks)
-        reader = self._connect(self._settings, self._settings.patience_s)
-        records, gap = self._topic.between(reader, first.rounds, last.rounds)
-        batch = plan_batch(
-            first, records, ReadLimits(last.log, last.events), self._settings.cluster, source=last.follows
-        )
+            return share_out(first, first, Batch(first), gap_rows(gaps), self._settings.tasks)
+        readers = self._connect(self._settings, self._settings.patience_s)
+        records, gap = self._topic.between(readers.bus, first.rounds, last.rounds)
+        batch = plan_batch(first, records, self._settings.cluster, source=last.follows)
         self._tell(batch.void)
         lost = None
         if gap is not None and first.rounds:
@@ -196,49 +166,53 @@ class Planner:
 
     def _tell(self, void: Sequence[VoidRecord]) -> None:
         """Log the records of the rounds topic that go to `quarantine`, as far as they are few."""
-        kept = [each for each in void if each.keep]
-        for each in kept[:_VOID_TOLD]:
+        for each in void[:_VOID_TOLD]:
             reason = visible(each.reason)
             _LOG.warning("evenkeel source: record %d of the rounds topic: %s", each.record.offset, reason)
-        if len(kept) > _VOID_TOLD:
-            _LOG.warning("evenkeel source: and %d further records of that kind", len(kept) - _VOID_TOLD)
+        if len(void) > _VOID_TOLD:
+            _LOG.warning("evenkeel source: and %d further records of that kind", len(void) - _VOID_TOLD)
 
-    def _is_ours(self, closed: RoundClosed) -> bool:
-        return closed.cluster == self._settings.cluster
-
-    def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
-        until = self._target.rounds if self._target else self._rounds_end(reader)
+    def _latest(self, readers: Readers, start: Positions, max_rounds: int | None) -> Positions:
+        until = self._target.rounds if self._target else self._rounds_end(readers)
         self._refuse_another(start)
         follows = start.follows or self._wanted
-        here = reader.identity(_topics_of(self._settings, follows))
+        here = readers.identity(self._settings, follows)
         refused = another_cluster(start, here, self._settings.cluster)
         if refused is not None:
             raise AnotherClusterError(refused)
         if recreated(start, here):
             return self._turned(start, here, Shorter())
-        look = self._look(reader, start, until, max_rounds)
-        limits = look.limits
-        may_read_on = not look.batch.rounds and self._is_silent(start) and self._reads_log(reader, follows)
-        if may_read_on and limits is None:
-            limits = self._limits(reader)
-        shorter = _shorter(start, until, limits)
-        if not shorter:
-            self._shorter_since = None
-        elif self._stays_shorter():
-            return self._turned(start, here, shorter)
-        if look.batch.rounds:
+        records, is_full = self._topic.upcoming(readers.bus, start.rounds, until)
+        self._learn_interval(records)
+        most = MostRead(max_rounds or self._settings.max_rounds, self._settings.max_records, self._settings.max_bytes)
+        batch = plan_batch(start, records, self._settings.cluster, most, follows)
+        if batch.rounds:
             self._last_round = self._clock()
-            self._another_since, self._has_taken = None, True
-            return named(look.batch.end, here)
-        if limits is None or not may_read_on:
-            return replace(start, rounds=look.after, inside=True) if look.full else start
-        # The ends that the closing records were judged by, where there were any: the batch is planned again from its
-        # end, and must then come to the same judgement.
-        log = {p: max(end, start.log.get(p, 0)) for p, end in limits.log.items()}
+            self._shorter_since = self._passed_over = None
+            return named(batch.end, here)
+        closed = [closed for record in records if (closed := record.closed(self._settings.cluster)) is not None]
+        self._tell_passed_over(closed, follows)
+        may_read_on = follows == LOG and self._is_silent(start)
+        if until < start.rounds or closed or may_read_on:
+            ends = self._target or self._ends(readers, until, follows)
+            shorter = _shorter(start, ends)
+            if not shorter:
+                self._shorter_since = None
+            elif self._stays_shorter():
+                return self._turned(start, here, shorter)
+            if may_read_on and (end := self._read_on(start, here, ends, records)) is not start:
+                return end
+        return replace(start, rounds=records[-1].offset + 1, inside=True) if is_full else start
+
+    def _read_on(
+        self, start: Positions, here: ClusterIdentity, ends: _Ends, records: Sequence[RoundRecord]
+    ) -> Positions:
+        """The end of a batch without rounds: that of the log, and behind the records that hold none of the query's."""
+        log = {p: max(end, start.log.get(p, 0)) for p, end in ends.log.items()}
         if all(start.log.get(p) == end for p, end in log.items()):
             return start
         self._last_without = self._clock()
-        rounds = max(look.after, start.rounds)
+        rounds = records[-1].offset + 1 if records else start.rounds
         return named(replace(start, log={**start.log, **log}, rounds=rounds, inside=True), here)
 
     @property
@@ -260,15 +234,16 @@ class Planner:
         )
         raise AnotherSourceError(message)
 
-    def _reads_log(self, reader: RangeReader, follows: str | None) -> bool:
-        """Whether the log may be read without rounds: where the query follows it, or could from its beginning."""
-        if follows is not None:
-            return follows == LOG
-        if not self._log_readable:
-            self._log_readable = reader.may_read(self._settings.offsets_topic)
-        if not self._log_readable:
-            self._last_without = self._clock()  # asked again after an interval
-        return self._log_readable
+    def _tell_passed_over(self, closed: Sequence[RoundClosed], follows: str | None) -> None:
+        """Log once that rounds of another source come: without one of ours the tables show that no round closes."""
+        other = next((each.source for each in closed if each.source != follows), None)
+        if other is not None and other != self._passed_over:
+            self._passed_over = other
+            _LOG.warning(
+                "evenkeel source: the rounds of %r show groups from the source %r now, and this query follows %r, "
+                "which numbers its decisions otherwise: set offsets_log back, or give the cluster a lake of its own",
+                *(self._settings.cluster, other, follows),
+            )
 
     def _turned(self, start: Positions, here: ClusterIdentity, shorter: Shorter) -> Positions:
         """Continue in topics that were created again, or cut back."""
@@ -286,52 +261,6 @@ class Planner:
             _LOG.warning("evenkeel source: a topic ends before what was read of it: waiting to see if it stays so")
         return now - self._shorter_since > _CUT_BACK_S
 
-    def _stays_another(self, rounds: Sequence[RoundClosed]) -> bool:
-        """Whether the source has changed: no round of ours came for three intervals, and others still come.
-
-        Anybody who may write to the topic can write some between two of ours. And when offsets_log was set back, those
-        that are there must not end the query before the first of ours comes.
-        """
-        if self._target:
-            # Nothing else will come. What lies behind rounds of ours is met first by the next run.
-            return not self._has_taken and len(rounds) >= SILENT_INTERVALS
-        # By time and not by their number, because batches without rounds pass over them one by one.
-        now, newest = self._clock(), rounds[-1].round
-        if self._another_since is None:
-            self._another_since, self._another_newest = now, newest
-        still_come, self._another_newest = newest != self._another_newest, newest
-        return still_come and now - self._another_since > SILENT_INTERVALS * self._interval_s
-
-    def _look(self, reader: RangeReader, start: Positions, until: int, max_rounds: int | None) -> _Look:
-        """Find the batch of the next rounds."""
-        wanted = max_rounds
-        while True:
-            upcoming = self._topic.upcoming(reader, start.rounds, until, wanted)
-            self._learn_interval(upcoming.records)
-            closed = [c for c in (record.closed for record in upcoming.records) if c is not None and self._is_ours(c)]
-            limits = None
-            batch = Batch(start, (), ())
-            if closed:
-                # Requested after the closing records, not before: then a position beyond the ends is false, not early.
-                follows = start.follows or self._wanted or closed[0].source
-                limits = self._limits(reader, log=follows == LOG)
-                if _names_unknown_partitions(closed, limits) and not self._target:
-                    limits = self._limits(reader, fresh=True, log=follows == LOG)
-                most = (
-                    None
-                    if max_rounds is None
-                    else MostRead(max_rounds, self._settings.max_records, self._settings.max_bytes)
-                )
-                batch = plan_batch(start, upcoming.records, limits, self._settings.cluster, most, follows)
-                others = {c.source for c in closed} - {follows}
-                # Only once all records are read: one of ours may lie behind the first of them.
-                alone = upcoming.complete and not batch.rounds and all(c.source in others for c in closed)
-                if alone and self._stays_another(closed):
-                    raise AnotherSourceError(self._another(follows, min(others)))
-            if batch.rounds or upcoming.complete or upcoming.full:
-                return _Look(batch, limits, upcoming.full, upcoming.after)
-            wanted = None if wanted is None else 2 * wanted
-
     def _learn_interval(self, records: Sequence[RoundRecord]) -> None:
         """Know how long to wait for the next round, also from one that is still open or came too late.
 
@@ -342,13 +271,6 @@ class Planner:
             content = record.content
             if isinstance(content, RoundOpened | RoundClosed) and content.cluster == self._settings.cluster:
                 self._interval_ms = content.interval_ms
-
-    def _another(self, follows: str, other: str) -> str:
-        return (
-            f"The rounds of {self._settings.cluster!r} show groups from the source {other!r} now, and this query "
-            f"follows {follows!r}, which numbers its decisions otherwise: set offsets_log back to {follows!r}, or give "
-            "the cluster a lake of its own."
-        )
 
     def _is_silent(self, start: Positions) -> bool:
         if self._target:
@@ -364,43 +286,26 @@ class Planner:
     def _interval_s(self) -> float:
         return min(max(self._interval_ms, self._settings.interval_ms), LONGEST_INTERVAL_MS) / 1000
 
-    def _rounds_end(self, reader: RangeReader) -> int:
-        partition = TopicPartition(self._settings.rounds_topic, 0)
-        if not reader.partitions(partition.topic):
-            return 0
-        return reader.ends([partition])[partition]
+    def _rounds_end(self, readers: Readers) -> int:
+        return _ends_of(readers.bus, self._settings.rounds_topic).get(0, 0)
 
-    def _limits(self, reader: RangeReader, *, fresh: bool = False, log: bool = True) -> ReadLimits:
-        """Ends of the topics; without `log` those of the offsets log are not asked for."""
-        if self._target:
-            return self._target.limits
-        of_log = reader.partitions(self._settings.offsets_topic, fresh=fresh) if log else set()
-        events = reader.partitions(self._settings.events_topic, fresh=fresh)
-        asked = [TopicPartition(self._settings.offsets_topic, p) for p in sorted(of_log)]
-        asked += [TopicPartition(self._settings.events_topic, p) for p in sorted(events)]
-        ends = reader.ends(asked)
-        self._seen = ReadLimits(
-            {p.partition: end for p, end in ends.items() if p.topic == self._settings.offsets_topic},
-            {p.partition: end for p, end in ends.items() if p.topic == self._settings.events_topic},
-        )
-        return self._seen
+    def _ends(self, readers: Readers, rounds: int, follows: str | None) -> _Ends:
+        """Ends of the topics; those of the offsets log only where the query follows it, or may come to."""
+        log = {}
+        if readers.log is not None and follows in {None, LOG}:
+            log = _ends_of(readers.log, self._settings.offsets_topic)
+        return _Ends(log, _ends_of(readers.bus, self._settings.events_topic), rounds)
 
 
-def _topics_of(settings: SourceSettings, follows: str | None) -> dict[str, str]:
-    topics = {"log": settings.offsets_topic, "events": settings.events_topic, "rounds": settings.rounds_topic}
-    return topics if follows in {None, LOG} else {name: topic for name, topic in topics.items() if name != "log"}
+def _ends_of(reader: RangeReader, topic: str) -> dict[int, int]:
+    """Last stable offsets by partition; empty for a topic that does not exist. Raises KafkaError."""
+    places = [TopicPartition(topic, partition) for partition in sorted(reader.partitions(topic))]
+    return {place.partition: end for place, end in reader.ends(places).items()}
 
 
-def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: ReadLimits) -> bool:
-    # Partitions that were added a moment ago are not in the client's metadata yet.
-    return any(len(c.log) > len(limits.log) or any(int(name) not in limits.events for name in c.events) for c in closed)
-
-
-def _shorter(start: Positions, rounds_end: int, limits: ReadLimits | None) -> Shorter:
-    rounds = rounds_end if rounds_end < start.rounds else None
-    if limits is None:
-        return Shorter(rounds=rounds)
-    return Shorter(_ends_before(start.log, limits.log), _ends_before(start.events, limits.events), rounds)
+def _shorter(start: Positions, ends: _Ends) -> Shorter:
+    rounds = ends.rounds if ends.rounds < start.rounds else None
+    return Shorter(_ends_before(start.log, ends.log), _ends_before(start.events, ends.events), rounds)
 
 
 def _ends_before(read: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:

@@ -16,6 +16,7 @@ from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
 from streaming.job.source.columnar_records import pieces
+from streaming.job.source.connection import Readers
 from streaming.job.source.events import EventReader
 from streaming.job.source.fetch import TO_THE_END, Gone, OffsetRange, RangeReader, unwalkable
 from streaming.job.source.settings import SourceSettings
@@ -141,17 +142,17 @@ def arrow_batches(rows: Iterator[SourceRow]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([keys, payloads], schema=SCHEMA)
 
 
-def task_rows(task: SourceTask, settings: SourceSettings, reader: RangeReader) -> Iterator[SourceRow]:
+def task_rows(task: SourceTask, settings: SourceSettings, readers: Readers) -> Iterator[SourceRow]:
     """Read a task's shares.
 
     Raises:
         UnreadableTopicError: The brokers gave nothing for too long.
     """
     yield from task.rows
-    if task.log:
-        yield from _LogTask(task, settings).rows(reader)
+    if task.log and readers.log is not None:
+        yield from _LogTask(task, settings).rows(readers.log)
     if task.events:
-        yield from _EventsTask(task, settings).rows(reader)
+        yield from _EventsTask(task, settings).rows(readers.bus)
 
 
 class _LogTask:

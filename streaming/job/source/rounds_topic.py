@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from itertools import takewhile
 
 from kafka.errors import CorruptRecordError
 
@@ -14,32 +13,15 @@ from streaming.job.source.fetch import Gone, OffsetRange, RangeReader, unwalkabl
 from streaming.job.source.plan import RoundRecord
 from streaming.record_batches import FetchedBatch, walk
 
-# Records fetched at once in search of enough rounds: each has an opening and a closing record, so some hundred rounds.
+# Records fetched at once: each round has an opening and a closing record.
 _STEP = 1_000
 
-# Records read for one batch with a limit. If there is no round among so many (openings of a probe that never closes,
-# junk) the batch goes past them, so that they are not kept in memory and judged again and again.
-_MOST_RECORDS = 10_000
+# Records kept in search of rounds. If there is no round among so many (openings of a probe that never closes, junk) the
+# batch goes past them, so that they are not judged again and again.
+_MOST_RECORDS = 4_000
 
 # A look for new rounds delays the query's stop; the next trigger looks again.
 _LOOK_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Upcoming:
-    """The result of `RoundsTopic.upcoming`.
-
-    Attributes:
-        records: The records, in order.
-        after: Offset behind the last of them.
-        complete: There are no more.
-        full: One batch reads no more.
-    """
-
-    records: list[RoundRecord]
-    after: int
-    complete: bool
-    full: bool
 
 
 class RoundsTopic:
@@ -57,33 +39,16 @@ class RoundsTopic:
         self._gap: Gone | None = None
         self._kept: deque[RoundRecord] = deque()
 
-    def upcoming(self, reader: RangeReader, start: int, until: int, rounds: int | None) -> Upcoming:
-        """Records from `start` on, until they hold so many closing records (or reach the limits), or `until`.
-
-        Args:
-            reader: Reader of this process.
-            start: First offset.
-            until: Exclusive end of what exists.
-            rounds: Closing records at the most; None for all records.
+    def upcoming(self, reader: RangeReader, start: int, until: int) -> tuple[list[RoundRecord], bool]:
+        """The next records from `start` on, below `until`, and whether there are as many as one batch reads.
 
         Raises:
             KafkaError, UnreadableTopicError: The topic could not be read.
         """
         self._forget_before(start)
-        found: list[RoundRecord] = []
-        closed = 0
-        while True:
-            for record in islice(self._kept, len(found), None):
-                if record.offset >= until:
-                    return Upcoming(found, _after(found, start), complete=True, full=False)
-                found.append(record)
-                closed += record.closed is not None
-                full = len(found) >= _MOST_RECORDS
-                if rounds is not None and (closed >= rounds or full):
-                    return Upcoming(found, _after(found, start), complete=False, full=full)
-            if self.end >= until:
-                return Upcoming(found, _after(found, start), complete=True, full=False)
+        while self.end < until and len(self._kept) < _MOST_RECORDS:
             self._fetch(reader, until, _LOOK_S)
+        return self._below(until), len(self._kept) >= _MOST_RECORDS
 
     def between(self, reader: RangeReader, start: int, end: int) -> tuple[list[RoundRecord], Gone | None]:
         """All records of [start, end), and the part that no longer exists.
@@ -95,7 +60,10 @@ class RoundsTopic:
         while self.end < end:
             self._fetch(reader, end, None)
         gap = self._gap if self._gap is not None and start <= self._gap.start < end else None
-        return [record for record in self._kept if record.offset < end], gap
+        return self._below(end), gap
+
+    def _below(self, end: int) -> list[RoundRecord]:
+        return list(takewhile(lambda record: record.offset < end, self._kept))
 
     def _forget_before(self, start: int) -> None:
         # A query that goes back (a batch planned again after a failure) starts over.
@@ -135,7 +103,3 @@ def _records(batch: FetchedBatch, where: OffsetRange) -> Iterator[RoundRecord]:
         record, reason = unwalkable(batch, error)
         at = max(record.offset, where.start)
         yield RoundRecord(at, record.timestamp, None, None, RejectedEvent(reason))
-
-
-def _after(found: list[RoundRecord], start: int) -> int:
-    return found[-1].offset + 1 if found else start

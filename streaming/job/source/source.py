@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from streaming.job.source.exceptions import SourceError, SourceOptionsError
+from streaming.job.source.exceptions import SourceError
 from streaming.job.source.settings import SourceSettings
 
 if TYPE_CHECKING:
@@ -32,28 +32,20 @@ _DDL = "key string, payload binary"
 class EvenkeelSource(DataSource):  # type: ignore[misc]  # pyspark is not followed by mypy here
     """Reads the offsets log, the probe's events and rounds of one cluster.
 
-    Options: `settings`, the text of `SourceSettings.option()`; `maxRounds`, rounds per batch, instead of the value in
-    the settings.
+    Option: `settings`, the text of `SourceSettings.option()`.
 
     Columns, one row per key and task (or a few): `key` and `payload`, the key's packed inputs, as
     `streaming.records.inputs` makes them.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
-        """Check the options.
+        """Check the option.
 
         Raises:
-            SourceOptionsError: One is missing or wrong.
+            SourceOptionsError: It is missing or wrong.
         """
         super().__init__(options)
-        settings = SourceSettings.from_option(options.get("settings"))
-        given = options.get("maxRounds")
-        if given is not None:
-            if not given.isdecimal() or int(given) < 1:
-                message = f'The option "maxRounds" of the source "evenkeel" is {given!r}: give a number from 1 up.'
-                raise SourceOptionsError(message)
-            settings = settings.model_copy(update={"max_rounds": int(given)})
-        self._settings = settings
+        self._settings = SourceSettings.from_option(options.get("settings"))
 
     @classmethod
     def name(cls) -> str:
@@ -93,10 +85,6 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """See `Planner.latest`."""
         return self._plans().latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - pyspark's name
-        """See `Planner.newest`."""
-        return self._plans().newest()
-
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
         """See `Planner.available_now`."""
         self._plans().available_now()
@@ -107,7 +95,7 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one task."""
-        from streaming.job.source.connection import kept_reader  # noqa: PLC0415
+        from streaming.job.source.connection import kept_readers  # noqa: PLC0415
         from streaming.job.source.read import arrow_batches, task_rows  # noqa: PLC0415
         from streaming.job.source.tasks import SourceTask  # noqa: PLC0415
 
@@ -115,13 +103,13 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             message = f"The source was given a task that is none of its own: {type(partition).__name__}."
             raise SourceError(message)
         yield from arrow_batches(
-            task_rows(partition, self._settings, kept_reader(self._settings, self._settings.patience_s))
+            task_rows(partition, self._settings, kept_readers(self._settings, self._settings.patience_s))
         )
 
     def _plans(self) -> Planner:
-        from streaming.job.source.connection import kept_reader  # noqa: PLC0415
+        from streaming.job.source.connection import kept_readers  # noqa: PLC0415
         from streaming.job.source.planner import Planner  # noqa: PLC0415
 
         if self._planner is None:
-            self._planner = Planner(self._settings, kept_reader)
+            self._planner = Planner(self._settings, kept_readers)
         return self._planner

@@ -170,7 +170,7 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
         record = LogRecord(void.record.offset, void.record.timestamp, void.record.key, void.record.value)
         if isinstance(void.record.content, UnknownType):
             unreadable.unknown(record, f"record/{void.record.content.name}", void.reason)
-        elif void.keep:
+        else:
             unreadable.reject(record, void.reason)
     inputs: list[PartitionInput] = [gap] if gap else []
     rows.extend(rows_of(partition_key(topic, 0), inputs + unreadable.inputs()))

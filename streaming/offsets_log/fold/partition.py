@@ -24,12 +24,12 @@ import numpy as np
 from streaming.offsets_log.codec.keys import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
-    DecodedKeys,
     GroupKey,
     Key,
     OffsetKey,
     OtherKey,
     UnknownKey,
+    decode_key,
     offset_commit_key,
     offset_commit_parts,
 )
@@ -152,7 +152,6 @@ class Compactor:
         self._unreadable = UnreadableRecords(partition, windows)
         self._groups: dict[str, _Group | _Misplaced | None] = {}
         self._topics: dict[str, bool] = {}
-        self._decoded = DecodedKeys()
         self._fold = CommitFold(self._boundaries, self._decode_plain)
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
@@ -253,7 +252,7 @@ class Compactor:
             if committed is not None:
                 self._put(committed, offset, timestamp, value)
                 return
-        self._add_plain(LogRecord(offset, timestamp, key, value))
+        self._add_plain(LogRecord(offset, timestamp, key, value), decode_key(key))
 
     def _add_chunk(self, records: RecordColumns) -> int:
         """Process columns: slots are found at once for all records between two that are not offset commits.
@@ -272,16 +271,18 @@ class Compactor:
             if committed is not None:
                 numbers[row] = committed.number
                 continue
-            if key is not None:
-                numbers[row] = self._number_of_other_key(records, row, key)
+            decoded = decode_key(key)
+            if isinstance(decoded, OffsetKey):
+                numbers[row] = self._number_of_other_key(records, row, decoded)
                 if numbers[row] != UNKNOWN:
                     continue
             # It has no slot itself, and may close open ones.
             numbers[row] = DROPPED
             slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
             done = row + 1
-            self._add_plain(LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row)))
-            if key is not None and self._is_dropped(self._decoded.of(key)) and self._commit_slots.drop(key):
+            record = LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row))
+            self._add_plain(record, decoded)
+            if key is not None and self._is_dropped(decoded) and self._commit_slots.drop(key):
                 self._kept_bytes += _NAME_BYTES + len(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
         with_slot = slots >= 0
@@ -291,24 +292,17 @@ class Compactor:
             self._fold.fold_columns(slots[with_slot], records.where(with_slot))
         return int(unknown.size)
 
-    def _number_of_other_key(self, records: RecordColumns, row: int, key: bytes) -> int:
+    def _number_of_other_key(self, records: RecordColumns, row: int, key: OffsetKey) -> int:
         """Number of the partition of a sound commit whose key is no plain one of type 1; `UNKNOWN` for other records.
 
         Such a key is of the legacy type, or one that Redpanda has wrapped (`keys.wrapped_key`).
         """
-        decoded = self._decoded.of(key)
-        if not isinstance(decoded, OffsetKey):
-            return UNKNOWN
         value = records.value(row)
         # (What cannot be decoded below a wrapped key of type 1 is marked as below a plain one, in the fold.)
-        is_legacy = decoded.key_type == LEGACY_OFFSET_COMMIT
-        if (
-            is_legacy
-            and value is not None
-            and not isinstance(decode_offset_commit(decoded.key_type, value), OffsetCommit)
-        ):
+        is_legacy = key.key_type == LEGACY_OFFSET_COMMIT and value is not None
+        if is_legacy and not isinstance(decode_offset_commit(key.key_type, value or b""), OffsetCommit):
             return UNKNOWN
-        modern = offset_commit_key(decoded)
+        modern = offset_commit_key(key)
         committed = self._commit_slots.committed(modern) or self._new_committed(modern)
         return UNKNOWN if committed is None else committed.number
 
@@ -337,8 +331,7 @@ class Compactor:
         self._kept_bytes += len(key)
         return committed
 
-    def _add_plain(self, record: LogRecord) -> None:
-        key = self._decoded.of(record.key)
+    def _add_plain(self, record: LogRecord, key: Key) -> None:
         if isinstance(key, Rejected):
             self._quarantine(record, key)
         elif isinstance(key, UnknownKey):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
+from streaming.job.source.connection import Readers
 from streaming.job.source.fetch import Gone, OffsetRange
 from streaming.job.source.positions import ClusterIdentity
 from streaming.record_batches import FetchedBatch, Missing
@@ -25,6 +26,11 @@ class Kept:
     value: bytes | None
 
 
+def both(reader: object) -> Readers:
+    """One reader for everything, as without a bus."""
+    return Readers(reader, reader)  # type: ignore[arg-type]
+
+
 class FakeReader:
     """Partitions as lists of records, each record its own batch.
 
@@ -32,10 +38,8 @@ class FakeReader:
         logs: The existing records.
         end: Offset after the last record, whether that record still exists or not.
         deleted_below: Offset below which records are deleted.
-        known: Partitions of each topic as the client remembers them.
         cluster_id: Kafka's own id; None where unknown.
         ids: Topic ids; other topics have no known id.
-        forbidden: Topics that this client may not read.
         down: Whether every call fails, as when the brokers are down.
         calls: Number of calls of each method.
         handed_on: Number of records read from each topic.
@@ -45,10 +49,8 @@ class FakeReader:
         self.logs: dict[TopicPartition, list[Kept]] = {}
         self.end: dict[TopicPartition, int] = {}
         self.deleted_below: dict[TopicPartition, int] = defaultdict(int)
-        self.known: dict[str, set[int]] = {}
         self.cluster_id: str | None = None
         self.ids: dict[str, str] = {}
-        self.forbidden: set[str] = set()
         self.down = False
         self.calls: dict[str, int] = defaultdict(int)
         self.handed_on: dict[str, int] = defaultdict(int)
@@ -95,17 +97,9 @@ class FakeReader:
         self.compact(topic, {partition: end}, tombstones=True)
         self.logs[place] = [record for record in self.logs[place] if record.offset < replaced] + behind
 
-    def may_read(self, topic: str) -> bool:
-        return topic not in self.forbidden and bool(self.partitions(topic))
-
-    def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
+    def partitions(self, topic: str) -> set[int]:
         self._ask("partitions")
-        self.calls["fresh"] += fresh
-        if fresh or topic not in self.known:
-            self.known[topic] = {p.partition for p in self.logs if p.topic == topic}
-            if not self.known[topic]:
-                return self.known.pop(topic)
-        return self.known[topic]
+        return {p.partition for p in self.logs if p.topic == topic}
 
     def identity(self, topics: Mapping[str, str]) -> ClusterIdentity:
         return ClusterIdentity(self.cluster_id, {name: self.ids[t] for name, t in topics.items() if t in self.ids})

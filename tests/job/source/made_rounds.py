@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from streaming.job.source.plan import ReadLimits, RoundRecord
+from streaming.job.source.plan import RoundRecord
 from streaming.records import Round, RoundClosed, RoundOpened
 
 CLUSTER = "test"
-FAR = ReadLimits(dict.fromkeys(range(50), 10**9), dict.fromkeys(range(8), 10**9))
-"""Ends far beyond the positions in any test's rounds."""
 
 
 def closed(

@@ -51,19 +51,3 @@ def test_millions_of_junk_records_are_a_hundred_rows_and_a_count() -> None:
 def test_broken_records_with_large_keys_are_a_hundred_rows_and_a_count() -> None:
     found = under_limit("keys_in_the_log")
     assert (found["kept"], found["counted"]) == ({"__consumer_offsets": 101}, {"__consumer_offsets": 10_899})
-
-
-@pytest.mark.nightly
-def test_commits_with_large_metadata_are_folded_before_they_fill_the_memory() -> None:
-    found = under_limit("commits_in_the_log")
-    assert (found["kept"], found["counted"]) == ({}, {})
-    assert found["inputs"] == {"CommitWindow": 1}
-
-
-@pytest.mark.soak  # (it decodes two million members: 40 s)
-def test_records_of_very_many_members_are_handed_over_one_by_one_and_larger_ones_refused() -> None:
-    found = under_limit("members_in_the_log")
-    assert found["inputs"] == {"MembershipRecord": 14, "UnreadableMembership": 1}
-    assert found["kept"] == {"__consumer_offsets": 1}
-    (reason,) = found["reasons"]["__consumer_offsets"]
-    assert reason == "value: members at byte 25 claims 200000 elements: more than any coordinator writes into a record"

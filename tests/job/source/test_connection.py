@@ -9,7 +9,7 @@ from kafka.errors import KafkaConnectionError
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source import SourceSettings, connection
-from streaming.job.source.connection import kept_reader
+from streaming.job.source.connection import kept_readers
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL, Positions
 from streaming.job.source.read import task_rows
@@ -49,11 +49,11 @@ def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watc
     assert own <= set(other.list_topics())
 
     source = SourceSettings.of(settings)
-    planner = Planner(source, kept_reader)
+    planner = Planner(source, kept_readers)
     planner.available_now()
     offsets, rows = INITIAL, []
     while (end := planner.latest(offsets, 1)) is not offsets:
-        rows += [row for task in planner.tasks(offsets, end) for row in task_rows(task, source, kept_reader(source))]
+        rows += [row for task in planner.tasks(offsets, end) for row in task_rows(task, source, kept_readers(source))]
         offsets = end
     identity = Positions.read(offsets)
     assert identity.cluster_id == watched.describe_cluster()["cluster_id"] != other.describe_cluster()["cluster_id"]
@@ -87,22 +87,26 @@ def test_the_check_before_the_start_looks_at_both_and_names_the_section_that_is_
     assert len(sentences(nowhere, nowhere)) == 2
 
 
-def test_a_bus_that_is_away_leaves_no_connection_to_the_watched_cluster_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watched_cluster_that_is_away_leaves_no_connection_to_the_bus_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[str] = []
 
     class Consumer:
         def close(self) -> None:
-            closed.append("watched")
+            closed.append("bus")
 
     def consumer(kafka: KafkaSettings) -> Consumer:
-        if kafka.bootstrap_servers == "bus:1":
+        if kafka.bootstrap_servers == "watched:1":
             raise KafkaConnectionError
         return Consumer()
 
     monkeypatch.setattr(connection, "_consumer", consumer)
     monkeypatch.setattr(connection, "take_whole_batches", lambda it: it)
-    settings = Settings(cluster="away", bus=KafkaSettings(bootstrap_servers="bus:1"))
+    settings = Settings(
+        cluster="away",
+        kafka=KafkaSettings(bootstrap_servers="watched:1"),
+        bus=KafkaSettings(bootstrap_servers="bus:1"),
+    )
     for attempt in range(1, 3):
         with pytest.raises(KafkaConnectionError):
-            kept_reader(SourceSettings.of(settings))
-        assert closed == ["watched"] * attempt
+            kept_readers(SourceSettings.of(settings))
+        assert closed == ["bus"] * attempt

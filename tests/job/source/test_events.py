@@ -31,7 +31,7 @@ from streaming.records import (
     encode_inputs,
 )
 from tests.job.source.made_events import LOG, event_round, group
-from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
+from tests.job.source.made_rounds import CLUSTER, at, closed
 
 
 @dataclass
@@ -139,7 +139,7 @@ def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
         at(3, closed(2, [1], {"1": (0, 4)})),
         at(5, closed(4, [2], {"0": (5, 5)})),
     ]
-    rounds = plan_batch(Positions(), records, FAR, CLUSTER).rounds
+    rounds = plan_batch(Positions(), records, CLUSTER).rounds
     assert [r.taken.round for r in event_rounds(rounds, 0)] == [0]
     assert [r.taken.round for r in event_rounds(rounds, 1)] == [2]
 
@@ -159,7 +159,7 @@ BROKERS = Brokers(
 
 def taken(brokers: Brokers | None) -> ClosedRound:
     record = closed(0, list(LOG), {"0": (0, 9)}, brokers=brokers)
-    (one,) = plan_batch(Positions(), [at(1, record)], FAR, CLUSTER).rounds
+    (one,) = plan_batch(Positions(), [at(1, record)], CLUSTER).rounds
     return one
 
 

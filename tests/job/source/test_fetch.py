@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from random import Random
 
@@ -144,16 +142,6 @@ def test_any_range_read_in_runs_equals_the_plain_consumers(
         assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
 
 
-def test_several_partitions_are_read_at_once(bootstrap: str, unique: str) -> None:
-    create(bootstrap, unique, 3)
-    for partition in range(3):
-        fill(bootstrap, unique, 20 + partition, partition)
-    ranges = [OffsetRange(unique, partition, partition, 15 + partition) for partition in range(3)]
-    found = records(reader(bootstrap), *ranges)
-    for partition in range(3):
-        assert [record[0] for record in found[partition]] == list(range(partition, 15 + partition))
-
-
 def test_records_deleted_before_they_were_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
     create(bootstrap, unique)
     fill(bootstrap, unique, 30)
@@ -166,16 +154,6 @@ def test_records_deleted_before_they_were_read_are_told_as_gone(bootstrap: str, 
     assert gone == [Gone(5, 12, reason, before_log=True)]
     read = [r[0] for where, item in items if isinstance(item, FetchedBatch) for r in walk(item, where.start, where.end)]
     assert read == list(range(12, 30))
-
-
-def test_a_range_that_was_deleted_as_a_whole_is_told_as_gone(bootstrap: str, unique: str) -> None:
-    create(bootstrap, unique)
-    fill(bootstrap, unique, 30)
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    admin.delete_records({TopicPartition(unique, 0): 25})
-    admin.close()
-    items = [item for _, item in reader(bootstrap).read([OffsetRange(unique, 0, 5, 20)])]
-    assert [(item.start, item.end) for item in items if isinstance(item, Gone)] == [(5, 20)]
 
 
 def test_records_deleted_while_they_are_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
@@ -209,52 +187,7 @@ def test_an_end_beyond_the_log_is_told_as_gone(bootstrap: str, unique: str) -> N
 def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(bootstrap: str, unique: str) -> None:
     with pytest.raises(UnreadableTopicError, match=f"Nothing could be read of {unique}-0 for 1 s"):
         list(reader(bootstrap, patience_s=1.0).read([OffsetRange(unique, 0, 0, 10)]))
-    assert reader(bootstrap).partitions(unique, fresh=True) == set()
-
-
-@pytest.mark.nightly
-@pytest.mark.xdist_group("second")
-def test_a_compacted_log_is_read_without_the_records_that_are_gone(second_broker: EmbeddedBroker) -> None:
-    configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
-    admin = KafkaAdminClient(bootstrap_servers=second_broker.bootstrap)
-    admin.create_topics([NewTopic("compacted", 1, 1, topic_configs=configs)])
-    admin.close()
-    producer = KafkaProducer(bootstrap_servers=second_broker.bootstrap, linger_ms=5)
-    for number in range(1_000):
-        producer.send("compacted", key=b"k%d" % (number % 50), value=b"%d" % number + b"x" * 3_000)
-    producer.flush()
-    producer.close()
-    deadline = time.monotonic() + 90
-    pause = threading.Event()
-    while (expected := plainly(second_broker.bootstrap, "compacted", 1_000))[0][0] == 0:
-        assert time.monotonic() < deadline, "the broker does not compact"
-        pause.wait(0.1)
-    assert len(expected) < 850
-    whole = reader(second_broker.bootstrap)
-    for start, end in [(0, 1_000), (1, 250), (333, 334), (0, 50), (150, 999)]:
-        found = records(whole, OffsetRange("compacted", 0, start, end))[0]
-        # The broker may have compacted further: the records read are a subset of the earlier ones.
-        assert {record for record in expected if start <= record[0] < end} >= set(found)
-        still = {record[0] for record in plainly(second_broker.bootstrap, "compacted", 1_000)}
-        assert [record[0] for record in found if record[0] in still] == sorted(o for o in still if start <= o < end)
-
-
-@pytest.mark.nightly
-@pytest.mark.xdist_group("second")
-def test_a_broker_that_restarts_in_the_middle_is_waited_for(second_broker: EmbeddedBroker) -> None:
-    create(second_broker.bootstrap, "t")
-    fill(second_broker.bootstrap, "t", 3_000)
-    slow = reader(second_broker.bootstrap, max_partition_fetch_bytes=500, max_poll_records=1)
-    offsets: list[int] = []
-    back = threading.Thread(target=second_broker.start)
-    for where, item in slow.read([OffsetRange("t", 0, 0, 3_000)]):
-        assert isinstance(item, FetchedBatch)
-        if not offsets:
-            second_broker.kill()
-            back.start()
-        offsets.extend(record[0] for record in walk(item, where.start, where.end))
-    back.join()
-    assert offsets == list(range(3_000))
+    assert reader(bootstrap).partitions(unique) == set()
 
 
 @pytest.mark.xdist_group("second")

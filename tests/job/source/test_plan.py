@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.events import RejectedEvent
-from streaming.job.source.plan import Batch, MostRead, ReadLimits, RoundRecord, plan_batch
+from streaming.job.source.plan import Batch, MostRead, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
 from streaming.records import RoundClosed
-from tests.job.source.made_rounds import CLUSTER, FAR, at, closed, opened
+from tests.job.source.made_rounds import CLUSTER, at, closed, opened
 
 START = Positions.read(INITIAL)
 
@@ -20,11 +20,11 @@ def numbers(batch: Batch) -> list[int]:
     return [taken.closed.round for taken in batch.rounds]
 
 
-def reasons(batch: Batch) -> list[tuple[int, bool, str]]:
-    return [(void.record.offset, void.keep, void.reason) for void in batch.void]
+def reasons(batch: Batch) -> list[tuple[int, str]]:
+    return [(void.record.offset, void.reason) for void in batch.void]
 
 
-def told(batch: Batch) -> list[tuple[int, bool, str]]:
+def told(batch: Batch) -> list[tuple[int, str]]:
     """The batch's messages about the records in its range."""
     return [reason for reason in reasons(batch) if reason[0] < batch.end.rounds]
 
@@ -37,7 +37,7 @@ def test_a_batch_ends_where_its_last_round_ends() -> None:
         at(3, closed(2, [7, 1], {"0": (3, 4)})),
         at(4, opened()),
     ]
-    batch = plan_batch(START, records, FAR, CLUSTER)
+    batch = plan_batch(START, records, CLUSTER)
     assert numbers(batch) == [0, 2]
     assert batch.end == Positions(log={0: 7, 1: 1}, events={0: 4, 1: 2}, rounds=4, round=2, time=1_000_002, elapsed=2)
     assert [taken.log_records for taken in batch.rounds] == [5, 3]
@@ -47,48 +47,48 @@ def test_a_batch_ends_where_its_last_round_ends() -> None:
 def test_a_mark_that_a_probe_ends_is_no_round_and_nobodys_news() -> None:
     records = [at(2, opened(since=0)), at(3, closed(2, [7]))]
     marks = [at(0, opened(ends=True)), at(1, opened(ends=True)), at(4, opened(ends=True))]
-    plain = plan_batch(START, records, FAR, CLUSTER)
-    marked = plan_batch(START, [*marks[:2], *records, marks[2]], FAR, CLUSTER)
+    plain = plan_batch(START, records, CLUSTER)
+    marked = plan_batch(START, [*marks[:2], *records, marks[2]], CLUSTER)
     assert numbers(plain) == [2]
     assert marked == plain
 
 
 def test_the_limit_counts_rounds() -> None:
     records = [at(2 * n + 1, closed(2 * n, [n])) for n in range(5)]
-    batch = plan_batch(START, records, FAR, CLUSTER, MostRead(2, 10**9, 10**9))
+    batch = plan_batch(START, records, CLUSTER, MostRead(2, 10**9, 10**9))
     assert numbers(batch) == [0, 2]
     assert batch.end.rounds == 4
 
 
 def test_the_limit_counts_offsets_and_lets_one_round_pass() -> None:
     records = [at(2 * n + 1, closed(2 * n, [100 * (n + 1)])) for n in range(5)]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 200, 10**9))) == [0, 2]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 199, 10**9))) == [0]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 1, 10**9))) == [0]
+    assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 200, 10**9))) == [0, 2]
+    assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 199, 10**9))) == [0]
+    assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 1, 10**9))) == [0]
 
 
 def test_the_limit_counts_the_bytes_of_events() -> None:
     records = [at(2 * n + 1, closed(2 * n, [n], size=1_000)) for n in range(5)]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 10**9, 2_000))) == [0, 2]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 10**9, 1_999))) == [0]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 10**9, 1))) == [0]
+    assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 10**9, 2_000))) == [0, 2]
+    assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 10**9, 1_999))) == [0]
+    assert numbers(plan_batch(START, records, CLUSTER, MostRead(60, 10**9, 1))) == [0]
 
 
 def test_without_a_round_to_take_nothing_moves() -> None:
-    assert plan_batch(START, [at(0, opened())], FAR, CLUSTER).end == START
+    assert plan_batch(START, [at(0, opened())], CLUSTER).end == START
 
 
 def test_partitions_that_appear_later_are_taken_with_the_round_that_saw_them() -> None:
     start = Positions({0: 3}, {}, 10, 8)
-    batch = plan_batch(start, [at(11, closed(10, [4, 2]))], FAR, CLUSTER)
+    batch = plan_batch(start, [at(11, closed(10, [4, 2]))], CLUSTER)
     assert batch.end.log == {0: 4, 1: 2}
 
 
 def test_a_batch_has_one_number_of_log_partitions() -> None:
     records = [at(1, closed(0, [1])), at(3, closed(2, [2, 0])), at(5, closed(4, [3, 1]))]
-    first = plan_batch(START, records, FAR, CLUSTER)
+    first = plan_batch(START, records, CLUSTER)
     assert numbers(first) == [0]
-    second = plan_batch(first.end, records, FAR, CLUSTER)
+    second = plan_batch(first.end, records, CLUSTER)
     assert numbers(second) == [2, 4]
 
 
@@ -96,58 +96,40 @@ def test_a_batch_has_one_number_of_log_partitions() -> None:
     ("content", "reason"),
     [
         (closed(0, [9]), "the offsets log had 2 partitions, the round tells 1"),
-        (closed(0, [9, 10**10]), "position 10000000000 of partition 1 lies beyond the offsets log"),
-        (closed(0, [9] * 60), "position 9 of partition 50 lies beyond the offsets log"),
-        (closed(0, [9, 9], {"0": (0, 10**10)}), "position 10000000000 of partition 0 lies beyond the events topic"),
-        (closed(0, [9, 9], {"999": (0, 1)}), "position 1 of partition 999 lies beyond the events topic"),
+        (closed(0, [9, 9], cluster_id="other"), "a round of the Kafka cluster 'other'; so far all were of 'kafka'"),
         (RejectedEvent("not one of our records"), "not one of our records"),
     ],
 )
 def test_a_record_that_cannot_be_true_is_kept_with_its_reason_and_counts_for_nothing(
     content: object, reason: str
 ) -> None:
-    start = Positions({0: 3, 1: 3}, {}, 10, -1)
+    start = Positions({0: 3, 1: 3}, {}, 10, -1, rounds_of="kafka")
     honest = at(31, closed(30, [9, 9]))
-    batch = plan_batch(start, [at(20, content), honest], FAR, CLUSTER)
-    assert reasons(batch) == [(20, True, reason)]
-    assert batch.end == plan_batch(start, [honest], FAR, CLUSTER).end
+    batch = plan_batch(start, [at(20, content), honest], CLUSTER)
+    assert reasons(batch) == [(20, reason)]
+    assert batch.end == plan_batch(start, [honest], CLUSTER).end
 
 
-def test_closing_the_newest_round_again_is_passed_over() -> None:
-    records = [at(1, closed(0, [1])), at(2, closed(0, [2]))]
-    batch = plan_batch(START, records, FAR, CLUSTER)
-    assert numbers(batch) == [0]
-    assert reasons(batch) == [(2, False, "round 0 closed after the job had gone beyond it")]
+# The log was read on without rounds (the fallback) while round 10 was still open.
+GONE_ON = Positions({0: 100, 1: 100}, {0: 1}, 10, 8)
 
 
-def test_a_round_that_the_job_has_gone_beyond_is_passed_over() -> None:
-    # The log was read on without rounds (the fallback) while round 10 was still open.
-    start = Positions({0: 100, 1: 100}, {}, 10, 8)
-    batch = plan_batch(start, [at(11, closed(10, [99, 120])), at(13, closed(12, [100, 121]))], FAR, CLUSTER)
-    assert numbers(batch) == [12]
-    assert reasons(batch) == [(11, False, "round 10 closed after the job had gone beyond it")]
-
-
-def test_a_round_that_came_too_late_is_passed_over_wherever_the_limit_is() -> None:
-    # Its events lie within the topic, and beyond the batch that passes it over.
-    start = Positions({0: 100, 1: 100}, {0: 1}, 10, 8)
-    late = at(11, closed(10, [99, 120], {"0": (1, 2)}))
-    expected = [(11, False, "round 10 closed after the job had gone beyond it")]
-    assert reasons(plan_batch(start, [late], ReadLimits({0: 130, 1: 130}, {0: 2}), CLUSTER)) == expected
-    assert reasons(plan_batch(start, [late], ReadLimits({0: 110, 1: 110}, {0: 1}), CLUSTER)) == expected
-
-
-def test_the_older_of_two_interleaved_rounds_is_passed_over() -> None:
-    records = [at(2, closed(1, [5])), at(3, closed(0, [5]))]
-    batch = plan_batch(START, records, FAR, CLUSTER)
-    assert numbers(batch) == [1]
-    assert reasons(batch) == [(3, False, "round 0 closed after the job had gone beyond it")]
-
-
-def test_a_round_of_another_cluster_is_passed_over() -> None:
-    batch = plan_batch(START, [at(1, closed(0, [5], cluster="other"))], FAR, CLUSTER)
-    assert batch.end == START
-    assert [void.keep for void in batch.void] == [False]
+@pytest.mark.parametrize(
+    ("start", "rounds", "taken"),
+    [
+        (START, [closed(0, [1]), closed(0, [2])], [0]),
+        (START, [closed(1, [5]), closed(0, [5])], [1]),
+        (GONE_ON, [closed(10, [99, 120], {"0": (1, 2)}), closed(12, [100, 121])], [12]),
+        (START, [closed(0, [5], cluster="other")], []),
+        (START, [closed(0, [5]), closed(2, [], source="admin"), closed(4, [6])], [0, 4]),
+    ],
+    ids=["closed again", "older", "gone beyond", "of another cluster", "from another source"],
+)
+def test_a_round_that_is_not_the_querys_or_came_too_late_is_passed_over(
+    start: Positions, rounds: list[RoundClosed], taken: list[int]
+) -> None:
+    batch = plan_batch(start, [at(20 + n, one) for n, one in enumerate(rounds)], CLUSTER)
+    assert (numbers(batch), batch.void) == (taken, ())
 
 
 def test_positions_survive_the_way_through_the_checkpoint() -> None:
@@ -158,16 +140,14 @@ def test_positions_survive_the_way_through_the_checkpoint() -> None:
 
 
 @st.composite
-def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], ReadLimits]:
+def rounds_topics(draw: st.DrawFn) -> list[RoundRecord]:
     """A rounds topic with correct rounds, and all kinds of wrong ones between them."""
-    log, events, records, offset, partitions = [0, 0], 0, list[RoundRecord](), 0, 2
-    late = 0
+    log, events, records, offset, late = [0, 0], 0, list[RoundRecord](), 0, 0
     for _ in range(draw(st.integers(0, 12))):
-        kind = draw(st.sampled_from(["honest", "honest", "honest", "old", "beyond", "again", "fewer", "junk", "more"]))
+        kind = draw(st.sampled_from(["honest", "honest", "honest", "old", "again", "fewer", "junk", "more"]))
         number = offset
         offset += draw(st.integers(1, 3))
         if kind == "more":
-            partitions += 1
             log.append(0)
         if kind in {"honest", "more"}:
             log = [position + draw(st.integers(0, 4)) for position in log]
@@ -177,8 +157,6 @@ def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], ReadLimits]:
             # Its probe wrote the events all the same, beyond all that other rounds have there.
             late += 1
             content = closed(number, [max(0, position - 1) for position in log], {"1": (late - 1, late)})
-        elif kind == "beyond":
-            content = closed(number, [10**6] * partitions)
         elif kind == "again":
             content = closed(max(0, number - 2), log)
         elif kind == "fewer":
@@ -187,15 +165,13 @@ def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], ReadLimits]:
             content = RejectedEvent("junk")
         records.append(at(offset, content))
         offset += 1
-    ends = ReadLimits({p: position + draw(st.integers(0, 3)) for p, position in enumerate(log)}, {0: events, 1: late})
-    return records, ends
+    return records
 
 
 @given(rounds_topics(), st.lists(st.integers(1, 4), max_size=12))
-def test_rounds_and_ends_do_not_depend_on_the_cut(topic: tuple[list[RoundRecord], ReadLimits], cuts: list[int]) -> None:
-    records, limits = topic
-    alone = _run(records, limits, [1] * len(records))
-    cut = _run(records, limits, cuts)
+def test_rounds_and_ends_do_not_depend_on_the_cut(records: list[RoundRecord], cuts: list[int]) -> None:
+    alone = _run(records, [1] * len(records))
+    cut = _run(records, cuts)
     assert [t for b in cut for t in b.rounds] == [t for b in alone for t in b.rounds]
     if alone:
         assert cut[-1].end == alone[-1].end
@@ -203,24 +179,22 @@ def test_rounds_and_ends_do_not_depend_on_the_cut(topic: tuple[list[RoundRecord]
 
 
 @given(rounds_topics(), st.lists(st.integers(1, 4), max_size=12))
-def test_a_batch_planned_again_from_its_end_is_the_same(
-    topic: tuple[list[RoundRecord], ReadLimits], cuts: list[int]
-) -> None:
-    records, limits = topic
-    batches = _run(records, limits, cuts)
+def test_a_batch_planned_again_from_its_end_is_the_same(records: list[RoundRecord], cuts: list[int]) -> None:
+    batches = _run(records, cuts)
     starts = [START, *(batch.end for batch in batches)]
     for (start, end), batch in zip(pairwise(starts), batches, strict=True):
         read = [record for record in records if start.rounds <= record.offset < end.rounds]
-        again = plan_batch(start, read, ReadLimits(end.log, end.events), CLUSTER)
+        again = plan_batch(start, read, CLUSTER)
         assert again.end == batch.end
         assert again.rounds == batch.rounds
         assert reasons(again) == told(batch)
 
 
-def _run(records: list[RoundRecord], limits: ReadLimits, cuts: list[int]) -> list[Batch]:
+def _run(records: list[RoundRecord], cuts: list[int]) -> list[Batch]:
     batches, start = [], START
     for rounds in [*cuts, *[1] * len(records)]:
-        batch = plan_batch(start, records, limits, CLUSTER, MostRead(rounds, 10**9, 10**9))
+        left = [record for record in records if record.offset >= start.rounds]
+        batch = plan_batch(start, left, CLUSTER, MostRead(rounds, 10**9, 10**9))
         if not batch.rounds:
             break
         batches.append(batch)
@@ -234,7 +208,7 @@ def steps(*moments: tuple[int, int]) -> list[int]:
     for number, (time, interval) in enumerate(moments):
         record = at(2 * number + 1, closed(2 * number, [0], time=time, interval_ms=interval))
         rounds.append(replace(record, timestamp=time + 100))
-    batch = plan_batch(START, rounds, FAR, CLUSTER)
+    batch = plan_batch(START, rounds, CLUSTER)
     assert batch.void == ()
     return [taken.elapsed for taken in batch.rounds]
 
@@ -262,17 +236,17 @@ def test_elapsed_time_is_the_same_wherever_batches_are_cut() -> None:
         replace(at(2 * n + 1, closed(2 * n, [0], time=time, interval_ms=10)), timestamp=time)
         for n, time in enumerate(times)
     ]
-    whole = [taken.elapsed for taken in plan_batch(START, records, FAR, CLUSTER).rounds]
+    whole = [taken.elapsed for taken in plan_batch(START, records, CLUSTER).rounds]
     for cut in range(1, len(records)):
-        first = plan_batch(START, records[:cut], FAR, CLUSTER)
+        first = plan_batch(START, records[:cut], CLUSTER)
         carried = Positions.read(first.end.write())
-        second = plan_batch(carried, records, FAR, CLUSTER)
+        second = plan_batch(carried, records, CLUSTER)
         assert [taken.elapsed for taken in (*first.rounds, *second.rounds)] == whole
 
 
 def taken_of(rounds: list[RoundClosed], most: MostRead) -> list[int]:
     records = [at(number, told) for number, told in enumerate(rounds, 1_000)]
-    return [taken.closed.round for taken in plan_batch(Positions(), records, FAR, CLUSTER, most).rounds]
+    return [taken.closed.round for taken in plan_batch(Positions(), records, CLUSTER, most).rounds]
 
 
 def test_how_many_events_a_round_has_is_counted_by_offsets_whatever_it_tells() -> None:

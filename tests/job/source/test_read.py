@@ -40,7 +40,7 @@ from streaming.tables import table_named, to_arrow
 from tests.benchmarks.log_records import group_key as commit_group_key
 from tests.benchmarks.log_records import group_value
 from tests.job.source.fake_probe import commit_key, commit_value
-from tests.job.source.fake_reader import FakeReader
+from tests.job.source.fake_reader import FakeReader, both
 from tests.offsets_log import written
 from tests.record_batches.encoded import forged, varint
 
@@ -51,7 +51,7 @@ def read(reader: object, *shares: LogShare | EventsShare) -> list[tuple[str, byt
     log = tuple(share for share in shares if isinstance(share, LogShare))
     events = tuple(share for share in shares if isinstance(share, EventsShare))
     task = SourceTask(1, log, events, (("row", b"of the driver"),))
-    rows = list(task_rows(task, SETTINGS, reader))  # type: ignore[arg-type]
+    rows = list(task_rows(task, SETTINGS, both(reader)))
     assert rows[0] == ("row", b"of the driver")
     return rows[1:]
 
@@ -252,7 +252,7 @@ def test_records_of_one_batch_are_handed_over_when_they_are_many_bytes(
 def test_filters_are_applied() -> None:
     settings = SETTINGS.model_copy(update={"filters": SETTINGS.filters.model_copy(update={"ignore_groups": ("g",)})})
     task = SourceTask(1, (LogShare(0, 0, 9, known=True, boundaries=()),), (), ())
-    assert list(task_rows(task, settings, log_of(9))) == []  # type: ignore[arg-type]
+    assert list(task_rows(task, settings, both(log_of(9)))) == []
 
 
 def test_a_group_of_many_inputs_comes_in_several_rows() -> None:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
-from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source import SourceSettings
-from streaming.offsets_log import partition_for
-from streaming.records import (
-    ROUNDS_KEY,
-    GroupObservation,
-    decode_closed_rounds,
-)
 from tests.job.source.fake_probe import FakeProbe
 from tests.job.source.runs import Run, write_rounds
 from tests.patience import unless_too_busy
@@ -48,9 +39,6 @@ class SparkRun(Run):
         unless_too_busy(lambda: self._writer.trigger(availableNow=True).start().awaitTermination())
         return self
 
-    def start(self) -> StreamingQuery:
-        return self._writer.trigger(processingTime="100 milliseconds").start()
-
     def _keep(self, frame: DataFrame, number: int) -> None:
         self.batches[number] = [(row.key, bytes(row.payload)) for row in frame.collect()]
         if number == self.fail_at:
@@ -63,38 +51,6 @@ def probe(bootstrap: str, unique: str) -> Iterator[FakeProbe]:
     made = FakeProbe(bootstrap, unique)
     yield made
     made.close()
-
-
-def until(condition: Callable[[], bool], query: StreamingQuery, seconds: float = 90.0) -> None:
-    """Wait until the condition holds; fails if the query fails."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert query.exception() is None, query.exception()
-        assert time.monotonic() < deadline, f"not within {seconds} s; last progress: {query.lastProgress}"
-        query.awaitTermination(1)
-
-
-def stop(query: StreamingQuery) -> None:
-    while query.status["isTriggerActive"]:
-        query.awaitTermination(1)
-    query.stop()
-
-
-@pytest.mark.nightly
-def test_every_commit_and_round_comes_exactly_once_in_batches_of_whole_rounds(
-    spark: SparkSession, probe: FakeProbe, tmp_path: Path
-) -> None:
-    made = write_rounds(probe, 10)
-    run = SparkRun(spark, probe.settings(max_rounds=3), tmp_path / "c").now()
-    assert run.commits() == made
-    assert len(run.rounds()) == len(set(run.rounds())) == 10
-    assert set(run.observations().values()) == {1}
-    assert len(run.observations()) == 10 * 5
-    assert sorted(len(decode_closed_rounds(p)) for k, p in run.rows() if k == ROUNDS_KEY) == [1, 3, 3, 3]
-    # Windows end at the rounds: an observation's position separates them.
-    for group, item in run.inputs():
-        if isinstance(item, GroupObservation):
-            assert item.log_partition == partition_for(group, 3)
 
 
 @pytest.mark.nightly
@@ -117,37 +73,11 @@ def test_a_batch_that_failed_is_read_again_the_same_after_a_restart(
     assert len(second.told(probe.rounds_topic, 0)) == 1
 
 
-@pytest.mark.nightly
-def test_a_broker_that_restarts_under_the_stream_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    with EmbeddedBroker(tmp_path / "broker") as own:
-        probe = FakeProbe(own.bootstrap, "p")
-        # However long the restart takes, it must not count as silence, in which the log would be read on without
-        # rounds.
-        probe.interval_ms = 600_000
-        run = SparkRun(spark, probe.settings(), tmp_path / "c")
-        query = run.start()
-        made = write_rounds(probe, 3)
-        until(lambda: len(run.rounds()) == 3, query)
-        own.kill()
-        for _ in range(3):
-            before = query.lastProgress
-            query.awaitTermination(1)
-            assert query.exception() is None, (query.exception(), before)
-        own.start()
-        made.update(write_rounds(probe, 3))
-        until(lambda: len(run.rounds()) == 6, query)
-        stop(query)
-        assert run.commits() == made
-        assert set(run.observations().values()) == {1}
-        probe.close()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, 'needs the option "settings"'),
         ({"settings": "{}"}, "is wrong at cluster: Field required"),
-        ({"settings": SourceSettings(cluster="c", kafka={}).option(), "maxRounds": "none"}, 'The option "maxRounds"'),
     ],
 )
 def test_wrong_options_are_refused_in_a_sentence(spark: SparkSession, options: dict[str, str], message: str) -> None:

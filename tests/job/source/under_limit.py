@@ -23,6 +23,7 @@ from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.tasks import LogShare, SourceTask
 from streaming.record_batches import FetchedBatch
 from streaming.records import CountedRecords, QuarantinedRecord, decode_inputs, decode_partition_inputs, group_of
+from tests.job.source.fake_reader import both
 
 MORE_BYTES = 512 * 1024 * 1024
 """Beyond the imports: a batch of 64 MB with two copies, the log data of tasks (128 MB), responses, Arrow."""
@@ -115,7 +116,7 @@ def junk_in_the_log() -> dict[str, Any]:
     junk = packed(0, ((None, None) for _ in range(1_000_000)))
     makers = [lambda at: again(junk, at)] * 2
     share = LogShare(0, 0, 2_000_000, known=True, boundaries=())
-    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*makers)))  # type: ignore[arg-type]
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, both(Batches(*makers))))
 
 
 def keys_in_the_log() -> dict[str, Any]:
@@ -126,37 +127,7 @@ def keys_in_the_log() -> dict[str, Any]:
         return packed(at, ((b"\x00\x01" + b"%09d" % (at + n) + filler, filler) for n in range(1_000)))
 
     share = LogShare(0, 0, BATCHES * 1_000, known=True, boundaries=())
-    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[broken] * BATCHES)))  # type: ignore[arg-type]
-
-
-def commits_in_the_log() -> dict[str, Any]:
-    """Commits of one key with metadata of 30 KB."""
-
-    def commits(at: int) -> FetchedBatch:
-        key = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
-        head, tail = b"\x00\x03", b"\xff\xff\xff\xff\x75\x30" + b"m" * 30_000 + bytes(8)
-        return packed(at, ((key, head + (at + n).to_bytes(8, "big") + tail) for n in range(2_000)))
-
-    share = LogShare(0, 0, BATCHES * 2_000, known=True, boundaries=())
-    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[commits] * BATCHES)))  # type: ignore[arg-type]
-
-
-def members_in_the_log() -> dict[str, Any]:
-    """Fourteen records of 150,000 members each, and one with more than any coordinator writes."""
-
-    def records(at: int) -> FetchedBatch:
-        return packed(at, ((b"\x00\x02\x00\x01g", bare_members(count)) for count in (*[150_000] * 14, 200_000)))
-
-    share = LogShare(0, 0, 15, known=True, boundaries=())
-    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(records)))  # type: ignore[arg-type]
-
-
-def bare_members(count: int) -> bytes:
-    """A membership record, version 4, of members of 16 bytes, in which everything is empty."""
-    head = b"\x00\x04\x09consumer" + bytes(4) + b"\x00\x00" + bytes(8)
-    number = count + 1
-    size = bytes([number & 0x7F | 0x80, number >> 7 & 0x7F | 0x80, number >> 14])
-    return head + size + (b"\x01\x00\x01\x01" + bytes(8) + b"\x01\x01\x00") * count + b"\x00"
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, both(Batches(*[broken] * BATCHES))))
 
 
 SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
@@ -164,8 +135,6 @@ SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
     for act in (
         junk_in_the_log,
         keys_in_the_log,
-        commits_in_the_log,
-        members_in_the_log,
     )
 }
 

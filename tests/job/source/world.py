@@ -18,14 +18,16 @@ from streaming.records import (
     decode_partition_inputs,
     partition_key,
 )
-from tests.job.source.fake_reader import FakeReader
+from tests.job.source.fake_reader import FakeReader, both
 from tests.job.source.made_rounds import CLUSTER, closed, opened
 
-__all__ = ["SETTINGS", "World", "closed_rounds", "gaps_of", "rounds_of", "told", "unreadable_of"]
+__all__ = ["FROM_LOG", "SETTINGS", "World", "closed_rounds", "gaps_of", "rounds_of", "told", "unreadable_of"]
 
 SETTINGS = SourceSettings(
     cluster=CLUSTER, kafka={}, offsets_topic="log", events_topic="events", rounds_topic="rounds", interval_ms=10_000
 )
+FROM_LOG = SETTINGS.model_copy(update={"offsets_log": "log"})
+"""With these a query reads the log before its first round."""
 
 
 class World:
@@ -41,7 +43,7 @@ class World:
         self.planner = self.restart()
 
     def restart(self, settings: SourceSettings = SETTINGS) -> Planner:
-        self.planner = Planner(settings, lambda _settings, _patience: self.reader, lambda: self.now)  # type: ignore[arg-type, return-value]
+        self.planner = Planner(settings, lambda _settings, _patience: both(self.reader), lambda: self.now)
         return self.planner
 
     def log(self, partition: int, records: int) -> None:
