@@ -17,20 +17,19 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
-from tests.benchmarks.ages import AgesSize, ages
+from tests.benchmarks.ages import ages
 from tests.benchmarks.assign import assignments
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
-from tests.benchmarks.catch_up import CatchUpSize, catch_up
+from tests.benchmarks.catch_up import catch_up
 from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
-from tests.benchmarks.downtime import DowntimeSize, downtime
+from tests.benchmarks.downtime import downtime
 from tests.benchmarks.figure import Figure, Say, load, machine
 from tests.benchmarks.history import history
-from tests.benchmarks.lake import LakeSize, lake
 from tests.benchmarks.reading import reading
 from tests.benchmarks.rocketmq import rocketmq
 from tests.benchmarks.serve import serve
-from tests.benchmarks.steady_state import SteadySize, steady_state
+from tests.benchmarks.steady_state import FULL, steady_state
 from tests.benchmarks.writers import on_a_cluster, writers
 
 __all__ = ["main"]
@@ -47,7 +46,6 @@ _MEASURES: dict[str, Measure] = {
     "downtime": downtime,
     "steady-state": steady_state,
     "delay": delay,
-    "lake": lake,
     "writers": writers,
     "history": lambda _, say: history(say),
     "ages": lambda _, say: ages(say),
@@ -57,16 +55,11 @@ _MEASURES: dict[str, Measure] = {
 """By name, in the order of the table."""
 
 _FULL: dict[str, Measure] = {
-    "ages": lambda _, say: ages(say, AgesSize.full()),
-    "catch-up": lambda cluster, say: catch_up(cluster, say, CatchUpSize.full()),
-    "downtime": lambda cluster, say: downtime(cluster, say, DowntimeSize.full()),
-    "steady-state": lambda cluster, say: [
-        figure
-        for size in (SteadySize(), SteadySize.resting(), SteadySize.full(), SteadySize.large_group())
-        for figure in steady_state(cluster, say, size)
-    ],
+    "ages": lambda _, say: ages(say, groups=1_000),
+    "catch-up": lambda cluster, say: catch_up(cluster, say, partitions=50, cold=20, warm=400),
+    "downtime": lambda cluster, say: downtime(cluster, say, missed=720, rounds_a_batch=60),
+    "steady-state": lambda cluster, say: [figure for size in FULL for figure in steady_state(cluster, say, size)],
     "writers": lambda cluster, say: [*writers(cluster, say), *on_a_cluster(cluster, say)],
-    "lake": lambda cluster, say: lake(cluster, say, LakeSize.full()),
 }
 """Measurements that `--full` runs at another size."""
 

@@ -36,49 +36,32 @@ from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, Table
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["AgesSize", "ages"]
+__all__ = ["ages"]
 
 _BATCHES_A_DAY = 8_640
-_ROLES = ("job", "reader", "page", "alerter")
+_AGES = (1, 35, 365)
+"""Days after which the lake is looked at."""
+
+_BATCHES = 60
+"""Appended at each age."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgesSize:
-    """Size of the benchmark.
-
-    Attributes:
-        groups: Groups of ten partitions each.
-        ages: Days after which the lake is looked at.
-        batches: Batches appended at each age.
-    """
-
-    groups: int = 100
-    ages: tuple[int, ...] = (1, 35, 365)
-    batches: int = 60
-
-    @classmethod
-    def full(cls) -> AgesSize:
-        """The size of docs/performance.md."""
-        return cls(groups=1_000)
-
-
-def ages(say: Say, size: AgesSize | None = None) -> list[Figure]:
+def ages(say: Say, groups: int = 100) -> list[Figure]:
     """Run the benchmark.
 
     Args:
         say: Shows the progress.
-        size: Size; None for a tenth of the groups of docs/performance.md.
+        groups: Groups of ten partitions each.
     """
-    size = size or AgesSize()
     with TemporaryDirectory(prefix="evenkeel-ages-") as name:
         folder, today = Path(name), datetime.now(UTC).date()
-        day, batch = _closed_day(folder / "day", today, size, say)
+        day, batch = _closed_day(folder / "day", today, groups, say)
         figures = [_of_a_day(table, day[table.name]) for table in ALL_TABLES if table.name in day]
-        for age in size.ages:
+        for age in _AGES:
             say(f"a lake of {age} days")
             root = folder / f"age-{age}"
             _write_lake(root, day, today, age)
-            figures += _measured(root, batch, age, size, say)
+            figures += _measured(root, batch, age, say)
             shutil.rmtree(root)
         return figures
 
@@ -92,12 +75,10 @@ class _File:
     stats: Mapping[str, Any]
 
 
-def _closed_day(
-    root: Path, today: date, size: AgesSize, say: Say
-) -> tuple[dict[str, list[_File]], dict[str, pa.Table]]:
+def _closed_day(root: Path, today: date, groups: int, say: Say) -> tuple[dict[str, list[_File]], dict[str, pa.Table]]:
     """Yesterday's files by table, maintained; and the rows of its last batch, with today's date."""
     end = datetime(today.year, today.month, today.day, tzinfo=UTC) - timedelta(seconds=10)
-    made = write_day(root, DaySize(groups=size.groups), say, end=end)
+    made = write_day(root, DaySize(groups=groups), say, end=end)
     made.next_round()  # today's first: now yesterday is closed
     batch = {
         table.name: rows
@@ -187,7 +168,7 @@ def _shifted(table: Table, stats: Mapping[str, Any], back: int) -> dict[str, Any
     return {**stats, **bounds}
 
 
-def _measured(root: Path, batch: Mapping[str, pa.Table], age: int, size: AgesSize, say: Say) -> Iterator[Figure]:
+def _measured(root: Path, batch: Mapping[str, pa.Table], age: int, say: Say) -> Iterator[Figure]:
     actions = {t.name: pa.table(DeltaTable(str(root / t.name)).get_add_actions(flatten=True)) for t in ALL_TABLES}
     files = {name: table.num_rows for name, table in actions.items()}
     used = sum(pc.sum(table["size_bytes"]).as_py() or 0 for table in actions.values())
@@ -199,51 +180,24 @@ def _measured(root: Path, batch: Mapping[str, pa.Table], age: int, size: AgesSiz
     with TemporaryDirectory() as folder:
         for name, rows in batch.items():
             pq.write_table(rows, Path(folder) / f"{name}.parquet")
-        found = {role: _role(role, root, folder, size.batches) for role in _ROLES}
-    job = found["job"]
+        job, reader = (_role(role, root, folder) for role in ("job", "reader"))
     yield Figure("  one append, the slowest table", f"{1000 * job['slowest']:,.0f} ms", "under 200 ms", job["table"])
-    yield Figure("  all tables of a batch", f"{1000 * job['batch']:,.0f} ms", "", f"median of {size.batches}")
+    yield Figure("  all tables of a batch", f"{1000 * job['batch']:,.0f} ms", "", f"median of {_BATCHES}")
     yield Figure("  memory that appends take in the job", f"{job['memory'] / 2**20:,.0f} MB")
-    yield _log(root, batch, size.batches)
-    reader = found["reader"]
     yield Figure("  LakeReader opens it", f"{reader['open']:.2f} s", "under 1 s", f"{reader['memory'] / 2**20:,.0f} MB")
     yield Figure("  a group's month of lag", f"{reader['lag']:.2f} s", "under 1 s", f"{reader['lag_rows']:,} rows read")
     yield Figure("  a group's month of health", f"{reader['health']:.2f} s", "under 1 s")
-    for role, name in (("page", "the page's first look"), ("alerter", "the alerter's first look")):
-        one = found[role]
-        yield Figure(f"  {name}", f"{one['first']:.1f} s", "", f"{one['memory'] / 2**20:,.0f} MB")
 
 
-def _role(role: str, root: Path, folder: str, batches: int) -> dict[str, Any]:
+def _role(role: str, root: Path, folder: str) -> dict[str, Any]:
     """What a process of its own measures, so that its memory is its own."""
-    command = [sys.executable, "-m", "tests.benchmarks.ages", role, str(root), folder, str(batches)]
+    command = [sys.executable, "-m", "tests.benchmarks.ages", role, str(root), folder]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         message = f"the {role} of a lake could not be measured"
         raise RuntimeError(message)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
-
-
-def _log(root: Path, batch: Mapping[str, pa.Table], batches: int) -> Figure:
-    """The Delta logs at their largest: as many commits as a day has, for as long as each table keeps them."""
-    whole, parts = 0.0, {}
-    for table in ALL_TABLES:
-        if table.name not in batch:
-            continue
-        log = root / table.name / "_delta_log"
-        commits = sorted(log.glob("*.json"))[-batches:]
-        checkpoint = max((p.stat().st_size for p in log.glob("*.checkpoint*.parquet")), default=0)
-        kept = int(dict(table.properties)["delta.logRetentionDuration"].split()[1])
-        every = int(dict(table.properties)["delta.checkpointInterval"])
-        number = _BATCHES_A_DAY * kept
-        parts[table.name] = number * sum(p.stat().st_size for p in commits) / len(commits) + number / every * checkpoint
-        whole += parts[table.name]
-    largest = max(parts, key=lambda name: parts[name])
-    return Figure(
-        "  Delta logs, with a commit per table and batch", f"{whole / 1e6:,.0f} MB", "under 200 MB a table",
-        f"the largest: {largest}, {parts[largest] / 1e6:,.0f} MB",
-    )  # fmt: skip
 
 
 def _ms(moment: datetime) -> int:
@@ -255,19 +209,19 @@ def _ms(moment: datetime) -> int:
 _GROUP = "checkout-service-0050"
 
 
-def _play_role(role: str, root: str, folder: str, batches: int) -> None:
+def _play_role(role: str, root: str, folder: str) -> None:
     """Measure one role; prints the figures as JSON."""
     logging.disable(logging.WARNING)
-    found = {"job": _job, "reader": _reader, "page": _page, "alerter": _alerter}[role](root, folder, batches)
+    found = _job(root, folder) if role == "job" else _reader(root)
     sys.stdout.write(json.dumps(found))
 
 
-def _job(root: str, folder: str, batches: int) -> dict[str, Any]:
+def _job(root: str, folder: str) -> dict[str, Any]:
     rows = {path.stem: pq.read_table(path) for path in Path(folder).iterdir()}
     before = psutil.Process().memory_info().rss
     lake = DeltaLake(root)
     times: dict[str, list[float]] = {name: [] for name in rows}
-    for batch in range(batches):
+    for batch in range(_BATCHES):
         for name, table in rows.items():
             began = time.perf_counter()
             lake.append(name, table, "bench", batch)
@@ -281,7 +235,7 @@ def _job(root: str, folder: str, batches: int) -> dict[str, Any]:
     }
 
 
-def _reader(root: str, _folder: str, _batches: int) -> dict[str, Any]:
+def _reader(root: str) -> dict[str, Any]:
     before = psutil.Process().memory_info().rss
     began = time.perf_counter()
     reader = LakeReader(root)
@@ -301,30 +255,5 @@ def _reader(root: str, _folder: str, _batches: int) -> dict[str, Any]:
     return {**found, "memory": psutil.Process().memory_info().rss - before}
 
 
-def _page(root: str, _folder: str, _batches: int) -> dict[str, Any]:
-    from dashboards.lake import PageLake  # noqa: PLC0415 - only this role needs it
-
-    before = psutil.Process().memory_info().rss
-    began = time.perf_counter()
-    lake = PageLake(root, timedelta(hours=24), timedelta(minutes=10), timedelta(seconds=3))
-    lake.poll()
-    first = time.perf_counter() - began
-    while lake.read_on():
-        pass
-    return {"first": first, "memory": psutil.Process().memory_info().rss - before}
-
-
-def _alerter(root: str, _folder: str, _batches: int) -> dict[str, Any]:
-    from streaming.alerts import Alerter  # noqa: PLC0415 - only this role needs it
-    from streaming.alerts.rules.rules import load_rules  # noqa: PLC0415
-    from streaming.config import SHIPPED_RULES, Settings  # noqa: PLC0415
-
-    before = psutil.Process().memory_info().rss
-    began = time.perf_counter()
-    alerter = Alerter(Settings(cluster="bench", lake=root), load_rules(SHIPPED_RULES), {})
-    alerter.poll()
-    return {"first": time.perf_counter() - began, "memory": psutil.Process().memory_info().rss - before}
-
-
 if __name__ == "__main__":
-    _play_role(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    _play_role(sys.argv[1], sys.argv[2], sys.argv[3])

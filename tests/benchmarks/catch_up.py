@@ -7,68 +7,44 @@ second follows at once and shows the cost of reading. With `--full` it is twenty
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
-from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
+from tests.benchmarks.measured_job import measure_job, memory_of
 
-__all__ = ["CatchUpSize", "catch_up"]
+__all__ = ["catch_up"]
 
 _NAME = "backlog"
 _SAY_EVERY = 10
 
 
-@dataclass(frozen=True, slots=True)
-class CatchUpSize:
-    """Size of the benchmark.
-
-    Attributes:
-        groups: Groups of two members each.
-        partitions: Partitions per group.
-        cold: Commits per partition in the first batch.
-        warm: Commits per partition in the second batch.
-    """
-
-    groups: int = 1_000
-    partitions: int = 10
-    cold: int = 100
-    warm: int = 100
-
-    @classmethod
-    def full(cls) -> CatchUpSize:
-        """Twenty million commits after a first million."""
-        return cls(partitions=50, cold=20, warm=400)
-
-
-def catch_up(cluster: BenchCluster, say: Say, size: CatchUpSize | None = None) -> list[Figure]:
+def catch_up(
+    cluster: BenchCluster, say: Say, *, groups: int = 1_000, partitions: int = 10, cold: int = 100, warm: int = 100
+) -> list[Figure]:
     """Run the benchmark.
 
     Args:
         cluster: Broker and folder.
         say: Shows the progress.
-        size: Size; None for that of docs/performance.md.
+        groups: Groups of two members each.
+        partitions: Partitions per group.
+        cold: Commits per partition in the first batch.
+        warm: Commits per partition in the second batch.
     """
-    size = size or CatchUpSize()
     settings = cluster.settings(_NAME, max_rounds=1)
-    each = size.groups * size.partitions
-    with MadeGroups(settings, size.groups, size.partitions) as made:
+    each = groups * partitions
+    with MadeGroups(settings, groups, partitions) as made:
         made.rebalance(made.groups)
-        for commits in (size.cold, size.warm):
+        for commits in (cold, warm):
             for begun in range(0, commits, _SAY_EVERY):
                 made.commit(min(_SAY_EVERY, commits - begun))
-                say(f"written {made.records:,} of {each * (size.cold + size.warm):,} records")
+                say(f"written {made.records:,} of {each * (cold + warm):,} records")
             made.round()
-    return _figures(size, measure_job(settings, cluster.folder, say))
-
-
-def _figures(size: CatchUpSize, job: JobReport) -> list[Figure]:
-    cold, warm = job.batches
-    each = size.groups * size.partitions
-    first, records = each * size.cold, each * size.warm
-    seconds, from_query, from_start = warm.at - cold.at, cold.at - job.query, cold.at - job.began
-    spent = {"warm": warm.spent.since(cold.spent), "cold": cold.spent.since(job.spent_on_start)}
+    job = measure_job(settings, cluster.folder, say)
+    before, after = job.batches
+    first, records = each * cold, each * warm
+    seconds, from_query, from_start = after.at - before.at, before.at - job.query, before.at - job.began
+    spent = {"warm": after.spent.since(before.spent), "cold": before.spent.since(job.spent_on_start)}
     told = {
         name: f"processor: {s.total:.1f} s (driver {s.driver:.1f}, jvm {s.jvm:.1f}, workers {s.workers:.1f})"
         for name, s in spent.items()
@@ -78,7 +54,7 @@ def _figures(size: CatchUpSize, job: JobReport) -> list[Figure]:
             "catch-up, end to end into tables",
             f"{records / seconds:,.0f} records/s",
             "1,000,000/s",
-            f"{records:,} commits of {size.groups:,} groups x {size.partitions} partitions in {seconds:.1f} s, "
+            f"{records:,} commits of {groups:,} groups x {partitions} partitions in {seconds:.1f} s, "
             f"after a first batch; {told['warm']}",
         ),
         Figure(

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -19,18 +18,21 @@ from confluent_kafka import Consumer
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from streaming.config import ProbeSettings, Settings, environment_of
+from streaming.config import Settings, environment_of
 from streaming.process import Programs
 from streaming.tables import LakeReader
 from streaming.up import JOB, PROBE
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["DelaySize", "delay"]
+__all__ = ["delay"]
 
 _NAME = "delay"
 _GROUP = "checkout"
 _TOPIC = "orders"
+
+_REBALANCES, _APART_S = 12, 7.3
+"""Not a multiple of the intervals of rounds and triggers, so that all phases occur."""
 
 _LOOK_S = 0.2
 """Polling interval of the tables: the error of a delay."""
@@ -42,34 +44,16 @@ _LAST_S = 60.0
 """Limit for the rows of the last rebalances: three rounds and three triggers."""
 
 
-@dataclass(frozen=True, slots=True)
-class DelaySize:
-    """Size of the benchmark.
-
-    Attributes:
-        rebalances: Number of rebalances.
-        apart_s: Time between two; not a multiple of the intervals of rounds and triggers, so that all phases occur.
-        interval_ms: Interval of rounds and triggers; None for the defaults.
-    """
-
-    rebalances: int = 12
-    apart_s: float = 7.3
-    interval_ms: int | None = None
-
-
-def delay(cluster: BenchCluster, say: Say, size: DelaySize | None = None) -> list[Figure]:
+def delay(cluster: BenchCluster, say: Say) -> list[Figure]:
     """Run the benchmark.
-
-    Args:
-        cluster: Broker and folder.
-        say: Shows the progress.
-        size: Size; None for that of docs/performance.md.
 
     Raises:
         RuntimeError: Rows did not come, or the probe or the job could not start.
     """
-    size = size or DelaySize()
-    settings = _settings(cluster, size)
+    settings = cluster.settings(_NAME)
+    # The broker's own log instead of the stand-in topic.
+    real = settings.job.model_copy(update={"offsets_topic": "__consumer_offsets"})
+    settings = settings.model_copy(update={"job": real})
     folder = cluster.folder / _NAME
     admin: Any = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     admin.create_topics([NewTopic(_TOPIC, 10, 1)])
@@ -81,23 +65,14 @@ def delay(cluster: BenchCluster, say: Say, size: DelaySize | None = None) -> lis
         say("waiting for the first rows")
         watch.until(1, _START_S)
         before = watch.rows
-        for number in range(0, size.rebalances, 2):
-            say(f"rebalance {number + 1} of {size.rebalances}")
+        for number in range(0, _REBALANCES, 2):
+            say(f"rebalance {number + 1} of {_REBALANCES}")
             with _member(cluster.bootstrap):
-                watch.during(size.apart_s)
-            watch.during(size.apart_s)
+                watch.during(_APART_S)
+            watch.during(_APART_S)
         say("waiting for the last rows")
-        watch.until(before + 2 * (size.rebalances // 2), _LAST_S)
+        watch.until(before + 2 * (_REBALANCES // 2), _LAST_S)
     return _figures(watch, settings, before)
-
-
-def _settings(cluster: BenchCluster, size: DelaySize) -> Settings:
-    probe = ProbeSettings() if size.interval_ms is None else ProbeSettings(interval_ms=size.interval_ms)
-    job = {} if size.interval_ms is None else {"trigger_ms": size.interval_ms}
-    settings = cluster.settings(_NAME, probe=probe, **job)
-    # The broker's own log instead of the stand-in topic.
-    real = settings.job.model_copy(update={"offsets_topic": "__consumer_offsets"})
-    return settings.model_copy(update={"job": real})
 
 
 class _Watch:

@@ -6,67 +6,41 @@ rounds. The first batch belongs to a new process; the others count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
-from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
+from tests.benchmarks.measured_job import measure_job, memory_of
 
-__all__ = ["DowntimeSize", "downtime"]
+__all__ = ["downtime"]
 
 _NAME = "downtime"
+_GROUPS, _PARTITIONS = 1_000, 10
 _COMMITS_A_ROUND = 2
 _INTERVAL_S = 10
 """Interval of rounds in a live cluster; these are written as fast as possible."""
 
 
-@dataclass(frozen=True, slots=True)
-class DowntimeSize:
-    """Size of the benchmark.
-
-    Attributes:
-        groups: Groups of two members each.
-        partitions: Partitions per group.
-        rounds: Rounds that were missed.
-        rounds_a_batch: Most rounds in one batch of the job.
-    """
-
-    groups: int = 1_000
-    partitions: int = 10
-    rounds: int = 60
-    rounds_a_batch: int = 20
-
-    @classmethod
-    def full(cls) -> DowntimeSize:
-        """Two hours, with the job's defaults."""
-        return cls(rounds=720, rounds_a_batch=60)
-
-
-def downtime(cluster: BenchCluster, say: Say, size: DowntimeSize | None = None) -> list[Figure]:
+def downtime(cluster: BenchCluster, say: Say, *, missed: int = 60, rounds_a_batch: int = 20) -> list[Figure]:
     """Run the benchmark.
 
     Args:
         cluster: Broker and folder.
         say: Shows the progress.
-        size: Size; None for a short run.
+        missed: Rounds that were missed.
+        rounds_a_batch: Most rounds in one batch of the job.
     """
-    size = size or DowntimeSize()
-    settings = cluster.settings(_NAME, max_rounds=size.rounds_a_batch)
-    with MadeGroups(settings, size.groups, size.partitions) as made:
+    settings = cluster.settings(_NAME, max_rounds=rounds_a_batch)
+    with MadeGroups(settings, _GROUPS, _PARTITIONS) as made:
         made.rebalance(made.groups)
-        for number in range(size.rounds):
-            say(f"writing round {number + 1} of {size.rounds}")
+        for number in range(missed):
+            say(f"writing round {number + 1} of {missed}")
             made.commit(_COMMITS_A_ROUND)
             made.round()
-    return _figures(size, measure_job(settings, cluster.folder, say))
-
-
-def _figures(size: DowntimeSize, job: JobReport) -> list[Figure]:
+    job = measure_job(settings, cluster.folder, say)
     first, last = job.batches[0], job.batches[-1]
-    rounds = size.rounds - first.rows.get("rounds", 0)
+    rounds = missed - first.rows.get("rounds", 0)
     if not rounds:
-        message = f"all {size.rounds} rounds lay in the first batch: nothing is left to measure"
+        message = f"all {missed} rounds lay in the first batch: nothing is left to measure"
         raise RuntimeError(message)
     seconds, spent = last.at - first.at, last.spent.since(first.spent)
     lag = sum(batch.rows.get("lag", 0) for batch in job.batches[1:])
@@ -75,7 +49,7 @@ def _figures(size: DowntimeSize, job: JobReport) -> list[Figure]:
             "downtime: a backlog with rounds in it",
             f"{rounds * _INTERVAL_S / seconds:,.0f} x as it came in",
             "10 x",
-            f"{rounds} rounds of {size.groups:,} groups x {size.partitions} partitions in {seconds:.1f} s, "
+            f"{rounds} rounds of {_GROUPS:,} groups x {_PARTITIONS} partitions in {seconds:.1f} s, "
             f"{len(job.batches) - 1} batches, {lag:,} rows of lag",
         ),
         Figure(

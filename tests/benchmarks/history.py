@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,42 +34,28 @@ from streaming.tables import (
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["HistorySize", "history"]
+__all__ = ["history"]
+
+_GROUPS = 1_000
+"""Of ten partitions each, seven in ten of them busy."""
+
+_DAYS, _PARTITION_DAYS = 365, 30
+"""Days of history of groups, and of partitions."""
 
 _CLUSTER = "bench"
 _GROUP = "checkout-service-0500"
 _END = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySize:
-    """Size of the benchmark.
-
-    Attributes:
-        groups: Groups of ten partitions each, seven in ten of them busy.
-        days: Days of history of groups.
-        partition_days: Days of history of partitions.
-    """
-
-    groups: int = 1_000
-    days: int = 365
-    partition_days: int = 30
-
-
-def history(say: Say, size: HistorySize | None = None) -> list[Figure]:
-    """Run the benchmark.
-
-    Args:
-        say: Shows the progress.
-        size: Size; None for that of docs/performance.md.
-    """
+def history(say: Say) -> list[Figure]:
+    """Run the benchmark."""
     with TemporaryDirectory(prefix="evenkeel-history-") as folder:
-        return _measured(Path(folder), say, size or HistorySize())
+        return _measured(Path(folder), say)
 
 
-def _measured(folder: Path, say: Say, size: HistorySize) -> list[Figure]:
+def _measured(folder: Path, say: Say) -> list[Figure]:
     raw, years = folder / "raw-hours", folder / "years"
-    write_day(raw, DaySize(groups=size.groups, hours=3.5), say, end=_END)
+    write_day(raw, DaySize(groups=_GROUPS, hours=3.5), say, end=_END)
     say("rolling up")
     hours = [d for d in _maintained(raw) if d.what == "history" and d.hour is not None]
     whole = hours[-1]
@@ -79,12 +64,12 @@ def _measured(folder: Path, say: Say, size: HistorySize) -> list[Figure]:
             "one hour rolled up",
             f"{whole.seconds:.1f} s",
             "",
-            f"{size.groups:,} groups x 10, rounds every 10 s: {whole.rows:,} rows of history",
+            f"{_GROUPS:,} groups x 10, rounds every 10 s: {whole.rows:,} rows of history",
         )
     ]
-    _write_years(raw, years, size, say)
-    figures += [_space(years, table, size) for table in HISTORY_TABLES]
-    return [*figures, *_answers(years, size, say)]
+    _write_years(raw, years, say)
+    figures += [_space(years, table) for table in HISTORY_TABLES]
+    return [*figures, *_answers(years, say)]
 
 
 def _maintained(lake: Path) -> list[Done]:
@@ -92,16 +77,16 @@ def _maintained(lake: Path) -> list[Done]:
     return list(Maintainer(str(lake), now=lambda: end).work())
 
 
-def _write_years(raw: Path, years: Path, size: HistorySize, say: Say) -> None:
+def _write_years(raw: Path, years: Path, say: Say) -> None:
     reader = LakeReader(raw)
     lake = DeltaLake(str(years))
     lake.create(HISTORY_TABLES)
     of_hour = "SELECT * FROM {} WHERE hour = (SELECT max(hour) FROM {})"
     hour = {name: _arrow(reader, of_hour.format(name, name)) for name in ("group_hourly", "partition_hourly")}
     for name, days in (
-        ("group_hourly", size.days),
-        ("partition_hourly", size.partition_days),
-        ("group_daily", size.days),
+        ("group_hourly", _DAYS),
+        ("partition_hourly", _PARTITION_DAYS),
+        ("group_daily", _DAYS),
     ):
         table = table_named(name)
         folder = file_system(lake.path(name))
@@ -167,21 +152,21 @@ def _written(table: Table, rows: pa.Table, day: date, folder: Any) -> AddAction:
     )
 
 
-def _space(lake: Path, table: Table, size: HistorySize) -> Figure:
+def _space(lake: Path, table: Table) -> Figure:
     actions = pa.table(DeltaTable(str(lake / table.name)).get_add_actions(flatten=True))
     rows, used = (pc.sum(actions[name]).as_py() for name in ("num_records", "size_bytes"))
-    days = size.partition_days if table.name == "partition_hourly" else size.days
+    days = _PARTITION_DAYS if table.name == "partition_hourly" else _DAYS
     return Figure(
         f"  {table.name}, a day", f"{used / days / 1e6:.2f} MB", "", f"{rows // days:,} rows, {actions.num_rows} files"
     )
 
 
-def _answers(lake: Path, size: HistorySize, say: Say) -> Iterator[Figure]:
+def _answers(lake: Path, say: Say) -> Iterator[Figure]:
     say("asking the history")
     began = time.monotonic()
     reader = LakeReader(lake)
-    yield Figure("  opening the lake", f"{time.monotonic() - began:.2f} s", "under 1 s", f"{size.days} days")
-    year, month = _END - timedelta(days=size.days), _END - timedelta(days=30)
+    yield Figure("  opening the lake", f"{time.monotonic() - began:.2f} s", "under 1 s", f"{_DAYS} days")
+    year, month = _END - timedelta(days=_DAYS), _END - timedelta(days=30)
     for name, since, aim in (
         ("group_hours", month, 1),
         ("partition_hours", month, 1),
@@ -201,5 +186,5 @@ def _answers(lake: Path, size: HistorySize, say: Say) -> Iterator[Figure]:
         began = time.monotonic()
         rows = len(reader.rows(query.duckdb, given))
         seconds = time.monotonic() - began
-        span = "30 days" if since == month else f"{size.days} days"
+        span = "30 days" if since == month else f"{_DAYS} days"
         yield Figure(f"  {name}, {span}", f"{seconds:.2f} s", f"under {aim} s", f"{rows:,} rows")

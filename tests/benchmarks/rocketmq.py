@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -25,57 +24,39 @@ from tests.benchmarks.figure import Figure, Say
 from tests.rocketmq.member import RocketMQMember
 from tests.rocketmq.servers import EmbeddedRocketMQ
 
-__all__ = ["RocketMQSize", "rocketmq"]
+__all__ = ["rocketmq"]
 
 _START_S = 300.0
 _ROUND_S = 60.0
-_MEMBERS = 2
+_GROUPS, _MEMBERS = 100, 2
+_QUEUES = 16
+_ROUNDS = 20
 _BEGIN = 1_795_582_476_000
 _INTERVAL_MS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class RocketMQSize:
-    """Size of the benchmark.
-
-    Attributes:
-        groups: Groups, each with a topic of its own and two members.
-        queues: Queues of a topic on each of two brokers.
-        rounds: Rounds that are measured, after a first one.
-    """
-
-    groups: int = 100
-    queues: int = 16
-    rounds: int = 20
-
-
-def rocketmq(say: Say, size: RocketMQSize | None = None) -> list[Figure]:
+def rocketmq(say: Say) -> list[Figure]:
     """Run the benchmark.
-
-    Args:
-        say: Shows the progress.
-        size: Size; None for that of docs/rocketmq.md.
 
     Raises:
         RuntimeError: The groups did not come to rest.
     """
-    wanted = size or RocketMQSize()
-    names = [f"group-{number:03}" for number in range(wanted.groups)]
+    names = [f"group-{number:03}" for number in range(_GROUPS)]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         say("starting a RocketMQ cluster")
         cluster = stack.enter_context(EmbeddedRocketMQ(folder, name_servers=2))
         with cluster.commands() as commands:
             for name in names:
-                commands.create_topic(name, wanted.queues)
+                commands.create_topic(name, _QUEUES)
         command = [sys.executable, "-m", "tests.benchmarks.rocketmq", cluster.addresses[0], *names]
         # (Leaving closes its input, and waits for it.)
         stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE))
         client = stack.enter_context(Client())
         asking = RocketMQCluster(client, cluster.addresses, Filters())
         say("waiting for the groups")
-        _until_all_hold(asking, names, 2 * wanted.queues)
-        return _measure(asking, names, wanted, say)
+        _until_all_hold(asking, names, 2 * _QUEUES)
+        return _measure(asking, names, say)
 
 
 def _look(asking: RocketMQCluster, names: Sequence[str], number: int) -> RocketMQLook:
@@ -98,17 +79,17 @@ def _held(seen: GroupParts, topic: str) -> int:
     return len(held) if len(seen.members) == _MEMBERS else -1
 
 
-def _measure(asking: RocketMQCluster, names: Sequence[str], size: RocketMQSize, say: Say) -> list[Figure]:
+def _measure(asking: RocketMQCluster, names: Sequence[str], say: Say) -> list[Figure]:
     seconds, processor, requests = [], [], []
-    for number in range(size.rounds):
-        say(f"round {number + 1} of {size.rounds}")
+    for number in range(_ROUNDS):
+        say(f"round {number + 1} of {_ROUNDS}")
         asking.sent.clear()
         begin, began = time.perf_counter(), time.process_time()
         _look(asking, names, number)
         seconds.append(time.perf_counter() - begin)
         processor.append(time.process_time() - began)
         requests.append(asking.sent.total())
-    note = f"{size.groups} groups x {_MEMBERS} members, 2 brokers x {size.queues} queues, 2 name servers"
+    note = f"{_GROUPS} groups x {_MEMBERS} members, 2 brokers x {_QUEUES} queues, 2 name servers"
     return [
         Figure(
             "a round against RocketMQ",
@@ -116,7 +97,7 @@ def _measure(asking: RocketMQCluster, names: Sequence[str], size: RocketMQSize, 
             "2 s",
             note,
         ),
-        Figure("  processor time of the probe", f"{median(processor):.2f} s", "", f"median of {size.rounds} rounds"),
+        Figure("  processor time of the probe", f"{median(processor):.2f} s", "", f"median of {_ROUNDS} rounds"),
         Figure("  requests", f"{min(requests):,} to {max(requests):,}", "", "the most once a minute"),
     ]
 

@@ -17,7 +17,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -28,10 +27,17 @@ from streaming.demo.ports import free_port
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 
-__all__ = ["ServeSize", "serve"]
+__all__ = ["serve"]
 
 _REFRESH_S = 3.0
 _ROUND_S = 10.0
+_VIEWERS, _SECONDS = 100, 60.0
+
+_SETTLE_S = 2.5 * _REFRESH_S
+"""The server has read a new round after this time. It is not asked: the answer would be half of what is measured."""
+
+_LAKES = (DaySize(groups=30, hours=1), DaySize(groups=1_000, hours=24), DaySize(groups=10_000, hours=0.5))
+"""The lakes that one viewer looks at; the first is also looked at by many."""
 
 # (The groups' ids differ in a number alone: "/" has them as one row, the pattern shows a hundred.)
 _BOARDS = (
@@ -43,38 +49,10 @@ _BOARDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServeSize:
-    """Size of the benchmark.
-
-    Attributes:
-        lakes: The lakes that one viewer looks at; the first is also looked at by many.
-        viewers: How many.
-        seconds: For how long.
-        settle_s: The server has read a new round after this time. (It is not asked: the answer would be half of what
-            is measured.)
-    """
-
-    lakes: tuple[DaySize, ...] = (
-        DaySize(groups=30, hours=1),
-        DaySize(groups=1_000, hours=24),
-        DaySize(groups=10_000, hours=0.5),
-    )
-    viewers: int = 100
-    seconds: float = 60.0
-    settle_s: float = 2.5 * _REFRESH_S
-
-
-def serve(say: Say, size: ServeSize | None = None) -> list[Figure]:
-    """Run the benchmark.
-
-    Args:
-        say: Shows the progress.
-        size: Size; None for that of docs/page.md.
-    """
-    size = size or ServeSize()
+def serve(say: Say) -> list[Figure]:
+    """Run the benchmark."""
     figures: list[Figure] = []
-    for number, lake in enumerate(size.lakes):
+    for number, lake in enumerate(_LAKES):
         what = f"{lake.groups:,} groups, {lake.hours:g} h"
         with tempfile.TemporaryDirectory(prefix=f"evenkeel-bench-{os.getpid()}-serve-") as folder:
             day = write_day(Path(folder), lake, say)
@@ -84,22 +62,20 @@ def serve(say: Say, size: ServeSize | None = None) -> list[Figure]:
                 figures.append(
                     Figure(f"page: server over {what}", f"{held:,.0f} MB", "", f"all read in {started:.1f} s")
                 )
-                figures += _first_visits(port, lake, what, size.settle_s, day.next_round)
+                figures += _first_visits(port, lake, what, day.next_round)
                 if number == 0:
-                    say(f"{size.viewers} viewers for {size.seconds:.0f} s")
-                    figures += _many(port, process, size, day.next_round)
+                    say(f"{_VIEWERS} viewers for {_SECONDS:.0f} s")
+                    figures += _many(port, process, day.next_round)
     return figures
 
 
-def _first_visits(
-    port: int, lake: DaySize, what: str, settle_s: float, next_round: Callable[[], None]
-) -> Iterator[Figure]:
+def _first_visits(port: int, lake: DaySize, what: str, next_round: Callable[[], None]) -> Iterator[Figure]:
     libraries = sum(len(asset.packed) for asset in assets().values())
     aim = "300 ms" if lake.groups < 1_000 else "1,000 ms"
     for board in _BOARDS:
         path = board.format(number=7)
         next_round()
-        time.sleep(settle_s)
+        time.sleep(_SETTLE_S)
         body, first = _get(port, path)
         again = [_get(port, f"{path}{'&' if '?' in path else '?'}part=main")[1] for _ in range(5)]
         weight = f"{(len(body) + libraries) / 1000:,.0f} KB with styles, scripts and libraries, compressed"
@@ -107,35 +83,33 @@ def _first_visits(
         yield Figure("    refresh, median of 5", f"{1000 * median(again):,.0f} ms", "100 ms", "")
 
 
-def _many(port: int, process: psutil.Process, size: ServeSize, next_round: Callable[[], None]) -> list[Figure]:
+def _many(port: int, process: psutil.Process, next_round: Callable[[], None]) -> list[Figure]:
     before, began = process.cpu_times(), time.monotonic()
     # In a thread of its own: a browser's test leaves an event loop running in this one.
     with ThreadPoolExecutor(1) as thread:
-        waits, unchanged, most = thread.submit(asyncio.run, _views(port, process, size, next_round)).result()
+        waits, unchanged, most = thread.submit(asyncio.run, _views(port, process, next_round)).result()
     after, took = process.cpu_times(), time.monotonic() - began
     used = (after.user + after.system - before.user - before.system) / took
     ordered = sorted(waits)
     slow = ordered[int(0.99 * (len(ordered) - 1))]
     note = f"{len(waits):,} refreshes, {100 * unchanged / len(waits):.0f} % of them answered by 304"
     return [
-        Figure(f"  {size.viewers} viewers: processor", f"{used:.2f} cores", "0.5 cores", note),
+        Figure(f"  {_VIEWERS} viewers: processor", f"{used:.2f} cores", "0.5 cores", note),
         Figure("    memory at most", f"{most / 2**20:,.0f} MB", "400 MB", ""),
         Figure("    refresh, median", f"{1000 * median(waits):,.0f} ms", "100 ms", f"99 %: {1000 * slow:,.0f} ms"),
     ]
 
 
-async def _views(
-    port: int, process: psutil.Process, size: ServeSize, next_round: Callable[[], None]
-) -> tuple[list[float], int, int]:
+async def _views(port: int, process: psutil.Process, next_round: Callable[[], None]) -> tuple[list[float], int, int]:
     """Waiting times of all refreshes, how many were answered by 304, and the server's largest memory in bytes."""
     waits: list[float] = []
     unchanged = [0]
     most = [0]
-    until = time.monotonic() + size.seconds
+    until = time.monotonic() + _SECONDS
 
     async def view(number: int) -> None:
         # Viewers do not come at the same moment.
-        await asyncio.sleep(_REFRESH_S * number / size.viewers)
+        await asyncio.sleep(_REFRESH_S * number / _VIEWERS)
         path = _BOARDS[number % len(_BOARDS)].format(number=number % 30)
         path += "&part=main" if "?" in path else "?part=main"
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -161,7 +135,7 @@ async def _views(
             most[0] = max(most[0], process.memory_info().rss)
             await asyncio.sleep(1)
 
-    await asyncio.gather(write(), watch(), *map(view, range(size.viewers)))
+    await asyncio.gather(write(), watch(), *map(view, range(_VIEWERS)))
     return waits, unchanged[0], most[0]
 
 

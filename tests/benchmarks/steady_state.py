@@ -18,7 +18,7 @@ from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.measured_job import JobReport, Spent, measure_job, memory_of
 from tests.benchmarks.stages import STAGES, stage_seconds
 
-__all__ = ["SteadySize", "steady_state"]
+__all__ = ["FULL", "steady_state"]
 
 _COMMITS_A_ROUND = 2
 _REBALANCING = 100
@@ -46,31 +46,19 @@ class SteadySize:
     rounds: int = 16
     idle: int = 0
 
-    @classmethod
-    def full(cls) -> SteadySize:
-        """Ten thousand groups."""
-        return cls(groups=10_000, warm_up=4, rounds=6)
 
-    @classmethod
-    def resting(cls) -> SteadySize:
-        """A thousand groups, and a hundred thousand idle ones."""
-        return cls(idle=100_000)
-
-    @classmethod
-    def large_group(cls) -> SteadySize:
-        """One group of ten thousand partitions."""
-        return cls(groups=1, partitions=10_000)
+FULL = (SteadySize(), SteadySize(idle=100_000), SteadySize(10_000, warm_up=4, rounds=6), SteadySize(1, 10_000))
+"""A thousand groups; beside a hundred thousand idle ones; ten thousand groups; one group of ten thousand partitions."""
 
 
-def steady_state(cluster: BenchCluster, say: Say, size: SteadySize | None = None) -> list[Figure]:
+def steady_state(cluster: BenchCluster, say: Say, size: SteadySize = FULL[0]) -> list[Figure]:
     """Run the benchmark.
 
     Args:
         cluster: Broker and folder.
         say: Shows the progress.
-        size: Size; None for that of docs/performance.md.
+        size: How many groups and rounds.
     """
-    size = size or SteadySize()
     name = f"steady-{size.groups}-{size.partitions}-{size.idle}"
     settings = cluster.settings(name, max_rounds=1)
     with MadeGroups(settings, size.groups, size.partitions, size.idle) as made:

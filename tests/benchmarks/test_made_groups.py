@@ -1,4 +1,4 @@
-"""The benchmarks' input for the job has the form of a broker's and the probe's: codec and core can read it."""
+"""What the benchmarks make has the form that a broker, the probe and the job give it: codec, core and readers take it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from streaming.tables import LakeReader
 from tests.benchmarks.bench_cluster import BenchCluster
+from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.stages import STAGES, stage_seconds
 
-pytestmark = pytest.mark.kafka
 
-
+@pytest.mark.kafka
 def test_made_groups_are_read_as_healthy_groups_with_every_commit_counted(
     bootstrap: str, unique: str, tmp_path: Path
 ) -> None:
@@ -33,3 +33,15 @@ def test_made_groups_are_read_as_healthy_groups_with_every_commit_counted(
     assert (lag["commits"], lag["least"], lag["most"]) == (12 * 3 * 6, 5, 5)
     assert reader.rows("SELECT verdict, count(*) AS n FROM drift GROUP BY 1") == [{"verdict": "identical", "n": 12}]
     assert reader.count("quarantine") == reader.count("gaps") == 0
+
+
+def test_a_made_day_is_a_lake_with_a_file_a_round_and_reads_as_one(tmp_path: Path) -> None:
+    size = DaySize(groups=20, partitions=2, hours=0.2)
+    day = write_day(tmp_path, size, lambda _: None)
+    assert (day.files["lag"], day.files["rounds"]) == (size.rounds, size.rounds)
+    day.next_round()
+    reader = LakeReader(tmp_path)
+    assert reader.count("rounds") == size.rounds + 1
+    assert reader.count("group_health_current") == size.groups
+    assert reader.count("drift_current") == size.groups
+    assert reader.count("what_if_current") == 4 * size.groups

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import cast, get_args
@@ -32,24 +31,17 @@ from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.measured_job import JobReport, Spent, Tree, measure_job, memory_of
 from tests.e2e.standalone import StandaloneCluster
 
-__all__ = ["WriterSizes", "on_a_cluster", "writers"]
+__all__ = ["on_a_cluster", "writers"]
 
 _PARTITIONS = 10
+_ROWS = (10_000, 100_000, 1_000_000)
+"""Rows of `lag` in a batch; `group_health` has a tenth of them."""
+
+_BATCHES = 4
+"""Of each size; the first does not count."""
+
 _CHECKOUT = Path(__file__).parents[2]
 _LIMIT_S = 900
-
-
-@dataclass(frozen=True, slots=True)
-class WriterSizes:
-    """Sizes of the benchmark.
-
-    Attributes:
-        rows: Rows of `lag` in a batch; `group_health` has a tenth of them.
-        batches: Batches of each size; the first does not count.
-    """
-
-    rows: tuple[int, ...] = (10_000, 100_000, 1_000_000)
-    batches: int = 4
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -68,21 +60,20 @@ class Written(msgspec.Struct, frozen=True):
     memory: dict[str, int]
 
 
-def writers(cluster: BenchCluster, say: Say, sizes: WriterSizes | None = None) -> list[Figure]:
+def writers(cluster: BenchCluster, say: Say) -> list[Figure]:
     """Measure writing alone; the same files for each writer, each in a process of its own.
 
     Raises:
         RuntimeError: A process failed.
     """
-    sizes = sizes or WriterSizes()
     figures: list[Figure] = []
-    for rows in sizes.rows:
+    for rows in _ROWS:
         folder = cluster.folder / f"packed-{rows}"
         say(f"a batch of {rows:,} rows")
         _write_packed(folder, rows)
         for writer in get_args(Writer):
             say(f"{writer}, {rows:,} rows")
-            start, *batches = _measured(writer, cluster.folder / f"written-{writer}-{rows}.json", folder, sizes.batches)
+            start, *batches = _measured(writer, cluster.folder / f"written-{writer}-{rows}.json", folder)
             figures.extend(_figures(writer, rows, start, batches))
         shutil.rmtree(folder)
     return figures
@@ -117,8 +108,8 @@ def _rows_of(number: int) -> Rows:
     return Rows(lag=lag, group_health=[health])
 
 
-def _measured(writer: str, report: Path, folder: Path, batches: int) -> list[Written]:
-    command = [sys.executable, "-m", "tests.benchmarks.writers", writer, str(report), *[str(folder)] * batches]
+def _measured(writer: str, report: Path, folder: Path) -> list[Written]:
+    command = [sys.executable, "-m", "tests.benchmarks.writers", writer, str(report), *[str(folder)] * _BATCHES]
     done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
     if done.returncode:
         message = f"the writer {writer} failed: {done.stderr.strip()[-500:]}"
