@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 _MATCHERS: dict[str, re.Pattern[str] | str] = {}
-
-
-def compile_all(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """The same patterns, once all of them compile.
-
-    Raises:
-        ValueError: One does not.
-    """
-    for pattern in patterns:
-        _matcher(pattern)
-    return patterns
 
 
 def fits(name: str, pattern: str) -> bool:
@@ -41,3 +33,12 @@ def _matcher(pattern: str) -> re.Pattern[str] | str:
             found = pattern
         _MATCHERS[pattern] = found
     return found
+
+
+def _compiled(pattern: str) -> str:
+    _matcher(pattern)
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_compiled)]
+"""A pattern in the settings; one that does not compile is refused."""

@@ -6,12 +6,11 @@ import re
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from streaming.config.kafka import Section
-from streaming.config.patterns import compile_all, fits
+from streaming.config.patterns import Pattern, fits
 from streaming.exceptions import SetupError
 
 ROCKETMQ_SECRETS = ("secret_key", "security_token", "ssl_password")
@@ -54,18 +53,12 @@ class RocketMQStrategy(Section):
         message_queue_list: The list of AllocateMessageQueueByConfig.
     """
 
-    groups: str = Field(min_length=1)
+    groups: Pattern = Field(min_length=1)
     virtual_node_cnt: int | None = Field(default=None, ge=0)
     consumeridcs: tuple[str, ...] | None = None
     room_separator: str | None = Field(default=None, min_length=1)
     delegate: str | None = Field(default=None, min_length=1)
     message_queue_list: tuple[QueueSetting, ...] | None = None
-
-    @field_validator("groups")
-    @classmethod
-    def _compile(cls, pattern: str) -> str:
-        compile_all((pattern,))
-        return pattern
 
 
 class RocketMQSettings(Section):
@@ -175,11 +168,6 @@ class RocketMQSettings(Section):
 def strategy_of(strategies: Iterable[RocketMQStrategy], group: str) -> RocketMQStrategy | None:
     """What the members of a group gave their strategy; None where no entry fits."""
     return next((one for one in strategies if fits(group, one.groups)), None)
-
-
-def rocketmq_section(value: Any) -> Any:
-    """The setting `rocketmq` as a section: a text is its name servers, as on the command line."""
-    return {"name_servers": value} if isinstance(value, str) else value
 
 
 def _parts(name_servers: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from pydantic import ConfigDict, Field, field_validator
 
 from streaming.config.kafka import Section
-from streaming.config.patterns import compile_all
+from streaming.config.patterns import Pattern
 from streaming.config.spans import Span
 
 Severity = Literal["info", "warning", "critical"]
@@ -37,23 +37,12 @@ class Matchers(_Named):
         labels: Patterns by name of a label.
     """
 
-    rules: tuple[str, ...] = ()
+    rules: tuple[Pattern, ...] = ()
     severities: tuple[Severity, ...] = ()
-    owners: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    clusters: tuple[str, ...] = ()
-    labels: dict[str, str] = Field(default_factory=dict)
-
-    @field_validator("rules", "owners", "groups", "clusters")
-    @classmethod
-    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        return compile_all(patterns)
-
-    @field_validator("labels")
-    @classmethod
-    def _compile_values(cls, labels: dict[str, str]) -> dict[str, str]:
-        compile_all(tuple(labels.values()))
-        return labels
+    owners: tuple[Pattern, ...] = ()
+    groups: tuple[Pattern, ...] = ()
+    clusters: tuple[Pattern, ...] = ()
+    labels: dict[str, Pattern] = Field(default_factory=dict)
 
 
 class Route(Matchers):

@@ -15,10 +15,10 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -30,13 +30,25 @@ from pydantic_settings import (
 from assignors import UnknownLibrary, parse_library
 from streaming.config.alerts import AlertSettings
 from streaming.config.kafka import KafkaSettings, Section
-from streaming.config.patterns import compile_all, fits
-from streaming.config.rocketmq import RocketMQSettings, rocketmq_section
-from streaming.config.sources import Environment, NoJsonError, file_values
+from streaming.config.patterns import Pattern, fits
+from streaming.config.rocketmq import RocketMQSettings
+from streaming.config.sources import file_values
 from streaming.exceptions import SetupError
 from streaming.places import shipped
 from streaming.terminal import printable
 from streaming.times import DAY_MS
+
+
+def _known(client: str) -> str:
+    try:
+        parse_library(client)
+    except UnknownLibrary as error:
+        raise ValueError(str(error)) from None
+    return client
+
+
+Library = Annotated[str, AfterValidator(_known)]
+"""A client library, such as "java" or "librdkafka:2.3"; one that is not known is refused."""
 
 
 class Filters(Section):
@@ -52,15 +64,10 @@ class Filters(Section):
         ignore_topics: Topics that are not watched.
     """
 
-    groups: tuple[str, ...] = ()
-    ignore_groups: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    ignore_topics: tuple[str, ...] = ()
-
-    @field_validator("groups", "ignore_groups", "topics", "ignore_topics")
-    @classmethod
-    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        return compile_all(patterns)
+    groups: tuple[Pattern, ...] = ()
+    ignore_groups: tuple[Pattern, ...] = ()
+    topics: tuple[Pattern, ...] = ()
+    ignore_topics: tuple[Pattern, ...] = ()
 
     def watches_group(self, group: str) -> bool:
         """Whether a group is watched."""
@@ -87,20 +94,9 @@ class StrategyRule(Section):
             declare some, the first counts, then `Settings.clients`.
     """
 
-    groups: str
+    groups: Pattern
     strategy: str | None = Field(default=None, min_length=1)
-    clients: tuple[str, ...] = ()
-
-    @field_validator("groups")
-    @classmethod
-    def _compile(cls, pattern: str) -> str:
-        compile_all((pattern,))
-        return pattern
-
-    @field_validator("clients")
-    @classmethod
-    def _are_libraries(cls, clients: tuple[str, ...]) -> tuple[str, ...]:
-        return _libraries(clients)
+    clients: tuple[Library, ...] = ()
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -140,15 +136,6 @@ _VERSION_DIGITS: Final = 8
 """Hexadecimal digits of a version. People compare a handful of them: 32 bits never meet by chance there."""
 
 
-def _libraries(clients: tuple[str, ...]) -> tuple[str, ...]:
-    for client in clients:
-        try:
-            parse_library(client)
-        except UnknownLibrary as error:
-            raise ValueError(str(error)) from None
-    return clients
-
-
 class Owner(Section):
     """A team, and the groups that are its own.
 
@@ -158,12 +145,7 @@ class Owner(Section):
     """
 
     team: str = Field(min_length=1)
-    groups: tuple[str, ...] = Field(min_length=1)
-
-    @field_validator("groups")
-    @classmethod
-    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        return compile_all(patterns)
+    groups: tuple[Pattern, ...] = Field(min_length=1)
 
 
 def owner_of(group: str, owners: Sequence[Owner]) -> str | None:
@@ -394,29 +376,22 @@ class Settings(BaseSettings):
     maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
-    clients: tuple[str, ...] = ()
+    clients: tuple[Library, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
-
-    @field_validator("clients")
-    @classmethod
-    def _are_libraries(cls, clients: tuple[str, ...]) -> tuple[str, ...]:
-        return _libraries(clients)
 
     @field_validator("rocketmq", mode="before")
     @classmethod
-    def _rocketmq(cls, rocketmq: object) -> object:
-        return rocketmq_section(rocketmq) or None
+    def _name_servers_alone(cls, rocketmq: object) -> object:
+        return {"name_servers": rocketmq} if isinstance(rocketmq, str) and rocketmq else rocketmq or None
 
     @field_validator("bus", mode="before")
     @classmethod
     def _bus(cls, bus: object) -> object:
-        if isinstance(bus, dict) and "bootstrap_servers" not in bus:
-            if bus:
-                # Else the two topics would be looked for on this machine.
-                message = "bus.bootstrap_servers is missing: name the brokers that hold Evenkeel's two topics"
-                raise ValueError(message)
-            return None
-        return bus
+        if isinstance(bus, dict) and bus and "bootstrap_servers" not in bus:
+            # Else the two topics would be looked for on this machine.
+            message = "bus.bootstrap_servers is missing: name the brokers that hold Evenkeel's two topics"
+            raise ValueError(message)
+        return bus or None
 
     @property
     def bus_kafka(self) -> KafkaSettings:
@@ -432,12 +407,12 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Command line, environment, file: in this order."""
-        return init_settings, Environment(settings_cls), InitSettingsSource(settings_cls, file_values())
+        return init_settings, env_settings, InitSettingsSource(settings_cls, file_values())
 
     def watches_cluster_topic(self, topic: str) -> bool:
         """Whether a topic is watched for itself, whether or not a group reads it.
@@ -469,10 +444,9 @@ def load_settings(**given: Any) -> Settings:
         place = ".".join(str(part) if _PLACE.fullmatch(str(part)) else "…" for part in first["loc"]) or "settings"
         told = printable(first["msg"])
         message = f"The setting {place} is wrong: {told}. See {shipped('evenkeel.toml')} for the allowed values."
-    except SettingsError as error:
-        if not isinstance(error.__cause__, NoJsonError):
-            raise
-        message = str(error.__cause__)
+    except (SettingsError, RecursionError) as error:
+        # It names the setting, and its cause would quote the value.
+        message = f"A variable of the environment cannot be read as JSON: {printable(str(error))}."
     raise SetupError(message) from None
 
 

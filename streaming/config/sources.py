@@ -1,26 +1,20 @@
-"""The sources of settings: the user's file and the environment. An error is one sentence that names its source.
+"""The user's file of settings. An error is one sentence that names it.
 
 Values are never shown: any of them could be a secret.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from pathlib import Path
 from typing import Any
-
-from pydantic.fields import FieldInfo
-from pydantic_settings import EnvSettingsSource
 
 from streaming.exceptions import SetupError
 from streaming.places import own_file
 from streaming.terminal import printable
 
 _NAME = "evenkeel.toml"
-
-_CLUSTERS_VARIABLE = "EVENKEEL_CLUSTERS"
 
 # Settings of an entry of `[[clusters]]`, with their names in `Settings`.
 _OF_CLUSTER = {
@@ -30,56 +24,6 @@ _OF_CLUSTER = {
     "rocketmq": "rocketmq",
     "clients": "clients",
 }
-
-
-class NoJsonError(ValueError):
-    """A variable of the environment must be JSON, but is not. Its text is a sentence.
-
-    (A `ValueError`: pydantic-settings treats any other exception as a failure of its own.)
-    """
-
-
-class Environment(EnvSettingsSource):
-    """The environment as pydantic-settings reads it, but errors name the variable that is not JSON."""
-
-    def __call__(self) -> dict[str, Any]:
-        """What the environment says.
-
-        Raises:
-            SetupError: A variable is named after the file's `clusters`, which only a file has.
-        """
-        wrong = next((name for name in os.environ if name.upper().startswith(_CLUSTERS_VARIABLE)), None)
-        if wrong is not None:
-            message = (
-                f"{printable(wrong)} is not a setting: in the environment the cluster is named by EVENKEEL_CLUSTER, "
-                "and its connection by EVENKEEL_KAFKA__BOOTSTRAP_SERVERS and the like."
-            )
-            raise SetupError(message)
-        return super().__call__()
-
-    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:
-        """Read a list or an object.
-
-        Raises:
-            NoJsonError: The value is not JSON.
-        """
-        try:
-            # pydantic-settings' own signature requires a field, but its calls pass none for a nested one.
-            return super().decode_complex_value(field_name, field, value)  # type: ignore[arg-type]
-        except (ValueError, RecursionError) as error:
-            why = f" ({error.msg})" if isinstance(error, json.JSONDecodeError) else ""
-            message = (
-                f"The environment variable {self._name_of(field_name, value)} is not JSON{why}: it takes a list such "
-                'as ["a", "b"], or an object such as {"name": "value"}. Each entry of an object may also be a variable '
-                "of its own, with __NAME after this one's name."
-            )
-            raise NoJsonError(message) from None
-
-    def _name_of(self, field_name: str, value: Any) -> str:
-        for name, given in self.env_vars.items():
-            if given == value and name.startswith(self.env_prefix.lower()) and name.endswith(field_name.lower()):
-                return next((real for real in os.environ if real.lower() == name), name)
-        return self.env_prefix + "..."
 
 
 def file_mark() -> tuple[object, ...] | None:

@@ -1,4 +1,4 @@
-"""What the benchmarks make has the form that a broker, the probe and the job give it: codec, core and readers take it."""
+"""What the benchmarks make has the form that broker, probe and job give it: codec, core and readers take it."""
 
 from __future__ import annotations
 

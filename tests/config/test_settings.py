@@ -24,7 +24,9 @@ def test_nothing_configured_watches_everything() -> None:
 
 def test_a_pattern_that_does_not_compile_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENKEEL_FILTERS__GROUPS", '["/(/"]')
-    with pytest.raises(SetupError, match=r"^The setting filters\.groups is wrong: .*regular expression /\(/") as error:
+    with pytest.raises(
+        SetupError, match=r"^The setting filters\.groups\.0 is wrong: .*regular expression /\(/"
+    ) as error:
         load_settings()
     assert "\n" not in str(error.value)
 
@@ -92,7 +94,7 @@ def test_a_group_belongs_to_the_team_of_the_first_entry_with_a_pattern_that_matc
 @pytest.mark.parametrize(
     ("content", "place"),
     [
-        ('team = "a"\ngroups = ["/(/"]', r"owners\.0\.groups is wrong: .*regular expression /\(/"),
+        ('team = "a"\ngroups = ["/(/"]', r"owners\.0\.groups\.0 is wrong: .*regular expression /\(/"),
         ('team = "a"\ngroups = []', r"owners\.0\.groups is wrong"),
         ('team = ""\ngroups = ["a"]', r"owners\.0\.team is wrong"),
         ('team = "a"\ngroups = "a"', r"owners\.0\.groups is wrong"),

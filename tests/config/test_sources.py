@@ -94,14 +94,6 @@ def test_clusters_in_another_form_are_one_sentence_that_says_the_right_one(
     assert str(error.value).startswith(told)
 
 
-@pytest.mark.parametrize("name", ["EVENKEEL_CLUSTERS", "EVENKEEL_CLUSTERS__0__NAME"])
-def test_a_variable_named_after_the_files_clusters_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, "hunter2")
-    with pytest.raises(SetupError, match=f"^{name} is not a setting: .* by EVENKEEL_CLUSTER, and its") as error:
-        load_settings()
-    assert "hunter2" not in str(error.value)
-
-
 def test_a_misspelt_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("[probe]\nintervall_ms = 5\n")
@@ -141,7 +133,6 @@ def test_a_settings_file_that_this_user_may_not_read_is_a_sentence(
         ("EVENKEEL_ALERTS__TARGETS", "jsons://me:hunter2@hooks"),
         ("EVENKEEL_ALERTS", "{'targets': 'hunter2'}"),
         ("EVENKEEL_KAFKA__CLIENT", '{"client_id": "hunter2"'),
-        ("EVENKEEL_KAFKA", "[" * 100_000 + "hunter2"),
         ("EVENKEEL_FILTERS__GROUPS", "hunter2"),
         ("EVENKEEL_SERVE__HOSTS", "hunter2,b"),
         ("EVENKEEL_CUSTOM_STRATEGIES", "hunter2"),
@@ -153,8 +144,9 @@ def test_a_variable_that_is_no_json_is_named_and_not_shown(
 ) -> None:
     monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # whatever its value
     monkeypatch.setenv(name, value)
-    with pytest.raises(SetupError, match=rf"^The environment variable {name} is not JSON") as error:
+    with pytest.raises(SetupError, match=r"^A variable of the environment cannot be read as JSON: ") as error:
         load_settings()
+    assert name.split("_", 1)[1].partition("__")[0].lower() in str(error.value)
     assert "hunter2" not in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -165,7 +157,7 @@ _WRONG_ENVIRONMENT = st.dictionaries(
                      "CUSTOM_STRATEGIES", "KAFKA__CLIENT__PROXY_URL", "KAFKA__SASL_PASSWORD__X", "CLUSTER__X"]),
     st.one_of(
         st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
-        st.sampled_from(["null", "[]", "{}", "5", '"x"', '{"jsons://hunter2": 1}', '[{"groups": 1}]', "[[[[", "1e999",
+        st.sampled_from(["null", "[]", "[" * 100_000, "{}", "5", '"x"', '{"jsons://hunter2": 1}', '[{"groups": 1}]', "[[[[", "1e999",
                          '{"targets": {"\\u0000": 2}}', '{"client": {"a hunter2": 1}}', "\udcff", "NaN"]),
     ),
 )  # fmt: skip
