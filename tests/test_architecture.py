@@ -147,8 +147,8 @@ ROOMS = {
         "streaming.config streaming.lifecycle streaming.probe streaming.process streaming.terminal",
     ),
     "streaming.doctor": room(
-        "pydantic rich",
-        "streaming.alerts streaming.catalog streaming.config streaming.exceptions streaming.groups "
+        "psutil pydantic rich",
+        "streaming.alerts streaming.catalog streaming.config streaming.exceptions "
         "streaming.java streaming.probe streaming.process streaming.stores streaming.tables "
         "streaming.terminal",
     ),

@@ -10,19 +10,15 @@ from streaming.alerts import check_settings, load_rules, open_targets
 from streaming.catalog import contents, faults
 from streaming.config import Settings, Thresholds, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
-from streaming.groups import UNEXPLAINED
 from streaming.probe import CheckResult
 from streaming.process import ALERTER, JOB, MAINTAINER, holder_of, try_store
 from streaming.stores import on_object_store
 from streaming.tables import LakeReader, table_named
-from streaming.terminal import counted, visible
+from streaming.terminal import counted
 
 # A batch may take a minute, so the newest round of a job that is well may be older than the alert rules' bound of
 # silence (20 s at least): that one counts from when a round was read, this one from when it began.
 _FRESH_S: Final = 120.0
-
-# Groups that a line names: those with most members.
-_NAMED: Final = 5
 
 # How far a round may be ahead of this machine's clock: the bounds of the check of the brokers' clocks
 # (`streaming/probe/inspection.py`). Below the first nothing is wrong, beyond the second the page visibly is.
@@ -42,7 +38,10 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("lake", "store", "ok", "may be written, and honours conditional writes")
     found = contents(settings.lake)
     bad = [one for one in faults(found) if one.state == "unreadable"]
-    yield from _unreadable({one.table: str(one.reason) for one in bad})
+    # Where the store is away, all tables have the same reason.
+    for reason in dict.fromkeys(one.reason for one in bad):
+        names = ", ".join(one.table for one in bad if one.reason == reason)
+        yield CheckResult("lake", "unreadable tables", "wrong", f"{names} cannot be read: {reason}.")
     there = [one for one in found if one.state == "ok"]
     if not there:
         if not bad:
@@ -57,20 +56,7 @@ def check_lake(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("lake", "missing tables", "warn", text)
     if not bad:
         yield _fresh(settings)
-        yield from _undeclared(settings)
     yield from _workers(settings)
-
-
-def _unreadable(reasons: dict[str, str]) -> Iterator[CheckResult]:
-    """A line per reason: where the store is away, all tables have the same."""
-    tables: dict[str, list[str]] = {}
-    for table, reason in reasons.items():
-        tables.setdefault(reason, []).append(table)
-    for reason, names in tables.items():
-        if len(names) == 1:
-            yield CheckResult("lake", names[0], "wrong", f"The table cannot be read: {reason}.")
-        else:
-            yield CheckResult("lake", f"{len(names)} tables", "wrong", f"{', '.join(names)} cannot be read: {reason}.")
 
 
 def _release(columns: dict[str, tuple[str, ...]]) -> CheckResult:
@@ -84,27 +70,6 @@ def _release(columns: dict[str, tuple[str, ...]]) -> CheckResult:
         "wrote it. Run that release, or newer; an older one must not write here."
     )
     return CheckResult("lake", "release", "wrong", text)
-
-
-def _undeclared(settings: Settings) -> Iterator[CheckResult]:
-    """Groups whose assignments could be judged if somebody said which clients they run."""
-    sql = (
-        "SELECT group_id FROM group_health_current WHERE cluster = $cluster AND verdict_reason = $reason AND NOT ended "
-        "ORDER BY members DESC, group_id"
-    )
-    try:
-        rows = LakeReader(settings.lake).rows(sql, {"cluster": settings.cluster, "reason": UNEXPLAINED})
-    except EvenkeelError:
-        return  # (The line about the newest round says so.)
-    groups = [row["group_id"] for row in rows]
-    if groups:
-        more = f" and {len(groups) - _NAMED:,} more" if len(groups) > _NAMED else ""
-        named = ", ".join(visible(group) for group in groups[:_NAMED])
-        text = (
-            f"no known client gives the assignments of {named}{more}: declare the libraries that they run (clients in "
-            "[[strategies]]), and each such decision becomes identical or drifted"
-        )
-        yield CheckResult("lake", "declared clients", "ok", f"{text}.")
 
 
 def _fresh(settings: Settings) -> CheckResult:
@@ -133,28 +98,19 @@ def _fresh(settings: Settings) -> CheckResult:
         )
         return CheckResult("lake", what, "wrong" if age < -_AHEAD_WRONG_S else "warn", text)
     said = f"{at}, {max(age, 0.0):,.0f} s ago"
-    if age > max(_FRESH_S, _thresholds(settings).silent_after_s(rows[0]["interval_ms"])):
-        lost = settings.probe.retention_ms / 1000
-        text = f"{said}: probe or job do not run. See their logs; {_left(lost - age)}"
+    try:
+        thresholds = Thresholds.load(settings.alerts.rules)
+    except SetupError:
+        thresholds = Thresholds()  # the check of the settings says what is wrong with the file
+    if age > max(_FRESH_S, thresholds.silent_after_s(rows[0]["interval_ms"])):
+        hours = max(0.0, settings.probe.retention_ms / 1000 - age) / 3600
+        text = f"{said}: probe or job do not run. See their logs; rounds are kept for another {hours:,.0f} h."
         return CheckResult("lake", what, "warn", text)
     if rows[0]["interval_ms"] > settings.probe.interval_ms:
         every, wanted = (f"{ms / 1000:g} s" for ms in (rows[0]["interval_ms"], settings.probe.interval_ms))
         text = f"{said}: rounds come every {every}, not every {wanted}. Raise probe.interval_ms, or watch fewer groups."
         return CheckResult("lake", what, "warn", text)
     return CheckResult("lake", what, "ok", said)
-
-
-def _thresholds(settings: Settings) -> Thresholds:
-    try:
-        return Thresholds.load(settings.alerts.rules)
-    except SetupError:
-        return Thresholds()  # (what is wrong with the file, the look at the settings says)
-
-
-def _left(seconds: float) -> str:
-    if seconds <= 0:
-        return "rounds are being lost, if the topics keep them only as long as probe.retention_ms says."
-    return f"if the probe runs, rounds are kept for another {seconds / 3600:,.0f} h."
 
 
 def _workers(settings: Settings) -> Iterator[CheckResult]:
@@ -165,10 +121,8 @@ def _workers(settings: Settings) -> Iterator[CheckResult]:
         except EvenkeelError as error:
             yield CheckResult("lake", f"lease of the {what}", "wrong", str(error))
             continue
-        if holder is None:
-            yield CheckResult("lake", f"lease of the {what}", "ok", "free: none runs")
-        else:
-            yield CheckResult("lake", f"lease of the {what}", "ok", f"held by {holder}")
+        text = "free: none runs" if holder is None else f"held by {holder}"
+        yield CheckResult("lake", f"lease of the {what}", "ok", text)
 
 
 def _checkpoint(settings: Settings) -> CheckResult:

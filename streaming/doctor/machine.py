@@ -10,9 +10,11 @@ import socket
 import stat
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
+
+import psutil  # type: ignore[import-untyped]  # it has no type hints
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
@@ -30,7 +32,7 @@ _MEMORY_LEAST_MB: Final = 1_024
 _DISK_MB: Final = 10_240
 _DISK_LEAST_MB: Final = 1_024
 
-_PACKAGES: Final = ("kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
+_PACKAGES: Final = ("evenkeel", "kafka-python", "pyspark", "deltalake", "duckdb", "pyarrow", "numpy", "apprise")
 
 
 def check_machine(settings: Settings) -> Iterator[CheckResult]:
@@ -44,12 +46,8 @@ def check_machine(settings: Settings) -> Iterator[CheckResult]:
 
 
 def _releases() -> CheckResult:
-    found = [f"evenkeel {version('evenkeel')}", f"Python {platform.python_version()}", platform.platform(terse=True)]
-    for name in _PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
+    found = [f"Python {platform.python_version()}", platform.platform(terse=True)]
+    found += [f"{name} {version(name)}" for name in _PACKAGES]
     return CheckResult("machine", "releases", "ok", ", ".join(found))
 
 
@@ -62,17 +60,12 @@ def _java() -> CheckResult:
 
 
 def _memory() -> CheckResult:
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-        fields = {line.partition(":")[0]: int(line.split()[1]) // 1024 for line in text.splitlines() if ":" in line}
-        free, whole = fields["MemAvailable"], fields["MemTotal"]
-    except (OSError, ValueError, KeyError, IndexError):
-        return CheckResult("machine", "memory", "ok", "not known on this system")
-    said = f"{free:,} MB of {whole:,} MB are free"
+    memory = psutil.virtual_memory()
+    free = memory.available // 2**20
+    said = f"{free:,} MB of {memory.total // 2**20:,} MB are free"
     if free < _MEMORY_LEAST_MB:
-        return CheckResult(
-            "machine", "memory", "wrong", f"{said}: the job does not start. Free some, or take a larger machine."
-        )
+        text = f"{said}: the job does not start. Free some, or take a larger machine."
+        return CheckResult("machine", "memory", "wrong", text)
     if free < _MEMORY_MB:
         text = (
             f"{said}, and all processes together take some {_MEMORY_MB:,} MB. (While they run this may be all right.)"
@@ -100,13 +93,7 @@ def _folder(what: str, name: str) -> Iterator[CheckResult]:
             os.fsync(file.fileno())
         usage = shutil.disk_usage(folder)
     except OSError as error:
-        advice = {
-            errno.ENOSPC: "free some space",
-            errno.EDQUOT: "free some space, or raise the quota",
-            errno.EROFS: "it is mounted read-only: mount it for writing, or choose another folder",
-            errno.ENOTDIR: "it is a file: choose another folder",
-        }.get(error.errno or 0, "give this user write access, or choose another folder")
-        yield CheckResult("machine", what, "wrong", f"{folder} cannot be written ({error.strerror}): {advice}.")
+        yield CheckResult("machine", what, "wrong", f"{folder} cannot be written ({error.strerror}).")
         return
     free = usage.free // 2**20
     said = f"{folder} can be written, {free:,} MB of {usage.total // 2**20:,} MB are free"

@@ -1,4 +1,4 @@
-"""Runs the checks, each within its time, and prints a line as soon as it is known.
+"""Runs the checks, each within its time, and prints what each has found.
 
 A check runs in a thread of its own. One that does not end in time is a line like any other, and the next begins: the
 doctor never hangs, whatever hangs below it.
@@ -7,10 +7,10 @@ doctor never hangs, whatever hangs below it.
 from __future__ import annotations
 
 import json
-import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from rich.console import Console
@@ -47,16 +47,11 @@ def _settings(settings: Settings) -> Iterator[CheckResult]:
     Thresholds.load(settings.alerts.rules)
 
 
-def _cluster(settings: Settings) -> Iterator[CheckResult]:
-    """The check of `up`'s start, thing by thing, and what else a cluster says of itself."""
-    return inspect(settings, thoroughly=True)
-
-
 # A cluster that is in trouble needs its timeouts; a lake on a slow store some seconds per table.
 CHECKS: Final = (
     Check("settings", _settings, 10),
     Check("machine", check_machine, 70),
-    Check("cluster", _cluster, 75),
+    Check("cluster", partial(inspect, thoroughly=True), 75),
     Check("lake", check_lake, 75),
     Check("alerts", check_alerts, 20),
 )
@@ -86,68 +81,46 @@ def examine(
     Returns:
         Exit code: 0, or 2 where something is wrong; and whether a check still hangs in its thread.
     """
-    lines: list[CheckResult] = []
     if isinstance(settings, EvenkeelError):
-        redactor = Redactor(None)
-        lines.append(redactor.clean(CheckResult("settings", "settings", "wrong", str(settings))))
-        _print(lines[0], console, as_json=as_json)
+        wrong = CheckResult("settings", "settings", "wrong", str(settings))
+        _print(Redactor(None).clean(wrong), console, as_json=as_json)
         return SETUP_EXIT_CODE, False
     redactor, hangs = Redactor(settings, _targets(settings)), False
+    lines: list[CheckResult] = []
     for check in checks:
         with console.status(f"looking at the {check.area} …"):
-            for line in bounded(check, settings):
-                hangs |= line is _HANGS
-                found = redactor.clean(_late(check) if line is _HANGS else line)
-                lines.append(found)
-                _print(found, console, as_json=as_json)
+            found, hung = _run(check, settings)
+        hangs |= hung
+        lines += found
+        for line in found:
+            _print(redactor.clean(line), console, as_json=as_json)
     counts = {state: sum(line.state == state for line in lines) for state in _MARK}
     if not as_json:
         console.print(f"{counts['ok']} ok, {counts['warn']} warn, {counts['wrong']} wrong", highlight=False)
     return (SETUP_EXIT_CODE if counts["wrong"] else 0), hangs
 
 
-_HANGS: Final = CheckResult("", "", "wrong", "")
-"""Stands for a check that did not end in time."""
-
-
-def _late(check: Check) -> CheckResult:
-    text = f"The look at the {check.area} did not end within {check.limit_s:.0f} s: what it waits for does not answer."
-    return CheckResult(check.area, "time", "wrong", text)
-
-
-def bounded(check: Check, settings: Settings) -> Iterator[CheckResult]:
-    """The lines of a check as they are found; `_HANGS` last, if it does not end in time."""
-    found: queue.SimpleQueue[CheckResult | None] = queue.SimpleQueue()
+def _run(check: Check, settings: Settings) -> tuple[list[CheckResult], bool]:
+    """The lines that a check finds within its time, and whether it hangs."""
+    found: list[CheckResult] = []
 
     def run() -> None:
         try:
-            for line in check.run(settings):
-                found.put(line)
+            found.extend(check.run(settings))
         except EvenkeelError as error:
-            found.put(CheckResult(check.area, check.area, "wrong", str(error)))
+            found.append(CheckResult(check.area, check.area, "wrong", str(error)))
         except Exception as error:  # noqa: BLE001 - a report with a hole is worth more than none
             text = f"The look failed ({type(error).__name__}: {str(error)[:300]}): please report it."
-            found.put(CheckResult(check.area, check.area, "wrong", text))
-        finally:
-            found.put(None)
+            found.append(CheckResult(check.area, check.area, "wrong", text))
 
-    threading.Thread(target=run, name=f"doctor-{check.area}", daemon=True).start()
-    ends = threading.Event()
-    timer = threading.Timer(check.limit_s, ends.set)
-    timer.daemon = True
-    timer.start()
-    try:
-        while not ends.is_set():
-            try:
-                line = found.get(timeout=0.1)
-            except queue.Empty:
-                continue
-            if line is None:
-                return
-            yield line
-        yield _HANGS
-    finally:
-        timer.cancel()
+    thread = threading.Thread(target=run, name=f"doctor-{check.area}", daemon=True)
+    thread.start()
+    thread.join(check.limit_s)
+    lines = list(found)
+    if hangs := thread.is_alive():
+        text = f"The look at the {check.area} did not end within {check.limit_s:.0f} s: something does not answer."
+        lines.append(CheckResult(check.area, "time", "wrong", text))
+    return lines, hangs
 
 
 def _print(line: CheckResult, console: Console, *, as_json: bool) -> None:

@@ -157,8 +157,8 @@ _WRONG_ENVIRONMENT = st.dictionaries(
                      "CUSTOM_STRATEGIES", "KAFKA__CLIENT__PROXY_URL", "KAFKA__SASL_PASSWORD__X", "CLUSTER__X"]),
     st.one_of(
         st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
-        st.sampled_from(["null", "[]", "[" * 100_000, "{}", "5", '"x"', '{"jsons://hunter2": 1}', '[{"groups": 1}]', "[[[[", "1e999",
-                         '{"targets": {"\\u0000": 2}}', '{"client": {"a hunter2": 1}}', "\udcff", "NaN"]),
+        st.sampled_from(["null", "[]", "{}", "5", '"x"', '{"jsons://hunter2": 1}', '[{"groups": 1}]', "[[[[", "1e999",
+                         '{"targets": {"\\u0000": 2}}', "[" * 99_999, '{"client": {"a hunter2": 1}}', "\udcff", "NaN"]),
     ),
 )  # fmt: skip
 
