@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from assignors import AssignorError, moves, optimal_moves
+from assignors import Assignment, AssignorError, moves, optimal_moves
 from streaming.groups.causes import (
     BROKER_ADDED,
     BROKER_DOWN,
@@ -45,8 +45,8 @@ from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.context import Context, of_record
 from streaming.groups.health.activity import count_rebalance
 from streaming.groups.rocketmq.membership import (
-    Numbered,
     balance_of,
+    group_of,
     held_queues,
     members_of,
     record_of,
@@ -349,11 +349,11 @@ def _moves(
     if was is None:
         return None, None
     try:
-        numbered = Numbered(members, facts.routes)
-        had = numbered.numbered(was)
+        had: Assignment = {member: dict(units) for member, units in was.items()}
+        have: Assignment = {member: dict(units) for member, units in (after or {}).items()}
         with of_record(0):
-            least = optimal_moves(had, numbered.group) if members else None
-        return (None if after is None else moves(had, numbered.numbered(after))), least
+            least = optimal_moves(had, group_of(members, facts.routes)) if members else None
+        return (None if after is None else moves(had, have)), least
     except AssignorError:
         return None, None
 

@@ -6,13 +6,14 @@ owners where they find those of any group; its partitions are numbered by unit (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 
-from assignors import Assignment, AssignorError, Group, Subscription, imbalance, imbalance_optimal
+from assignors import AssignorError, Group, Subscription, imbalance, imbalance_optimal
 from streaming.groups.classic.membership import CONSUMER
 from streaming.groups.classic.state import Owned
-from streaming.groups.rocketmq.allocation import Queue
-from streaming.groups.rocketmq.views import Views, queues_of
+from streaming.groups.rocketmq.state import Routes
+from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import split, unit_of
 from streaming.records import Member, MembershipRecord
 
@@ -86,52 +87,28 @@ def held_queues(members: Sequence[Member]) -> Owned | None:
     return {member.member_id: dict(member.assigned or ()) for member in members}
 
 
-class Numbered:
-    """A group in the form that the measures need: one partition number per queue of a topic, in the queues' order.
+def group_of(members: Sequence[Member], routes: Routes) -> Group:
+    """The group as the measures need it: a topic of theirs is a unit, its partitions are the queues on that broker.
 
-    Attributes:
-        group: Members with their topics, and the number of queues of each topic.
-        order: By topic, the queues of its routes in the order of their numbers. Others get numbers behind them.
+    Args:
+        members: The members.
+        routes: Readable queues by topic and broker; others cannot be assigned.
     """
-
-    def __init__(self, members: Sequence[Member], routes: Mapping[str, Mapping[str, int]]) -> None:
-        """Number the queues.
-
-        Args:
-            members: The members.
-            routes: Readable queues by topic and broker.
-        """
-        self.order: dict[str, list[Queue]] = {topic: sorted(queues_of(routes[topic])) for topic in sorted(routes)}
-        self._numbers = {
-            topic: {queue: number for number, queue in enumerate(queues)} for topic, queues in self.order.items()
-        }
-        counts = {topic: len(queues) for topic, queues in self.order.items()}
-        self.group = Group(
-            tuple(Subscription(member.member_id, tuple(sorted(topics_of(member)))) for member in members), counts
-        )
-
-    def _number(self, topic: str, queue: Queue) -> int:
-        numbers = self._numbers.setdefault(topic, {})
-        return numbers.setdefault(queue, len(numbers))
-
-    def numbered(self, held: Owned) -> Assignment:
-        """Queues by unit as partition numbers by topic."""
-        result: Assignment = {}
-        for member, units in held.items():
-            topics: dict[str, list[int]] = {}
-            for unit, numbers in units.items():
-                topic, broker = split(unit)
-                topics.setdefault(topic, []).extend(self._number(topic, (broker or "", queue)) for queue in numbers)
-            result[member] = {topic: tuple(sorted(of)) for topic, of in topics.items()}
-        return result
+    counts = {unit_of(topic, broker): count for topic, brokers in routes.items() for broker, count in brokers.items()}
+    units = {topic: [unit_of(topic, broker) for broker in brokers] for topic, brokers in routes.items()}
+    subscriptions = (
+        Subscription(member.member_id, tuple(sorted(chain.from_iterable(units.get(t, ()) for t in topics_of(member)))))
+        for member in members
+    )
+    return Group(tuple(subscriptions), counts)
 
 
-def balance_of(members: Sequence[Member], routes: Mapping[str, Mapping[str, int]]) -> tuple[float | None, float | None]:
+def balance_of(members: Sequence[Member], routes: Routes) -> tuple[float | None, float | None]:
     """Imbalance of what members hold, and the lowest that any assignment of these queues could have."""
     counts = [sum(len(numbers) for _, numbers in member.assigned or ()) for member in members]
     if not any(counts) or any(member.assigned is None for member in members):
         return None, None
     try:
-        return imbalance(counts), imbalance_optimal(Numbered(members, routes).group)
+        return imbalance(counts), imbalance_optimal(group_of(members, routes))
     except AssignorError:
         return imbalance(counts), None

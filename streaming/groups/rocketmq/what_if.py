@@ -5,10 +5,10 @@ A strategy works topic by topic, so a row adds them up: queues moved, and how ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
-from assignors import Assignment, AssignorError, Bounds, CannotTell, Load, Outcome
+from assignors import Assignment, AssignorError, CannotTell, from_topics
 from assignors.measures import bounds_of, outcome
 from assignors.rocketmq import (
     CallWouldFail,
@@ -17,14 +17,13 @@ from assignors.rocketmq import (
     known_allocate_strategies,
     strategy_named,
 )
-from streaming.groups.classic.state import Owned
 from streaming.groups.context import GroupConfig, of_decision
 from streaming.groups.load.rates import known_load
 from streaming.groups.rocketmq.allocation import NEARBY, missing_of, options_of
-from streaming.groups.rocketmq.membership import Numbered
-from streaming.groups.rocketmq.state import Unjudged
-from streaming.groups.rocketmq.views import Views
-from streaming.groups.rows import WhatIfRow, for_people, split, unit_of
+from streaming.groups.rocketmq.membership import group_of
+from streaming.groups.rocketmq.state import Routes, Unjudged
+from streaming.groups.rocketmq.views import Views, queues_of
+from streaming.groups.rows import WhatIfRow, for_people, unit_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
 from streaming.groups.what_if.classic import StrategyColumns, columns_of, too_large, what_if_row
@@ -75,25 +74,25 @@ def _columns(
     waiting: Unjudged,
     runs: str | None,
     members: Sequence[Member],
-    routes: Mapping[str, Mapping[str, int]],
+    routes: Routes,
     views: Views,
 ) -> list[StrategyColumns]:
-    had = _within(waiting.before or {}, routes)
-    numbered = Numbered(members, routes)
-    before = numbered.numbered(had)
-    bounds = bounds_of(numbered.group, before)
-    load = _load(state, numbered, routes)
+    group = group_of(members, routes)
+    before: Assignment = {member: dict(units) for member, units in (waiting.before or {}).items()}
+    bounds = bounds_of(group, before)
+    load = known_load(state.load, group.partitions_per_topic)
     weights = None if isinstance(load, str) else load
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
     columns = []
     for name in (*names, *(() if runs is None or runs in names else (runs,))):
-        found = _found(name, numbered, before, members, routes, views, bounds, weights)
+        given = _given(name, members, routes, views)
+        found = given if isinstance(given, AssignorError) else outcome(group, before, given, bounds, weights)
         columns.append(
             columns_of(
                 name,
                 found,
                 bounds,
-                load,
+                for_people(load) if isinstance(load, str) else load,
                 runs=None if runs is None else name == runs,
                 library=None,
                 known_before=waiting.before is not None,
@@ -102,52 +101,22 @@ def _columns(
     return columns
 
 
-def _found(
-    name: str,
-    numbered: Numbered,
-    before: Assignment,
-    members: Sequence[Member],
-    routes: Mapping[str, Mapping[str, int]],
-    views: Views,
-    bounds: Bounds,
-    weights: Load | None,
-) -> Outcome | AssignorError:
+def _given(name: str, members: Sequence[Member], routes: Routes, views: Views) -> Assignment | AssignorError:
+    """What a strategy gives each member, by unit; or why nobody can tell."""
     missing = None if name == "CONSISTENT_HASH" else missing_of(name, views.allocation)
     if missing is not None:
         return CannotTell(missing)
-    held: Owned = {member.member_id: {} for member in members}
+    held: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in members}
     try:
         strategy = strategy_named(name, options_of(views.allocation))
-        for topic in routes:
-            subscribers = sorted(views.subscribers[topic])
-            queues = [MessageQueue(topic, broker, number) for broker, number in numbered.order[topic]]
-            for client, dealt in allocate_all(strategy, queues, subscribers).items():
+        for topic, brokers in routes.items():
+            queues = [MessageQueue(topic, broker, number) for broker, number in sorted(queues_of(brokers))]
+            for client, dealt in allocate_all(strategy, queues, sorted(views.subscribers[topic])).items():
                 if isinstance(dealt, CallWouldFail):
                     return dealt
-                units: dict[str, list[int]] = {}
                 for queue in dealt or ():
                     if queue.topic == topic:
-                        units.setdefault(unit_of(topic, queue.broker), []).append(queue.queue)
-                held[client].update({unit: tuple(of) for unit, of in units.items()})
-        return outcome(numbered.group, before, numbered.numbered(held), bounds, weights)
+                        held[client].setdefault(unit_of(topic, queue.broker), []).append(queue.queue)
     except AssignorError as error:
         return error
-
-
-def _within(held: Owned, routes: Mapping[str, Mapping[str, int]]) -> Owned:
-    """What members held, of the topics that are compared."""
-    return {
-        member: {unit: numbers for unit, numbers in units.items() if split(unit)[0] in routes}
-        for member, units in held.items()
-    }
-
-
-def _load(state: GroupState, numbered: Numbered, routes: Mapping[str, Mapping[str, int]]) -> Load | str:
-    """Records of the newest ended window per queue, by topic, or why they are not known."""
-    counts = {unit_of(topic, broker): count for topic, brokers in routes.items() for broker, count in brokers.items()}
-    found = known_load(state.load, counts)
-    if isinstance(found, str):
-        return for_people(found)
-    return {
-        topic: [found[unit_of(topic, broker)][number] for broker, number in numbered.order[topic]] for topic in routes
-    }
+    return from_topics({client: [(unit, tuple(of)) for unit, of in units.items()] for client, units in held.items()})

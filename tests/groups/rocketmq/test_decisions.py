@@ -7,7 +7,7 @@ import pytest
 
 from streaming.groups import GroupConfig
 from streaming.groups.context import Incarnations
-from streaming.groups.rocketmq.membership import Numbered, balance_of
+from streaming.groups.rocketmq.membership import balance_of, group_of
 from streaming.groups.rows import ChurnRow, Rows, TopicAssignment, unit_of
 from streaming.records import Member, RocketMQObservation
 from tests.groups.rocketmq.world import CIRCLE, INTERVAL, RETRY, SECOND, START, TOPIC, A, B, C, Client, D, World, three
@@ -313,13 +313,11 @@ def member(name: str, *held: tuple[str, tuple[int, ...]], topics: tuple[str, ...
 UNKNOWN = Member(B, None, B, "", -1, -1, None, None, (), None, None, None, None)
 
 
-def test_queues_are_numbered_in_their_order_and_those_that_are_in_no_route_come_behind() -> None:
+def test_only_queues_of_a_route_can_be_assigned() -> None:
     on_a, on_b, other = unit_of("t", "a"), unit_of("t", "b"), unit_of("u", "a")
-    numbered = Numbered([member(A, (on_b, (0, 5))), member(B, (on_a, (1,)), (other, (0,)))], {"t": {"b": 1, "a": 2}})
-    assert numbered.order == {"t": [("a", 0), ("a", 1), ("b", 0)]}
-    assert numbered.group.partitions_per_topic == {"t": 3}
-    held = {A: {on_b: (0, 5, 6)}, B: {on_a: (1,), other: (0,)}}
-    assert numbered.numbered(held) == {A: {"t": (2, 3, 4)}, B: {"t": (1,), "u": (0,)}}
+    group = group_of([member(A, (on_b, (0, 5))), member(B, (on_a, (1,)), (other, (0,)))], {"t": {"b": 1, "a": 2}})
+    assert group.partitions_per_topic == {on_a: 2, on_b: 1}
+    assert [of.topics for of in group.members] == [(on_a, on_b), (on_a, on_b)]
 
 
 def test_balance_is_known_where_all_that_is_held_is_and_anything_is() -> None:
