@@ -150,9 +150,7 @@ def _judge_round(state: GroupState, item: AnyObservation, context: Context) -> N
     if _is_another_day(state, context):
         _repeat_members(state, live.standing_members(state, context), observation, context)
     note_commits(state, observation, live)
-    before = len(context.rows.lag)
     totals = lag_rows(state, observation, context, passed, rounds, live)
-    offset_events.note(state, state.clock.now, context.rows.lag[before:])
     write_health(state, observation, context, totals, live)
 
 
@@ -283,8 +281,8 @@ def _move(state: GroupState, shift: Shift, present: int) -> None:
     state.classic.waiting = [
         msgspec.structs.replace(decision, after_round=moved(decision.after_round)) for decision in state.classic.waiting
     ]
-    if state.offset_events is not None:
-        state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
+    if state.deleted is not None:
+        state.deleted.time = moved(state.deleted.time)
     if shift.since <= 0:
         move_unread(state, shift.by)
     move_starts(state, shift, present)

@@ -15,11 +15,10 @@ import msgspec
 from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
 from streaming.groups.delayed import WAITING_MAX, Stop, Stopped
-from streaming.groups.lag.state import OffsetEvents, PartitionState
+from streaming.groups.lag.state import DeletedOffsets, PartitionState
 from streaming.groups.modern.group import ModernState
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rows import LOG, ChurnRow, HotPartition
-from streaming.groups.seen.state import SeenState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
@@ -120,6 +119,21 @@ class LoadState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     members: tuple[str, ...] = ()
 
 
+class SeenState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """The looks so far at a group whose log is not read.
+
+    Attributes:
+        looked: Time of the newest round that looked at the membership, or that knew that there was no such group, by
+            its own clock, ms; -1 if none did.
+        empty: At that look the group had no members.
+        untold: Number of its members, if they are too large to be reported; 0 otherwise.
+    """
+
+    looked: int = -1
+    empty: bool = False
+    untold: int = 0
+
+
 STATE_VERSION: Final = 1
 """Version of the state, for groups and for the reserved keys."""
 
@@ -202,7 +216,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         health_at: Elapsed time at that row, ms.
         compacted_until: Log offset below which compaction may have removed records of the group (`boundaries.py`); -1
             when nothing is missing.
-        offset_events: Recent events on committed offsets that findings still report; None when there are none.
+        deleted: Committed offsets that were deleted lately; None when there are none.
         round_opened: Opening time of the newest round that lag was judged at and whose time was certain, ms; -1 before
             the first.
         round_closed: Closing time of the newest round that lag was judged at, ms; -1 if its time was not certain.
@@ -232,7 +246,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     health: bytes | None = None
     health_at: int = -1
     compacted_until: int = -1
-    offset_events: OffsetEvents | None = None
+    deleted: DeletedOffsets | None = None
     round_opened: int = -1
     round_closed: int = -1
     lag_sums: list[int] = []

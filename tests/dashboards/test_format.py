@@ -88,10 +88,10 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
             found(
                 "rewound",
                 timedelta(minutes=1),
-                "committed offsets went back: orders 0 rewound by 1,200",
+                "committed offsets went back: orders 0 is 1,200 below where it was",
             ),
             {},
-            "committed offsets went back: orders 0 rewound by 1,200 · since 14:29, lag 12,400",
+            "committed offsets went back: orders 0 is 1,200 below where it was · since 14:29, lag 12,400",
         ),
         (
             found(

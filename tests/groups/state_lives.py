@@ -12,7 +12,7 @@ import msgspec
 
 from streaming.groups.classic.state import NextOwner, OpenCost, RebalanceRounds, RoundSpan
 from streaming.groups.rows import ChurnRow, ReplacedMember
-from streaming.groups.seen.state import SeenState
+from streaming.groups.state import SeenState
 from streaming.records import (
     STREAMS,
     TIMEOUT,

@@ -142,7 +142,7 @@ def _health_row(
         assigned_partitions=membership.assigned,
         lag_total=_most(totals.total),
         lag_read_committed_total=_most(totals.stable),
-        lost_records=_most(sum(sum(of.values()) for of in totals.lost.values())) or 0,
+        lost_records=_most(sum(sum(of.values()) for of in totals.events.lost.values())) or 0,
         lag_max=totals.largest,
         lag_unknown=totals.unknown,
         lag_status=lag.STATUSES[totals.status],
@@ -209,7 +209,7 @@ def _findings_of(
     if (raging := storm(state.rebalances, now)) is not None:
         found.append(raging)
     if commits:
-        found.extend(findings_of_offsets(state, now, totals.lost))
+        found.extend(findings_of_offsets(state, now, totals.events))
     return _keep_since(state, found)
 
 

@@ -10,12 +10,12 @@ an offset of a replaced topic until the group commits again, other events for so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from streaming.groups.health.columns import FindingAtRound, some
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
-from streaming.groups.lag.state import OffsetEvents, PartitionState
-from streaming.groups.rows import LagRow, unit_of
+from streaming.groups.lag.state import DeletedOffsets, PartitionState
 from streaming.groups.state import GroupState, TopicState
 from streaming.records import TopicObservation
 from streaming.terminal import counted
@@ -29,8 +29,8 @@ _DATA_LOST = "data_lost"
 # `PartitionState.of_topic` of a commit without an id, made before the topic was created again.
 _OTHER_TOPIC = ""
 
-# Lag statuses of rows that can start an event.
-_TELLING = frozenset({REWOUND, UNKNOWN})
+# Lag statuses of partitions whose offset may be below where it was.
+TELLING = frozenset({REWOUND, UNKNOWN})
 
 # The tables' default heartbeat, long enough to be noticed by people who look only now and then.
 _SHOWN_MS = 600_000
@@ -65,98 +65,94 @@ def settle(partition: PartitionState, seen: TopicObservation | None) -> None:
         partition.of_topic = None
 
 
-def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
-    """Keep the events that one round's rows of `lag` show; for partitions without a row, nothing has changed."""
-    known = state.offset_events
-    deleted: dict[str, list[int]] = {}
-    for row in rows:
-        status = row.lag_status
-        if known is None and status not in _TELLING and not row.offset_deleted:
-            continue  # true of almost every row
-        unit = unit_of(row.topic, row.broker)
-        rewound = _is_back(state, unit, row)
-        if rewound and row.rewound_by:
-            known = known or OffsetEvents()
-            of_topic = known.rewound.setdefault(unit, {})
-            of_topic[row.partition] = max(row.rewound_by, of_topic.get(row.partition, 0))
-        elif known is not None and not rewound:
-            _forget(known.rewound, unit, row.partition)
-        if row.reason == RECREATED:
-            known = known or OffsetEvents()
-            known.left_behind.setdefault(unit, {})[row.partition] = 0
-        elif known is not None:
-            _forget(known.left_behind, unit, row.partition)
-        if row.offset_deleted and row.subscribed:
-            deleted.setdefault(unit, []).append(row.partition)
-    if deleted:
-        known = known or OffsetEvents()
-        known.deleted = {topic: len(partitions) for topic, partitions in deleted.items()}
-        known.deleted_at = time
-    state.offset_events = known
+class OffsetEvents(NamedTuple):
+    """What one round shows of the committed offsets of a group.
+
+    Attributes:
+        rewound: How far the offset is below where it was, in offsets, by topic and partition.
+        lost: Number of offsets deleted before the group committed past them, by topic and partition.
+        left_behind: Partitions whose offset is of an earlier topic of that name, by topic.
+        deleted: Partitions whose offset was deleted since the round before, by topic.
+    """
+
+    rewound: dict[str, dict[int, int]]
+    lost: dict[str, dict[int, int]]
+    left_behind: dict[str, int]
+    deleted: dict[str, int]
+
+    def compare(
+        self, topic: str, partition: int, known: PartitionState, reason: str | None, *, subscribed: bool
+    ) -> None:
+        """Compare a partition's committed offset with those before it.
+
+        Args:
+            topic: Topic.
+            partition: Its number.
+            known: Its state, including this round; its lag status is one of `TELLING`.
+            reason: Why its lag is not known; None if it is.
+            subscribed: The group subscribes to the topic.
+        """
+        if reason == RECREATED:
+            self.left_behind[topic] = self.left_behind.get(topic, 0) + 1
+        elif subscribed:
+            # A round with unknown lag still has the commits.
+            below = max(known.trend.high, known.trend.committed) - known.committed
+            if below > 0:
+                self.rewound.setdefault(topic, {})[partition] = below
 
 
-def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]) -> list[FindingAtRound]:
+def findings_of_offsets(state: GroupState, time: int, events: OffsetEvents) -> list[FindingAtRound]:
     """The findings on committed offsets at a round.
 
     Args:
         state: The group's state, including this round.
         time: The round's time, ms.
-        lost: Number of offsets deleted before the group committed past them, by topic and partition.
+        events: What the round shows.
     """
     found: list[FindingAtRound] = []
-    known = state.offset_events or OffsetEvents()
     recreated = {
-        name: t for name, t in state.topics.items() if 0 <= time - t.recreated < _SHOWN_MS and t.recreated >= 0
+        name: t
+        for name, t in state.topics.items()
+        if name in events.left_behind or (t.recreated >= 0 and 0 <= time - t.recreated < _SHOWN_MS)
     }
-    recreated |= {name: state.topics[name] for name in known.left_behind if name in state.topics}
     if recreated:
         since = min(t.recreated if t.recreated >= 0 else time for t in recreated.values())
-        detail = some([_recreated(name, of, known.left_behind.get(name, {})) for name, of in sorted(recreated.items())])
+        detail = some([_recreated(name, of, events.left_behind.get(name, 0)) for name, of in sorted(recreated.items())])
         found.append(FindingAtRound(RECREATED, since, f"deleted and created again: {detail}"))
-    if known.rewound:
-        detail = some([_rewound(name, steps) for name, steps in sorted(known.rewound.items())])
+    if events.rewound:
+        detail = some([_rewound(name, steps) for name, steps in sorted(events.rewound.items())])
         found.append(FindingAtRound(REWOUND, time, f"committed offsets went back: {detail}"))
-    if lost:
-        detail = some([_lost(name, of) for name, of in sorted(lost.items())])
+    if events.lost:
+        detail = some([_lost(name, of) for name, of in sorted(events.lost.items())])
         found.append(FindingAtRound(_DATA_LOST, time, f"deleted before the group committed past it: {detail}"))
-    if known.deleted and time - known.deleted_at < _SHOWN_MS:
-        detail = some(
-            [f"{name[:200]} ({counted(count, 'partition')})" for name, count in sorted(known.deleted.items())]
-        )
+    if events.deleted:
+        state.deleted = DeletedOffsets(events.deleted, time)
+    if state.deleted is not None and time - state.deleted.time >= _SHOWN_MS:
+        state.deleted = None
+    if state.deleted is not None:
+        topics = sorted(state.deleted.topics.items())
+        detail = some([f"{name[:200]} ({counted(count, 'partition')})" for name, count in topics])
         found.append(
-            FindingAtRound(_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}")
+            FindingAtRound(_OFFSET_DELETED, state.deleted.time, f"committed offsets were deleted or expired: {detail}")
         )
-    elif not (known.rewound or known.left_behind):
-        state.offset_events = None
     return found
 
 
-def _is_back(state: GroupState, unit: str, row: LagRow) -> bool:
-    """Whether a committed offset is below an earlier one."""
-    if row.ended or not row.subscribed:
-        return False
-    if row.lag_status != UNKNOWN or row.reason == RECREATED:
-        return row.lag_status == REWOUND
-    # A round with unknown lag still has the commits, so they can be compared with the earlier offsets in the trend.
-    partition = state.partitions[unit][row.partition]
-    return max(partition.trend.high, partition.trend.committed) > partition.committed
-
-
-def _recreated(name: str, topic: TopicState, left_behind: dict[int, int]) -> str:
+def _recreated(name: str, topic: TopicState, left_behind: int) -> str:
     said = []
     count = topic.counts[-1].count
     if 0 < count < topic.count_before:
         said.append(f"{counted(count, 'partition')} instead of {topic.count_before}")
     if left_behind:
-        said.append(f"{counted(len(left_behind), 'partition')} with offsets of the previous topic")
+        said.append(f"{counted(left_behind, 'partition')} with offsets of the previous topic")
     return f"{name[:200]} ({', '.join(said)})" if said else name[:200]
 
 
 def _rewound(name: str, steps: dict[int, int]) -> str:
     if len(steps) == 1:
         [(partition, step)] = steps.items()
-        return f"{name[:200]} {partition} rewound by {step:,}"
-    return f"{name[:200]} rewound by up to {max(steps.values()):,} on {len(steps)} partitions"
+        return f"{name[:200]} {partition} is {step:,} below where it was"
+    return f"{name[:200]} is up to {max(steps.values()):,} below where it was on {len(steps)} partitions"
 
 
 def _lost(name: str, partitions: Mapping[int, int]) -> str:
@@ -164,14 +160,6 @@ def _lost(name: str, partitions: Mapping[int, int]) -> str:
         [(partition, count)] = partitions.items()
         return f"{name[:200]} {partition} ({count:,} offsets)"
     return f"{name[:200]} ({sum(partitions.values()):,} offsets on {len(partitions)} partitions)"
-
-
-def _forget(known: dict[str, dict[int, int]], topic: str, partition: int) -> None:
-    of_topic = known.get(topic)
-    if of_topic is not None:
-        of_topic.pop(partition, None)
-        if not of_topic:
-            del known[topic]
 
 
 def _count_before(known: TopicState) -> int:

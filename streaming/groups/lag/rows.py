@@ -146,6 +146,8 @@ class _Round:
         for partition in sorted(partitions):
             known = partitions[partition]
             owner = owners.get(partition)
+            if known.offset_deleted and ours:
+                self._totals.events.deleted[topic] = self._totals.events.deleted.get(topic, 0) + 1
             if (
                 known.committed < 0
                 and not known.unreadable
@@ -169,9 +171,13 @@ class _Round:
                 and known.of_topic is None
                 and (seen is None or partition < exist)
             ):
-                self._totals.lose(topic, partition, lag.lost_below(known.committed, known.start))
+                lost = lag.lost_below(known.committed, known.start)
+                if lost:
+                    self._totals.events.lost.setdefault(topic, {})[partition] = lost
             lag.sample(known, measured, self._passed, self._rounds)
             status = lag.lag_status(known, measured)
+            if status in offset_events.TELLING:
+                self._totals.events.compare(topic, partition, known, measured.reason, subscribed=ours)
             if measured.lag != 0:
                 unread = self._unread(known, measured, partition, seen)
             else:

@@ -1,4 +1,4 @@
-"""The state of the partitions that a group consumes: its rhythm, its trend, and recent events on committed offsets.
+"""The state of the partitions that a group consumes: its rhythm, its trend, and recently deleted offsets.
 
 **Rhythm**: how long a group usually leaves lag on a partition before it commits, from its recent pauses. A pause is the
 time between two commits during which there were records to read, in elapsed time, so outages of the probe do not add to
@@ -281,18 +281,13 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
         return self.committed < 0 and not events and self.row is None
 
 
-class OffsetEvents(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Events on committed offsets that findings still report (`offset_events.py`).
+class DeletedOffsets(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Committed offsets that were deleted, while a finding still reports them.
 
     Attributes:
-        rewound: Largest step back, in offsets, by topic and partition, while the offset is still below where it was.
-        left_behind: By topic, the partitions whose committed offset is from an earlier topic of that name; the values
-            mean nothing.
-        deleted: Number of partitions by topic whose offset was deleted, at the newest round with a deletion.
-        deleted_at: Time of that round, ms; -1 if there was none.
+        topics: Number of partitions by topic, at the newest round with a deletion.
+        time: Time of that round, ms.
     """
 
-    rewound: dict[str, dict[int, int]] = {}
-    left_behind: dict[str, dict[int, int]] = {}
-    deleted: dict[str, int] = {}
-    deleted_at: int = -1
+    topics: dict[str, int]
+    time: int

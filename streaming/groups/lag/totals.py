@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from streaming.groups.lag.offset_events import OffsetEvents
 from streaming.groups.lag.oldest_unread import LAG_UNKNOWN, UNCERTAIN_TIME, Unread
 from streaming.groups.lag.partitions import RANKS, Measured
 from streaming.records import TopicRetention
@@ -143,17 +144,18 @@ class Totals:
         is_behind: A partition has not read all that the round before could have read.
         is_cut: Records that a partition has not read are below its log start.
         loss: Until when retention keeps the oldest unread records.
+        events: What the round shows of committed offsets.
     """
 
     __slots__ = (
         "drain_seconds",
+        "events",
         "fingerprint",
         "is_behind",
         "is_cut",
         "keeps_up",
         "largest",
         "loss",
-        "lost",
         "partitions",
         "stable",
         "status",
@@ -184,7 +186,7 @@ class Totals:
         self.partitions = 0
         self.topics = set[str]()
         self.status = 0
-        self.lost: dict[str, dict[int, int]] = {}
+        self.events = OffsetEvents({}, {}, {}, {})
 
     def add(self, measured: Measured, status: str, code: int) -> None:
         """Add one partition; `code` stands for it and no other, 0 if its lag is not known."""
@@ -210,11 +212,6 @@ class Totals:
             self.unread_min, self.unread_reason = None, unread.reason
         elif self.unread_reason is None and unread.time_min is not None:
             self.unread_min = unread.time_min if self.unread_min is None else min(self.unread_min, unread.time_min)
-
-    def lose(self, topic: str, partition: int, lost: int) -> None:
-        """Add a partition's lost offsets, as of the previous round's log start offset; 0 adds nothing."""
-        if lost:
-            self.lost.setdefault(topic, {})[partition] = lost
 
 
 # How far back the pace is looked at, and how often a sample is kept for that: ten of them.

@@ -137,7 +137,7 @@ def _note_round(state: GroupState, observation: RocketMQRound, context: Context)
     follow(state, mine, views, observation, context)
     mine.seen_at = state.clock.now
     _see_views(mine, views)
-    take_commits(state, mine, views)
+    take_commits(state, mine, observation, context)
 
 
 def _write_verdicts(state: GroupState, observation: RocketMQRound, context: Context) -> None:

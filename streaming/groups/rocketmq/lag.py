@@ -17,15 +17,21 @@ from array import array
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from streaming.groups.context import Context
 from streaming.groups.kind import LagRules
-from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.state import PartitionState
 from streaming.groups.rocketmq.state import RocketMQState
 from streaming.groups.rocketmq.views import Views
 from streaming.groups.rows import unit_of
-from streaming.groups.seen.commits import window_seen
+from streaming.groups.seen.take_in import process_commits
 from streaming.groups.state import GroupState
-from streaming.records import BROADCASTING, OK, GroupObservation, RocketMQObservation, TopicObservation
+from streaming.records import (
+    BROADCASTING,
+    OK,
+    GroupObservation,
+    RocketMQObservation,
+    SeenCommits,
+    TopicObservation,
+)
 from streaming.times import DAY_MS
 
 _KNOWN_MS: Final = DAY_MS
@@ -129,40 +135,29 @@ def _topics(views: Views) -> Iterable[TopicObservation]:
                 )
 
 
-def take_commits(state: GroupState, mine: RocketMQState, views: Views) -> None:
+def take_commits(state: GroupState, mine: RocketMQState, observation: RocketMQRound, context: Context) -> None:
     """Take in the committed offsets of a round: those that have moved, appeared or gone since the round before.
 
     Nobody tells of offsets that have gone with their topic or broker, nor of those of a silent one. So they stay until
     no server has named the topic on that broker for a day.
     """
+    views = observation.views
     seen = views.observation
-    elapsed = seen.elapsed_time
     unnamed = set[str]() if "topics" in seen.cut else state.partitions.keys() - named_units(seen)
-    mine.unnamed_units = unnamed_since(mine.unnamed_units, unnamed, elapsed)
-    for unit in gone(mine.unnamed_units, elapsed):
+    mine.unnamed_units = unnamed_since(mine.unnamed_units, unnamed, seen.elapsed_time)
+    for unit in gone(mine.unnamed_units, seen.elapsed_time):
         for known in state.partitions[unit].values():
             known.committed = -1
             known.forget_rounds()
     if views.message_model == BROADCASTING:
         return  # members keep their offsets themselves
-    for topic, of_topic in views.topics.items():
-        for queues in of_topic.queues:
-            if queues.committed is not None:
-                _absorb_offsets(state, seen, unit_of(topic, queues.broker), queues.committed)
-
-
-def _absorb_offsets(state: GroupState, seen: RocketMQObservation, unit: str, committed: tuple[int, ...]) -> None:
-    partitions = state.partitions.setdefault(unit, {})
-    for number, offset in enumerate(committed):
-        known = partitions.get(number)
-        before = known.committed if known is not None else -1
-        if offset == before:
-            continue
-        if known is None:
-            known = partitions[number] = PartitionState()
-        lag.absorb(known, window_seen(seen.round, unit, number, offset), None)
-    if not partitions:
-        del state.partitions[unit]
+    offsets = {
+        unit_of(topic, queues.broker): tuple(enumerate(queues.committed))
+        for topic, of_topic in views.topics.items()
+        for queues in of_topic.queues
+        if queues.committed is not None
+    }
+    process_commits(state, observation, SeenCommits(whole=False, offsets=offsets), context)
 
 
 def lag_rules(round_seen: RocketMQRound) -> LagRules:

@@ -7,16 +7,17 @@ A decision that was only seen was made between two looks (`Context.made`), and o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from streaming.groups.boundaries import fold, take_in_commits
 from streaming.groups.classic import churn
 from streaming.groups.context import Context
 from streaming.groups.modern import decisions as modern
-from streaming.groups.seen.commits import windows_of
 from streaming.groups.seen.consumer import is_settled, records_of
-from streaming.groups.seen.state import SeenState
-from streaming.groups.state import GroupState
+from streaming.groups.state import GroupState, SeenState
 from streaming.records import (
     CONSUMER,
+    CommitWindow,
     GroupObservation,
     Member,
     MembershipRecord,
@@ -24,6 +25,7 @@ from streaming.records import (
     Removed,
     Seen,
     SeenClassic,
+    SeenCommits,
     SeenConsumer,
 )
 
@@ -42,10 +44,15 @@ def process_seen(state: GroupState, observation: GroupObservation, seen: Seen, c
     """Process what a round saw of a group whose log is not read."""
     _process_membership(state, observation, seen, context)
     if seen.commits is not None:
-        for windows in windows_of(state, observation, seen.commits):
-            for window in windows:
-                fold(state, window, context)
-            take_in_commits(state)
+        process_commits(state, observation, seen.commits, context)
+
+
+def process_commits(state: GroupState, observation: GroupObservation, seen: SeenCommits, context: Context) -> None:
+    """Process committed offsets that a round saw, as windows of commits."""
+    for windows in _windows_of(state, observation, seen):
+        for window in windows:
+            fold(state, window, context)
+        take_in_commits(state)
 
 
 def _process_membership(state: GroupState, observation: GroupObservation, seen: Seen, context: Context) -> None:
@@ -160,3 +167,69 @@ def _process_consumer(
 def _end_consumer(state: GroupState, observation: GroupObservation, context: Context, before: int) -> None:
     end = Removed(observation.round - before, observation.time, CONSUMER, -1, _METADATA_TYPE)
     modern.follow(state, end, context)
+
+
+def _windows_of(state: GroupState, observation: GroupObservation, seen: SeenCommits) -> Iterator[list[CommitWindow]]:
+    """The windows that lead from the offsets that are known to those that were seen: deletions, then commits.
+
+    An offset that has moved shows that there was at least one commit; how many, and when, it does not. An offset that
+    has not moved shows nothing: a group may commit the same one again. So lag is judged by the rounds in which offsets
+    moved, and a group that commits without moving looks like one that does not commit.
+    """
+    recreated = {
+        topic.topic
+        for topic in observation.topics
+        if (known := state.topics.get(topic.topic)) is not None
+        and known.topic_id is not None
+        and topic.topic_id not in {None, known.topic_id}
+    }
+    gone: list[CommitWindow] = []
+    moved: list[CommitWindow] = []
+    for topic, offsets in seen.offsets.items():
+        known_of = state.partitions.get(topic, {})
+        for partition, offset in offsets:
+            had = known_of[partition].committed if partition in known_of else -1
+            if offset == had:
+                continue
+            # Offsets of a topic that was deleted are deleted, too; a lower one of its successor is no step back.
+            if had >= 0 and (offset < 0 or topic in recreated):
+                gone.append(window_seen(observation.round, topic, partition, -1))
+            if offset >= 0:
+                moved.append(window_seen(observation.round, topic, partition, offset))
+    if seen.whole:
+        for topic, known_of in state.partitions.items():
+            left = {partition for partition, _ in seen.offsets.get(topic, ())}
+            gone.extend(
+                window_seen(observation.round, topic, partition, -1)
+                for partition, known in known_of.items()
+                if known.committed >= 0 and partition not in left
+            )
+    yield gone
+    yield moved
+
+
+def window_seen(number: int, topic: str, partition: int, offset: int) -> CommitWindow:
+    """An offset that a round has seen for the first time, as a window of one commit.
+
+    Args:
+        number: Number of the round.
+        topic: Topic.
+        partition: Partition.
+        offset: The committed offset; -1 where there is none any more.
+    """
+    is_gone = offset < 0
+    return CommitWindow(
+        topic=topic,
+        partition=partition,
+        commits=0 if is_gone else 1,
+        tombstones=1 if is_gone else 0,
+        first_offset=offset,
+        first_commit_time=-1,
+        first_record=number,
+        offset=offset,
+        leader_epoch=-1,
+        last_commit_time=-1,
+        last_record=number,
+        deleted=is_gone,
+        step_back=0,
+    )

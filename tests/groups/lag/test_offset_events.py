@@ -198,15 +198,15 @@ def test_what_nobody_can_read_yet_comes_first() -> None:
 # -- steps back
 
 
-def test_a_step_back_is_said_with_its_length_until_the_offset_is_where_it_was() -> None:
+def test_a_step_back_is_said_with_how_far_it_still_is_until_the_offset_is_where_it_was() -> None:
     life = Life()
     for record, offset in ((5, 5_000), (15, 3_800), (25, 4_900), (35, 5_000)):
         life.take(make_commit(record, offset, topic="x"), make_observation(record + 5, make_topic("x", 1, end=6_000)))
     assert [row.rewound_by for row in life.rows.lag] == [0, 1_200, 0, 0]
     assert [[(f.finding, f.detail, f.since) for f in row.findings] for row in life.rows.group_health] == [
         [],
-        [("rewound", "committed offsets went back: x 0 rewound by 1,200", START + 20 * SECOND)],
-        [("rewound", "committed offsets went back: x 0 rewound by 1,200", START + 20 * SECOND)],
+        [("rewound", "committed offsets went back: x 0 is 1,200 below where it was", START + 20 * SECOND)],
+        [("rewound", "committed offsets went back: x 0 is 100 below where it was", START + 20 * SECOND)],
         [],
     ]
 
@@ -216,7 +216,7 @@ def test_steps_back_of_many_partitions_are_one_finding() -> None:
     for record, offset in ((5, 90), (25, 10)):
         commits = [make_commit(record + p, offset + p * (record == 5), topic="x", partition=p) for p in range(4)]
         life.take(*commits, make_observation(record + 10, make_topic("x", 4)))
-    assert said(life) == {"rewound": "committed offsets went back: x rewound by up to 83 on 4 partitions"}
+    assert said(life) == {"rewound": "committed offsets went back: x is up to 83 below where it was on 4 partitions"}
 
 
 def test_a_commit_out_of_order_that_the_next_one_mends_is_no_finding() -> None:
@@ -251,7 +251,7 @@ def test_a_round_without_a_lag_ends_no_step_back_and_hides_none(end: int, change
     assert [("rewound", 20) in findings for findings in found(life)] == [False, True, True, True]
     life = lived(before, (back, hidden), (make_observation(40, known),))
     assert [row.lag_status for row in life.rows.lag] == ["ok", "unknown", "rewound"]
-    assert said(life) == {"rewound": "committed offsets went back: x 0 rewound by 1,200"}
+    assert said(life) == {"rewound": "committed offsets went back: x 0 is 1,200 below where it was"}
     assert since(life, "rewound") == 30
 
 
@@ -260,8 +260,8 @@ def test_a_step_back_ends_in_a_round_without_a_lag_where_the_offset_is_where_it_
     life = lived((make_commit(5, 5_000, topic="x"), make_observation(10, make_topic("x", 1, end=6_000))))
     for record, offset in ((15, 3_800), (25, 4_999), (35, 5_000)):
         life.take(make_commit(record, offset, topic="x"), make_observation(record + 5, unknown))
-    assert [row.round for row in life.rows.group_health] == [10, 20, 40]
-    assert found(life) == [[], [("rewound", 20)], []]
+    assert [row.round for row in life.rows.group_health] == [10, 20, 30, 40]
+    assert found(life) == [[], [("rewound", 20)], [("rewound", 20)], []]
 
 
 def test_a_late_commit_to_the_topic_before_is_no_step_back() -> None:
@@ -318,7 +318,7 @@ def test_nothing_is_said_of_a_group_without_events() -> None:
     )
     assert {row.findings for row in life.rows.group_health} == {()}
     assert life.state is not None
-    assert life.state.offset_events is None
+    assert life.state.deleted is None
 
 
 def test_topics_created_again_one_after_the_other_are_reported_since_the_first() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.groups.seen.commits import window_seen
+from streaming.groups.seen.take_in import window_seen
 from streaming.records import GroupObservation, SeenCommits, SeenConsumer, SeenMember
 from tests.groups.build import (
     SECOND,
