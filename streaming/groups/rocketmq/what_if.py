@@ -5,7 +5,8 @@ A strategy works topic by topic, so a row adds them up: queues moved, and how ev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 
 from assignors import Assignment, AssignorError, CannotTell, from_topics
@@ -26,7 +27,7 @@ from streaming.groups.rocketmq.views import Views, queues_of
 from streaming.groups.rows import WhatIfRow, for_people, unit_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import Judged
-from streaming.groups.what_if.classic import StrategyColumns, columns_of, too_large, what_if_row
+from streaming.groups.what_if.classic import too_large, what_if_row, with_result
 from streaming.records import GroupObservation, Member
 
 
@@ -55,50 +56,41 @@ def rocketmq_what_if_rows(
     routes = {topic: views.routes[topic] for topic in views.judged_topics if not views.is_mapped(topic)}
     count = sum(chain.from_iterable(brokers.values() for brokers in routes.values()))
     why_not = too_large(count, len(members), config) if count else "its topics have no queues that can be read"
-    columns: Sequence[StrategyColumns] = ()
+    row_of = partial(what_if_row, judged, observation, config)
     if why_not is None and any(member.topics is None for member in members):
         why_not = "members do not tell what they subscribe to"
     if why_not is None:
         try:
             with of_decision():
-                columns = _columns(state, waiting, judged.strategy, members, routes, views)
+                return _rows(row_of, state, waiting, judged.strategy, members, routes, views)
         except AssignorError as error:
             why_not = str(error)[:200]
-    if why_not is not None:
-        columns = [StrategyColumns(judged.strategy or "", runs=True, reason=why_not, load_reason=why_not)]
-    return [what_if_row(of, judged, observation, config) for of in columns]
+    return [row_of(judged.strategy or "", runs=True, reason=why_not)]
 
 
-def _columns(
+def _rows(
+    row_of: Callable[..., WhatIfRow],
     state: GroupState,
     waiting: Unjudged,
     runs: str | None,
     members: Sequence[Member],
     routes: Routes,
     views: Views,
-) -> list[StrategyColumns]:
+) -> list[WhatIfRow]:
     group = group_of(members, routes)
     before: Assignment = {member: dict(units) for member, units in (waiting.before or {}).items()}
     bounds = bounds_of(group, before)
     load = known_load(state.load, group.partitions_per_topic)
     weights = None if isinstance(load, str) else load
     names = dict.fromkeys((*known_allocate_strategies(), f"{NEARBY}-{views.allocation.nearby_delegate}"))
-    columns = []
+    told = for_people(load) if isinstance(load, str) else load
+    rows = []
     for name in (*names, *(() if runs is None or runs in names else (runs,))):
         given = _given(name, members, routes, views)
         found = given if isinstance(given, AssignorError) else outcome(group, before, given, bounds, weights)
-        columns.append(
-            columns_of(
-                name,
-                found,
-                bounds,
-                for_people(load) if isinstance(load, str) else load,
-                runs=None if runs is None else name == runs,
-                library=None,
-                known_before=waiting.before is not None,
-            )
-        )
-    return columns
+        row = row_of(name, runs=None if runs is None else name == runs)
+        rows.append(with_result(row, found, bounds, told, known_before=waiting.before is not None))
+    return rows
 
 
 def _given(name: str, members: Sequence[Member], routes: Routes, views: Views) -> Assignment | AssignorError:

@@ -11,8 +11,9 @@ be delayed by what-ifs that nobody asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -58,23 +59,6 @@ _LONGEST_REASON = 200
 _KEPT_MAX = 50_000
 """Partitions times members up to which the state keeps what the members had before: some 100 KB at the very most. A
 configured strategy needs it, also where `what_if` is turned off."""
-
-
-@dataclass(frozen=True, slots=True)
-class StrategyColumns:
-    """Result columns for one strategy, without the decision's own."""
-
-    strategy: str
-    runs: bool | None
-    library: str | None = None
-    partitions_moved: int | None = None
-    partitions_moved_optimal: int | None = None
-    imbalance: float | None = None
-    imbalance_optimal: float | None = None
-    reason: str | None = None
-    load_imbalance: float | None = None
-    load_reason: str | None = None
-    load_optimal: tuple[float, float] | None = None
 
 
 def by_member(owners: Owners) -> Owned:
@@ -165,7 +149,8 @@ def what_if_rows(
         return []
     if verdict.verdict == NOT_APPLICABLE:
         return []
-    columns: list[StrategyColumns]
+    row_of = partial(what_if_row, judged, observation, config)
+    rows: list[WhatIfRow] = []
     try:
         why_not = CROWDED if crowded else _why_not(decision, verdict, config)
         counts = _counts(state, decision, verdict, config) if why_not is None else {}
@@ -175,30 +160,29 @@ def what_if_rows(
         with of_decision():
             load = known_load(state.load, counts)
             names = dict.fromkeys((*known_strategies(), runs, configured_name(observation) or runs))
-            columns = (
-                [] if why_not else list(_columns(decision, names, runs, verdict, counts, racks, least, load, config))
-            )
-            columns = with_load_optimal(columns, Group(tuple(map(subscription_of, record.members)), counts), load)
+            if why_not is None:
+                rows = list(_rows(row_of, decision, names, runs, verdict, counts, racks, least, load, config))
+            rows = with_load_optimal(rows, Group(tuple(map(subscription_of, record.members)), counts), load)
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
-    if why_not is not None:
-        columns = [StrategyColumns(runs, runs=True, reason=why_not, load_reason=why_not)]
-    return [what_if_row(of, judged, observation, config) for of in columns]
+    return rows if why_not is None else [row_of(runs, runs=True, reason=why_not)]
 
 
-def with_load_optimal(columns: list[StrategyColumns], group: Group, load: Load | str) -> list[StrategyColumns]:
-    """The columns with the bounds of the best that any assignment could do, where one was weighed.
+def with_load_optimal(rows: list[WhatIfRow], group: Group, load: Load | str) -> list[WhatIfRow]:
+    """The rows with the bounds of the best that any assignment could do, where one was weighed.
 
     They come last: where they take more than a decision may cost, only they are missing.
     """
-    if isinstance(load, str) or all(one.load_imbalance is None for one in columns):
-        return columns
-    found = load_imbalance_optimal(group, load)
+    weighed = [row.load_imbalance for row in rows if row.load_imbalance is not None]
+    found = load_imbalance_optimal(group, load) if weighed and not isinstance(load, str) else None
     if found is None:
-        return columns
+        return rows
     # One of the strategies may have found a better assignment than that of the bound.
-    best = min(found[1], *(one.load_imbalance for one in columns if one.load_imbalance is not None))
-    return [replace(one, load_optimal=(found[0], max(found[0], best))) for one in columns]
+    most = max(found[0], min(found[1], *weighed))
+    return [
+        msgspec.structs.replace(row, load_imbalance_optimal_min=found[0], load_imbalance_optimal_max=most)
+        for row in rows
+    ]
 
 
 def configured_name(observation: GroupObservation) -> str | None:
@@ -207,9 +191,17 @@ def configured_name(observation: GroupObservation) -> str | None:
 
 
 def what_if_row(
-    columns: StrategyColumns, judged: Judged, observation: GroupObservation, config: GroupConfig
+    judged: Judged,
+    observation: GroupObservation,
+    config: GroupConfig,
+    strategy: str,
+    *,
+    runs: bool | None,
+    library: str | None = None,
+    reason: str | None = None,
 ) -> WhatIfRow:
-    """The row of `what_if` for one strategy at one decision."""
+    """The row of `what_if` for one strategy at one decision, without a result; `reason` is why there is none."""
+    configured = configured_name(observation)
     return WhatIfRow(
         cluster=config.cluster,
         group_id=judged.group,
@@ -222,19 +214,42 @@ def what_if_row(
         generation=judged.generation,
         round=observation.round,
         round_time=observation.time,
-        strategy=columns.strategy,
-        runs=columns.runs,
-        configured=None if (name := configured_name(observation)) is None else name == columns.strategy,
-        library=columns.library,
-        partitions_moved=columns.partitions_moved,
-        partitions_moved_optimal=columns.partitions_moved_optimal,
-        imbalance=columns.imbalance,
-        imbalance_optimal=columns.imbalance_optimal,
-        reason=columns.reason,
-        load_imbalance=columns.load_imbalance,
-        load_reason=columns.load_reason,
-        load_imbalance_optimal_min=columns.load_optimal[0] if columns.load_optimal is not None else None,
-        load_imbalance_optimal_max=columns.load_optimal[1] if columns.load_optimal is not None else None,
+        strategy=strategy,
+        runs=runs,
+        configured=None if configured is None else configured == strategy,
+        library=library,
+        partitions_moved=None,
+        partitions_moved_optimal=None,
+        imbalance=None,
+        imbalance_optimal=None,
+        reason=reason,
+        load_imbalance=None,
+        load_reason=reason,
+    )
+
+
+def with_result(
+    row: WhatIfRow, found: Outcome | AssignorError, bounds: Bounds, load: Load | str, *, known_before: bool
+) -> WhatIfRow:
+    """The row with the strategy's outcome, or with the reason why there is none.
+
+    `load` is what the outcome was weighed by, or why that is not known.
+    """
+    row = msgspec.structs.replace(
+        row,
+        partitions_moved_optimal=bounds.partitions_moved_optimal if known_before else None,
+        imbalance_optimal=bounds.imbalance_optimal,
+    )
+    if isinstance(found, AssignorError):
+        reason = str(found)[:_LONGEST_REASON]
+        return msgspec.structs.replace(row, reason=reason, load_reason=reason)
+    return msgspec.structs.replace(
+        row,
+        partitions_moved=found.partitions_moved if known_before else None,
+        imbalance=found.partitions.imbalance if found.partitions is not None else None,
+        reason=None if known_before else UNKNOWN_BEFORE,
+        load_imbalance=found.load.imbalance if found.load is not None else None,
+        load_reason=load if isinstance(load, str) else None,
     )
 
 
@@ -291,7 +306,8 @@ def _least_imbalance(state: GroupState, decision: ClassicDecision) -> float | No
     return state.classic.balance[1] if newest else None
 
 
-def _columns(
+def _rows(
+    row_of: Callable[..., WhatIfRow],
     decision: ClassicDecision,
     names: Iterable[str],
     runs: str,
@@ -301,7 +317,7 @@ def _columns(
     least: float | None,
     load: Load | str,
     config: GroupConfig,
-) -> Iterator[StrategyColumns]:
+) -> Iterator[WhatIfRow]:
     record, before = decision.record, decision.before
     as_it_was = Group(tuple(map(subscription_of, record.members)), counts, leader=record.leader)
     had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
@@ -328,7 +344,8 @@ def _columns(
                 found = what_if(
                     asked, [strategy], now, library=as_library, partition_racks=racks, load=weights, bounds=bounds
                 )[name]
-        yield columns_of(name, found, bounds, load, runs=name == runs, library=library, known_before=before is not None)
+        row = row_of(name, runs=name == runs, library=library)
+        yield with_result(row, found, bounds, load, known_before=before is not None)
 
 
 def result_of(
@@ -398,37 +415,3 @@ def _strategy(
     if decision.before is None and name != decision.record.protocol and name in STICKY:
         return CannotTell(UNKNOWN_BEFORE), library
     return strategy, library
-
-
-def columns_of(
-    strategy: str,
-    found: Outcome | AssignorError,
-    bounds: Bounds,
-    load: Load | str,
-    *,
-    runs: bool | None,
-    library: str | None,
-    known_before: bool,
-) -> StrategyColumns:
-    """The result columns for a strategy, from its outcome or from the reason why there is none.
-
-    `load` is what the outcome was weighed by, or why that is not known.
-    """
-    columns = StrategyColumns(
-        strategy,
-        runs,
-        library,
-        partitions_moved_optimal=bounds.partitions_moved_optimal if known_before else None,
-        imbalance_optimal=bounds.imbalance_optimal,
-    )
-    if isinstance(found, AssignorError):
-        reason = str(found)[:_LONGEST_REASON]
-        return replace(columns, reason=reason, load_reason=reason)
-    return replace(
-        columns,
-        partitions_moved=found.partitions_moved if known_before else None,
-        imbalance=found.partitions.imbalance if found.partitions is not None else None,
-        reason=None if known_before else UNKNOWN_BEFORE,
-        load_imbalance=found.load.imbalance if found.load is not None else None,
-        load_reason=load if isinstance(load, str) else None,
-    )

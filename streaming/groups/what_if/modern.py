@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from assignors import Assignment, AssignorError, CannotTell, Group, Load, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
@@ -17,15 +18,12 @@ from streaming.groups.state import GroupState
 from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.groups.what_if.classic import (
     CROWDED,
-    StrategyColumns,
-    columns_of,
     too_large,
     what_if_row,
     with_load_optimal,
+    with_result,
 )
 from streaming.records import GroupObservation
-
-_NOT_MEASURED = "the topics of its target are not known, or have no such partitions"
 
 _NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()])
 
@@ -49,23 +47,19 @@ def modern_what_if_rows(
     partitions = sum(len(numbers) for target in decision.targets.values() for _, numbers in target)
     why_not = CROWDED if crowded else too_large(partitions, len(decision.members), config)
     asked = asked_of(state, decision, config) if why_not is None else why_not
-    if isinstance(asked, str):
-        columns = [_not_computed(name, decision, asked) for name in _names(decision)]
-    else:
-        try:
-            with of_decision():
-                columns = _columns(state, decision, verdict, asked)
-        except TooMuchWork as error:
-            columns = [_not_computed(name, decision, error.reason) for name in _names(decision)]
-    return [what_if_row(of, judged, observation, config) for of in columns]
+    row_of = partial(what_if_row, judged, observation, config)
+    try:
+        with of_decision():
+            rows = asked if isinstance(asked, str) else _rows(state, decision, verdict, asked, row_of)
+    except TooMuchWork as error:
+        rows = error.reason
+    if isinstance(rows, str):
+        return [row_of(name, runs=_asks(name, decision), reason=rows) for name in _names(decision)]
+    return rows
 
 
 def _names(decision: ModernDecision) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
-
-
-def _not_computed(name: str, decision: ModernDecision, reason: str) -> StrategyColumns:
-    return StrategyColumns(name, _asks(name, decision), reason=reason, load_reason=reason)
 
 
 def _asks(name: str, decision: ModernDecision) -> bool | None:
@@ -73,14 +67,19 @@ def _asks(name: str, decision: ModernDecision) -> bool | None:
     return name in decision.assignors if len(decision.assignors) == 1 else None
 
 
-def _columns(
-    state: GroupState, decision: ModernDecision, verdict: Verdict, asked: ServerGroup
-) -> list[StrategyColumns]:
+def _rows(
+    state: GroupState,
+    decision: ModernDecision,
+    verdict: Verdict,
+    asked: ServerGroup,
+    row_of: Callable[..., WhatIfRow],
+) -> list[WhatIfRow] | str:
+    """The rows, or why there are none."""
     names = names_at(state, decision)
     group = group_of_target(decision, names)
     had = before_target(decision)
     if group is None or had is None:
-        return [_not_computed(name, decision, _NOT_MEASURED) for name in _names(decision)]
+        return "the topics of its target are not known, or have no such partitions"
     target = from_topics(decision.targets)
     fits = verdict.on_running == IDENTICAL
     release, found = _answers(decision, asked, target, fits=fits)
@@ -88,15 +87,15 @@ def _columns(
     bounds = bounds_of(group, had)
     load = _load(state, group, names)
     weights = None if isinstance(load, str) else load
-    columns = []
+    rows = []
     for name, answer in found.items():
         runs = _asks(name, decision)
         if runs is None and len(gives) == 1:
             runs = name in gives
         library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
         measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds, weights)
-        columns.append(columns_of(name, measured, bounds, load, runs=runs, library=library, known_before=True))
-    return with_load_optimal(columns, group, load)
+        rows.append(with_result(row_of(name, runs=runs, library=library), measured, bounds, load, known_before=True))
+    return with_load_optimal(rows, group, load)
 
 
 def _load(state: GroupState, group: Group, names: Mapping[str, str]) -> Load | str:

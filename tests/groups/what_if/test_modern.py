@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assignors import Group, Subscription
 from streaming.groups import GroupConfig
 from streaming.groups.rows import WhatIfRow
-from streaming.groups.what_if.classic import StrategyColumns, with_load_optimal
 from streaming.records import GroupObservation
 from tests.groups.build import CONFIG, GROUP, MINUTE, START, Life, make_observation, make_record, make_topic
 from tests.groups.coordinator import TOPIC, Written
@@ -252,16 +250,3 @@ def test_assignors_of_the_broker_are_weighed_too() -> None:
     assert rows["range"].load_imbalance == pytest.approx(12 / 7 - 1)
     assert rows["range"].load_reason is None
     assert best(rows["range"]) == (0.0, 0.0)
-
-
-def test_the_best_that_any_assignment_could_do_is_asked_for_only_where_a_strategy_was_weighed() -> None:
-    group, load = Group((Subscription("a", ("x",)), Subscription("b", ("x",))), {"x": 2}), {"x": [2.0, 1.0]}
-    weighed, unknown = (
-        StrategyColumns("range", True, load_imbalance=1 / 3),
-        StrategyColumns("sticky", False, reason="why"),
-    )
-    assert with_load_optimal([unknown], group, load) == [unknown]
-    assert with_load_optimal([weighed], group, "not known") == [weighed]
-    # Two members, and partitions of 2 and 1: 2 / 1.5 is the best.
-    for told in with_load_optimal([weighed, unknown], group, load):
-        assert told.load_optimal == (pytest.approx(1 / 3), pytest.approx(1 / 3))
