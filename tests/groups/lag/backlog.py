@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streaming.groups.rows import LagRow
+from streaming.records import GroupObservation
 from tests.groups.build import (
     MINUTE,
     SECOND,
@@ -18,10 +19,15 @@ from tests.groups.build import (
 HOUR = 60 * MINUTE
 
 
-def see(life: Life, second: int, end: int, **changes: Any) -> None:
+def seen(second: int, end: int, **changes: Any) -> GroupObservation:
     """A round at a second, which closes half a second later, with a high watermark."""
     of_topic = {name: changes.pop(name) for name in ("log_start_offsets", "topic_id") if name in changes}
-    life.take(make_observation(second, make_topic("x", 1, end=end, **of_topic), **changes))
+    return make_observation(second, make_topic("x", 1, end=end, **of_topic), **changes)
+
+
+def see(life: Life, second: int, end: int, **changes: Any) -> None:
+    """Let a group live through such a round."""
+    life.take(seen(second, end, **changes))
 
 
 def told(life: Life) -> tuple[float | None, float | None, str | None]:

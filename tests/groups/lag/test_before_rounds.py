@@ -62,24 +62,44 @@ def test_timestamps_of_brokers_bound_a_record_on_both_sides() -> None:
     )
 
 
-def test_of_timestamps_of_producers_the_largest_up_to_a_record_bounds_it_from_above_only() -> None:
+LATE = START + HOUR
+AT_THE_CLOSE = START + 10 * SECOND + 500
+OWN = UnreadTimestamp(40, BACK, -1, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept", "expected"),
+    [
+        # The largest timestamp of producers up to a record bounds it from above only.
+        ([TOLD], CREATED, (None, BACK + MINUTE - 1, "timestamps", "before_rounds")),
+        # A record that was found has its own timestamp, no matter who gave it.
+        ([OWN], APPENDED, (BACK, BACK, "append_time", None)),
+        ([OWN], CREATED, (BACK, BACK, "timestamps", None)),
+        ([OWN], None, (BACK, BACK, "timestamps", None)),
+        # Also one that is found later.
+        ([TOLD, UnreadTimestamp(40, BACK + 7, BACK + MINUTE, True)], CREATED, (BACK + 7, BACK + 7, "timestamps", None)),
+        # Another record's says nothing.
+        ([UnreadTimestamp(39, BACK, BACK + MINUTE, True)], APPENDED, BY_ROUNDS),
+        # One after the round that saw the record is not believed, that of the moment at which the round closed is.
+        ([UnreadTimestamp(40, LATE, -1, True)], APPENDED, BY_ROUNDS),
+        ([UnreadTimestamp(40, LATE, LATE + 1, False)], APPENDED, BY_ROUNDS),
+        (
+            [UnreadTimestamp(40, AT_THE_CLOSE, -1, True)],
+            APPENDED,
+            (AT_THE_CLOSE, AT_THE_CLOSE, "append_time", None),
+        ),
+        # Below a time that rounds undercut, only what it has reached is news.
+        ([UnreadTimestamp(40, BACK, LATE, False)], APPENDED, (BACK, AT_THE_CLOSE, "append_time", None)),
+        ([UnreadTimestamp(40, BACK, LATE, False)], CREATED, BY_ROUNDS),
+    ],
+)
+def test_what_was_told_of_a_record_counts_as_far_as_it_is_certain(
+    told: list[UnreadTimestamp], kept: TopicRetention | None, expected: object
+) -> None:
     life = behind()
-    see(life, 20, TOLD, retention=CREATED)
-    assert bounds(life) == (None, BACK + MINUTE - 1, "timestamps", "before_rounds")
-
-
-def test_a_record_that_was_found_has_its_own_timestamp_no_matter_who_gave_it() -> None:
-    for kept, method in ((APPENDED, "append_time"), (CREATED, "timestamps"), (None, "timestamps")):
-        life = behind()
-        see(life, 20, UnreadTimestamp(40, BACK, -1, True), retention=kept)
-        assert bounds(life) == (BACK, BACK, method, None)
-
-
-def test_a_record_that_is_found_later_gets_its_own_timestamp() -> None:
-    life = behind()
-    see(life, 20, TOLD, retention=CREATED)
-    see(life, 30, UnreadTimestamp(40, BACK + 7, BACK + MINUTE, True), retention=CREATED)
-    assert bounds(life) == (BACK + 7, BACK + 7, "timestamps", None)
+    for number, one in enumerate(told):
+        see(life, 20 + 10 * number, one, retention=kept)
+    assert bounds(life) == expected
 
 
 def test_the_first_answer_stays_and_one_row_tells_it() -> None:
@@ -108,12 +128,6 @@ def test_it_is_the_same_however_the_stream_is_cut() -> None:
     assert bounds(whole) == bounds(cut) == BETWEEN
 
 
-def test_what_was_told_of_another_record_says_nothing() -> None:
-    life = behind()
-    see(life, 20, UnreadTimestamp(39, BACK, BACK + MINUTE, True))
-    assert bounds(life)[2:] == ("rounds", "before_rounds")
-
-
 def test_the_next_record_has_to_be_told_anew_and_one_that_rounds_saw_needs_nothing() -> None:
     life = behind()
     see(life, 20, TOLD, end=200)
@@ -127,21 +141,6 @@ def test_the_next_record_has_to_be_told_anew_and_one_that_rounds_saw_needs_nothi
     assert bounds(life) == (START + 10 * SECOND, START + 20 * SECOND + 500, "rounds", None)
 
 
-def test_a_timestamp_after_the_round_that_saw_the_record_is_not_believed() -> None:
-    late = START + HOUR
-    for told in (UnreadTimestamp(40, late, -1, True), UnreadTimestamp(40, late, late + 1, False)):
-        life = behind()
-        see(life, 20, told)
-        assert bounds(life) == BY_ROUNDS
-    # Below a time that rounds undercut, only what it has reached is news.
-    life = behind()
-    see(life, 20, UnreadTimestamp(40, BACK, late, False))
-    assert bounds(life) == (BACK, START + 10 * SECOND + 500, "append_time", None)
-    life = behind()
-    see(life, 20, UnreadTimestamp(40, BACK, late, False), retention=CREATED)
-    assert bounds(life) == BY_ROUNDS
-
-
 def test_a_log_that_is_cut_back_or_replaced_takes_what_was_told_with_it() -> None:
     life = behind()
     see(life, 20, TOLD)
@@ -153,14 +152,6 @@ def test_a_log_that_is_cut_back_or_replaced_takes_what_was_told_with_it() -> Non
         make_observation(30, make_topic("x", 1, end=100, topic_id="another", retention=APPENDED, unread={0: TOLD}))
     )
     assert bounds(life)[2:] == (None, "lag_unknown")
-
-
-def test_when_retention_passes_the_record_the_log_start_is_another_one() -> None:
-    life = behind()
-    see(life, 20, TOLD)
-    topic = make_topic("x", 1, end=100, retention=APPENDED, log_start_offsets=(60).to_bytes(8, "little"))
-    life.take(make_observation(30, topic))
-    assert bounds(life)[2:] == ("rounds", "before_rounds")
 
 
 def test_a_clock_that_is_set_right_takes_what_another_clock_told_until_it_is_told_again() -> None:
@@ -185,13 +176,6 @@ def test_what_was_told_survives_a_checkpoint(told: UnreadTimestamp | None) -> No
     life.state = decode_state(*encode_state(life.state))
     see(life, 30, told, end=130)
     assert bounds(life) == BETWEEN
-
-
-def test_a_timestamp_of_the_moment_at_which_the_round_closed_is_believed() -> None:
-    life = behind()
-    at = START + 10 * SECOND + 500
-    see(life, 20, UnreadTimestamp(40, at, -1, True))
-    assert bounds(life) == (at, at, "append_time", None)
 
 
 def test_the_marks_of_a_group_that_is_told_of_the_first_record_of_all_stay_in_order() -> None:

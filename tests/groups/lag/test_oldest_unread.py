@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 import pytest
 
 from streaming.groups.lag.oldest_unread import thinned, unread_between
+from streaming.records import CommitWindow, GroupInput, GroupObservation
 from tests.examples import examples
 from tests.groups.build import (
     SECOND,
@@ -15,37 +18,212 @@ from tests.groups.build import (
     make_observation,
     packed,
 )
-from tests.groups.lag.backlog import HOUR, behind, caught_up, health, see, told
+from tests.groups.lag.backlog import HOUR, behind, caught_up, health, see, seen, told
 from tests.groups.lag.unread_world import INTERVAL, lived
 from tests.groups.rocketmq.world import A, Client, World
 
-
-def test_a_record_came_after_the_last_round_without_it_opened_and_before_the_first_round_with_it_closed() -> None:
-    life = caught_up()
-    assert told(life) == (None, None, "nothing_unread")
-    see(life, 30, 150)
-    assert told(life) == (20.0, 30.5, None)
-    assert life.rows.lag[-1].oldest_unread_method == "rounds"
+NOTHING = (None, None, "nothing_unread")
+UNKNOWN = (None, None, "lag_unknown")
 
 
-def test_a_group_that_was_behind_and_has_read_everything_has_nothing_unread() -> None:
-    life = behind()
-    life.take(make_commit(55, 250, topic="x"))
-    for second in (60, 70):
-        see(life, second, 250)
-        assert told(life) == (None, None, "nothing_unread")
-    assert life.state is not None
-    assert life.state.partitions["x"][0].marks == []
+def met() -> Life:
+    """A group of which only a commit of 100 is known."""
+    return Life.after(make_commit(5, 100, topic="x"))
 
 
-def test_rounds_from_before_a_topic_was_not_shown_for_long_say_nothing_about_the_one_that_comes_back() -> None:
+def behind_from_the_start() -> Life:
+    """A group first seen in the middle of a backlog: 100 records at 10, of which 40 were read."""
+    return Life.after(make_commit(5, 40, topic="x"), seen(10, 100))
+
+
+def commit(second: int, offset: int, topic_id: str | None = None) -> CommitWindow:
+    return msgspec.structs.replace(make_commit(second, offset, topic="x"), topic_id=topic_id)
+
+
+def clocked(second: int, end: int, by_the_clock: int | None = None) -> GroupObservation:
+    """A round by the steady time of its second, and by the time of a clock that may say something else."""
+    at = second if by_the_clock is None else by_the_clock
+    return seen(at, end, elapsed=second * SECOND, closed=START + at * SECOND + 500)
+
+
+def rested(second: int, end: int, since: int) -> GroupObservation:
+    """A round of a group that rounds from one second until 580 have skipped."""
+    return seen(second, end, rested_since=START + since * SECOND, rested_until=START + 580 * SECOND)
+
+
+Steps = Sequence[tuple[Sequence[GroupInput], tuple[float | None, float | None, str | None]]]
+
+BOUNDS: dict[str, tuple[Callable[[], Life], Steps]] = {
+    "after the last round without it opened, before the first with it closed": (
+        caught_up,
+        [([], NOTHING), ([seen(30, 150)], (20.0, 30.5, None))],
+    ),
+    "a group that has read everything has nothing unread": (
+        behind,
+        [([commit(55, 250), seen(60, 250)], NOTHING), ([seen(70, 250)], NOTHING)],
+    ),
     # It may have been deleted and created again by brokers that do not tell ids.
-    life = caught_up()
-    see(life, 30, 150)
-    for second in range(60, 1_300, 60):
-        life.take(make_observation(second))
-    see(life, 1_300, 300)
-    assert told(life) == (None, 1_300.5, "before_rounds")
+    "rounds from before a topic was away for long say nothing of the one that comes back": (
+        caught_up,
+        [
+            (
+                [seen(30, 150), *(make_observation(second) for second in range(60, 1_300, 60)), seen(1_300, 300)],
+                (None, 1_300.5, "before_rounds"),
+            )
+        ],
+    ),
+    **{
+        f"each record of a backlog has the bounds of the rounds around it: {committed}": (
+            behind,
+            [([commit(55, committed), seen(60, 300)], (*bounds, None))],
+        )
+        for committed, bounds in {
+            149: (20.0, 30.5),
+            150: (30.0, 40.5),
+            199: (30.0, 40.5),
+            200: (40.0, 50.5),
+            249: (40.0, 50.5),
+        }.items()
+    },
+    "what arrives while a caught up group rests is bounded by the newest round": (
+        caught_up,
+        [([*(seen(second, 100) for second in range(30, 600, 10)), seen(600, 110)], (590.0, 600.5, None))],
+    ),
+    "a group first seen in the middle of a backlog is behind for at least so long": (
+        behind_from_the_start,
+        [
+            ([seen(20, 200)], (None, 10.5, "before_rounds")),
+            ([commit(25, 120), seen(30, 200)], (10.0, 20.5, None)),
+        ],
+    ),
+    # By 40.5 all up to 200 was there. What the rounds before had seen was not needed any more.
+    "what a group goes back to is older than the rounds that are kept": (
+        behind,
+        [
+            ([commit(55, 200), seen(60, 300)], (40.0, 50.5, None)),
+            ([commit(65, 120), seen(70, 300)], (None, 40.5, "before_rounds")),
+        ],
+    ),
+    "a caught up group that goes back has the round before as upper bound": (
+        caught_up,
+        [([commit(25, 30), seen(30, 150)], (None, 20.5, "before_rounds"))],
+    ),
+    "what the log start has passed is not unread": (
+        behind,
+        [([seen(60, 300, log_start_offsets=packed([210]))], (40.0, 50.5, None))],
+    ),
+    "an unknown high watermark makes the bounds wider and not wrong": (
+        caught_up,
+        [([seen(30, -1)], UNKNOWN), ([seen(40, 150)], (20.0, 40.5, None))],
+    ),
+    "while the offsets log is blocked nothing is claimed and nothing is forgotten": (
+        caught_up,
+        [
+            ([seen(30, 150, held_since=START), seen(40, 200, held_since=START)], UNKNOWN),
+            ([commit(45, 150), seen(50, 200)], (30.0, 40.5, None)),
+        ],
+    ),
+    # The end had been 250: what is at 100 may be another record now.
+    "records that replace those lost in an unclean election are not older than they are": (
+        behind,
+        [
+            ([seen(60, 180)], (20.0, 60.5, None)),
+            ([commit(65, 170), seen(70, 300)], (30.0, 60.5, None)),
+            ([commit(75, 180), seen(80, 300)], (60.0, 70.5, None)),
+        ],
+    ),
+    "a log that was cut back to where it had been has all beyond from then on": (
+        behind,
+        [([seen(60, 150), commit(65, 150), seen(70, 300)], (60.0, 70.5, None))],
+    ),
+    "a topic that was deleted and created again begins anew": (
+        behind,
+        [
+            ([commit(55, 10), seen(60, 400, topic_id="another")], UNKNOWN),
+            ([commit(65, 20), seen(70, 500, topic_id="another")], (None, 60.5, "before_rounds")),
+        ],
+    ),
+    **{
+        f"rounds of a deleted topic bound nothing of the one that has its name: {committed}": (
+            behind,
+            [([commit(55, committed, "another"), seen(60, 400, topic_id="another")], (None, 60.5, "before_rounds"))],
+        )
+        for committed in (20, 300)
+    },
+    "a round whose time has jumped bounds nothing until the next one tells which clock was right": (
+        met,
+        [
+            ([clocked(10, 100), clocked(20, 100), clocked(30, 150, 30 + 3_600)], (20.0, None, "uncertain_time")),
+            ([clocked(40, 150)], (20.0, 40.5, None)),
+            ([clocked(50, 200)], (20.0, 40.5, None)),
+        ],
+    ),
+    "after an outage of the probe the bounds hold the outage": (
+        met,
+        [
+            ([clocked(10, 100), clocked(20, 100), clocked(50, 150, 3_600)], (20.0, None, "uncertain_time")),
+            ([clocked(60, 150, 3_610)], (20.0, 3_610.5, None)),
+        ],
+    ),
+    "a clock that is set back takes the bounds with it": (
+        met,
+        [
+            ([clocked(3_610, 100), clocked(3_620, 100), clocked(3_630, 150)], (3_620.0, 3_630.5, None)),
+            ([clocked(3_640, 150, 40), clocked(3_650, 150, 50)], (20.0, 30.5, None)),
+        ],
+    ),
+    "a clock that is set back by a moment leaves the bounds in order": (
+        caught_up,
+        [([seen(30, 150, time=START + 10 * SECOND, closed=START + 11 * SECOND)], (11.0, 11.0, None))],
+    ),
+    "a closing record of a broker whose clock is behind does not come before the opening one": (
+        caught_up,
+        [([seen(30, 150, closed=START + 29 * SECOND)], (20.0, 30.0, None))],
+    ),
+    "an idle group that moves is bounded by the last round that skipped it": (
+        caught_up,
+        [([seen(30, 100, idle=True), rested(590, 150, since=10)], (580.0, 590.5, None))],
+    ),
+    "also where they began to skip it at the round that the job has seen": (
+        caught_up,
+        [([seen(30, 100, idle=True), rested(590, 150, since=30)], (580.0, 590.5, None))],
+    ),
+    "so is what arrives in an idle group that is behind": (
+        behind,
+        [
+            (
+                [seen(60, 250, idle=True), rested(590, 300, since=50), commit(595, 250), seen(600, 300)],
+                (580.0, 590.5, None),
+            )
+        ],
+    ),
+    "what arrives after the rest of a group that went back is bounded by the rest": (
+        caught_up,
+        [
+            (
+                [seen(30, 100, idle=True), commit(585, 30), rested(590, 150, since=10)],
+                (None, 30.5, "before_rounds"),
+            ),
+            ([commit(595, 100), seen(600, 150)], (580.0, 590.5, None)),
+        ],
+    ),
+    **{
+        f"a rest that began after the round that the job has seen tells nothing: {since}": (
+            caught_up,
+            [([seen(30, 100, idle=True), rested(590, 150, since=since)], (30.0, 590.5, None))],
+        )
+        for since in (31, 600)
+    },
+}
+
+
+@pytest.mark.parametrize("case", BOUNDS)
+def test_a_record_became_readable_between_the_rounds_around_it(case: str) -> None:
+    start, steps = BOUNDS[case]
+    life = start()
+    for inputs, expected in steps:
+        life.take(*inputs)
+        assert told(life) == expected
 
 
 def test_an_empty_queue_without_a_commit_has_nothing_unread_also_right_after_a_round_that_did_not_show_it() -> None:
@@ -71,27 +249,6 @@ def test_the_bounds_stay_while_nothing_is_read_and_no_row_is_written_while_nothi
     assert told(life) == (20.0, 30.5, None)
 
 
-@pytest.mark.parametrize(
-    ("committed", "bounds"),
-    [(149, (20.0, 30.5)), (150, (30.0, 40.5)), (199, (30.0, 40.5)), (200, (40.0, 50.5)), (249, (40.0, 50.5))],
-)
-def test_each_record_of_a_backlog_has_the_bounds_of_the_rounds_around_it(
-    committed: int, bounds: tuple[float, float]
-) -> None:
-    life = behind()
-    life.take(make_commit(55, committed, topic="x"))
-    see(life, 60, 300)
-    assert told(life) == (*bounds, None)
-
-
-def test_records_that_arrive_while_a_caught_up_group_rests_are_bounded_by_the_newest_round() -> None:
-    life = caught_up()
-    for second in range(30, 600, 10):
-        see(life, second, 100)
-    see(life, 600, 110)
-    assert told(life) == (590.0, 600.5, None)
-
-
 def test_a_consumer_that_is_always_a_little_behind_has_the_bounds_of_one_interval() -> None:
     life = Life()
     for second in range(10, 100, 10):
@@ -104,33 +261,6 @@ def test_a_consumer_that_is_always_a_little_behind_has_the_bounds_of_one_interva
         )
 
 
-def test_a_group_first_seen_in_the_middle_of_a_backlog_is_behind_for_at_least_so_long() -> None:
-    life = Life.after(make_commit(5, 40, topic="x"))
-    see(life, 10, 100)
-    see(life, 20, 200)
-    assert told(life) == (None, 10.5, "before_rounds")
-    life.take(make_commit(25, 120, topic="x"))
-    see(life, 30, 200)
-    assert told(life) == (10.0, 20.5, None)
-
-
-def test_what_a_group_goes_back_to_is_older_than_the_rounds_that_are_kept() -> None:
-    life = behind()
-    life.take(make_commit(55, 200, topic="x"))
-    see(life, 60, 300)
-    life.take(make_commit(65, 120, topic="x"))
-    see(life, 70, 300)
-    # By 40.5 all up to 200 was there. (What the rounds before had seen was not needed any more.)
-    assert told(life) == (None, 40.5, "before_rounds")
-
-
-def test_a_caught_up_group_that_goes_back_has_the_round_before_as_upper_bound() -> None:
-    life = caught_up()
-    life.take(make_commit(25, 30, topic="x"))
-    see(life, 30, 150)
-    assert told(life) == (None, 20.5, "before_rounds")
-
-
 def test_one_offset_may_be_a_transaction_marker_so_nothing_is_claimed() -> None:
     life = caught_up()
     see(life, 30, 101)
@@ -140,155 +270,12 @@ def test_one_offset_may_be_a_transaction_marker_so_nothing_is_claimed() -> None:
     assert told(life) == (20.0, 30.5, None)
 
 
-def test_what_the_log_start_has_passed_is_not_unread() -> None:
-    life = behind()
-    see(life, 60, 300, log_start_offsets=packed([210]))
-    assert told(life) == (40.0, 50.5, None)
-
-
-def test_an_unknown_high_watermark_makes_the_bounds_wider_and_not_wrong() -> None:
-    life = caught_up()
-    see(life, 30, -1)
-    assert told(life) == (None, None, "lag_unknown")
-    see(life, 40, 150)
-    assert told(life) == (20.0, 40.5, None)
-
-
-def test_while_the_offsets_log_is_blocked_nothing_is_claimed_and_nothing_is_forgotten() -> None:
-    life = caught_up()
-    see(life, 30, 150, held_since=START)
-    see(life, 40, 200, held_since=START)
-    assert told(life) == (None, None, "lag_unknown")
-    life.take(make_commit(45, 150, topic="x"))
-    see(life, 50, 200)
-    assert told(life) == (30.0, 40.5, None)
-
-
-def test_records_that_replace_those_lost_in_an_unclean_election_are_not_older_than_they_are() -> None:
-    life = behind()
-    see(life, 60, 180)  # it had been 250: what is at 100 may be another record now
-    assert told(life) == (20.0, 60.5, None)
-    life.take(make_commit(65, 170, topic="x"))
-    see(life, 70, 300)
-    assert told(life) == (30.0, 60.5, None)
-    life.take(make_commit(75, 180, topic="x"))
-    see(life, 80, 300)
-    assert told(life) == (60.0, 70.5, None)
-
-
-def test_a_log_that_was_cut_back_to_where_it_had_been_has_all_beyond_from_then_on() -> None:
-    life = behind()
-    see(life, 60, 150)
-    life.take(make_commit(65, 150, topic="x"))
-    see(life, 70, 300)
-    assert told(life) == (60.0, 70.5, None)
-
-
-def test_a_topic_that_was_deleted_and_created_again_begins_anew() -> None:
-    life = behind()
-    life.take(make_commit(55, 10, topic="x"))
-    see(life, 60, 400, topic_id="another")
-    assert (life.rows.lag[-1].reason, told(life)) == ("topic_recreated", (None, None, "lag_unknown"))
-    life.take(make_commit(65, 20, topic="x"))
-    see(life, 70, 500, topic_id="another")
-    assert told(life) == (None, 60.5, "before_rounds")
-
-
-@pytest.mark.parametrize("committed", [20, 300])
-def test_rounds_of_a_deleted_topic_bound_nothing_of_the_one_that_has_its_name(committed: int) -> None:
-    life = behind()
-    commit = make_commit(55, committed, topic="x")
-    life.take(msgspec.structs.replace(commit, topic_id="another"))
-    see(life, 60, 400, topic_id="another")
-    assert told(life) == (None, 60.5, "before_rounds")
-
-
-def test_a_round_whose_time_has_jumped_bounds_nothing_until_the_next_one_tells_which_clock_was_right() -> None:
-    life = Life.after(make_commit(5, 100, topic="x"))
-    for second in (10, 20):
-        see(life, second, 100, elapsed=second * SECOND)
-    see(life, 30, 150, elapsed=30 * SECOND, time=START + 30 * SECOND + HOUR, closed=START + 31 * SECOND + HOUR)
-    assert told(life) == (20.0, None, "uncertain_time")
-    see(life, 40, 150, elapsed=40 * SECOND)
-    assert told(life) == (20.0, 40.5, None)
-    see(life, 50, 200, elapsed=50 * SECOND)
-    assert told(life) == (20.0, 40.5, None)
-
-
-def test_after_an_outage_of_the_probe_the_bounds_hold_the_outage() -> None:
-    life = Life.after(make_commit(5, 100, topic="x"))
-    for second in (10, 20):
-        see(life, second, 100, elapsed=second * SECOND)
-    see(life, 3_600, 150, elapsed=50 * SECOND)
-    assert told(life) == (20.0, None, "uncertain_time")
-    see(life, 3_610, 150, elapsed=60 * SECOND)
-    assert told(life) == (20.0, 3_610.5, None)
-
-
-def test_a_clock_that_is_set_back_takes_the_bounds_with_it() -> None:
-    life = Life.after(make_commit(5, 100, topic="x"))
-    for second, end in ((3_610, 100), (3_620, 100), (3_630, 150)):
-        see(life, second, end, elapsed=second * SECOND)
-    for second in (40, 50):
-        see(life, second, 150, elapsed=(3_600 + second) * SECOND)
-    assert told(life) == (20.0, 30.5, None)
-
-
-def test_a_clock_that_is_set_back_by_a_moment_leaves_the_bounds_in_order() -> None:
-    life = caught_up()
-    see(life, 30, 150, time=START + 10 * SECOND, closed=START + 11 * SECOND)
-    assert told(life) == (11.0, 11.0, None)
-
-
-def test_a_closing_record_of_a_broker_whose_clock_is_behind_does_not_come_before_the_opening_one() -> None:
-    life = caught_up()
-    see(life, 30, 150, closed=START + 29 * SECOND)
-    assert told(life) == (20.0, 30.0, None)
-
-
 def test_a_round_that_does_not_tell_when_it_closed_gives_no_upper_bound() -> None:
     life = caught_up()
     for second in (30, 40, 50):
         see(life, second, 150, closed=-1)
     assert told(life) == (20.0, None, "uncertain_time")
     assert [row.round for row in life.rows.lag] == [10, 30]
-
-
-@pytest.mark.parametrize("since", [10, 30])
-def test_an_idle_group_that_moves_is_bounded_by_the_last_round_that_skipped_it(since: int) -> None:
-    life = caught_up()
-    see(life, 30, 100, idle=True)
-    # The rounds up to 580 looked as the one at 30 did, and did not report it.
-    see(life, 590, 150, rested_since=START + since * SECOND, rested_until=START + 580 * SECOND)
-    assert told(life) == (580.0, 590.5, None)
-
-
-def test_so_is_what_arrives_in_an_idle_group_that_is_behind() -> None:
-    life = behind()
-    see(life, 60, 250, idle=True)
-    see(life, 590, 300, rested_since=START + 50 * SECOND, rested_until=START + 580 * SECOND)
-    life.take(make_commit(595, 250, topic="x"))
-    see(life, 600, 300)
-    assert told(life) == (580.0, 590.5, None)
-
-
-def test_what_arrives_after_the_rest_of_a_group_that_went_back_is_bounded_by_the_rest() -> None:
-    life = caught_up()
-    see(life, 30, 100, idle=True)
-    life.take(make_commit(585, 30, topic="x"))
-    see(life, 590, 150, rested_since=START + 10 * SECOND, rested_until=START + 580 * SECOND)
-    assert told(life) == (None, 30.5, "before_rounds")
-    life.take(make_commit(595, 100, topic="x"))
-    see(life, 600, 150)
-    assert told(life) == (580.0, 590.5, None)
-
-
-@pytest.mark.parametrize("since", [31, 600])
-def test_a_rest_that_began_after_the_round_that_the_job_has_seen_tells_nothing(since: int) -> None:
-    life = caught_up()
-    see(life, 30, 100, idle=True)
-    see(life, 590, 150, rested_since=START + since * SECOND, rested_until=START + 580 * SECOND)
-    assert told(life) == (30.0, 590.5, None)
 
 
 def test_marks_are_few_however_long_a_group_is_away_and_no_bound_is_wider_than_a_tenth_of_its_age() -> None:
