@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from streaming.records import GroupInput
+from streaming.records import GroupInput, Member
 from tests.groups.build import (
     SECOND,
     START,
@@ -34,34 +36,44 @@ def watched(*states: tuple[int, str], life: Life | None = None) -> Life:
     return life
 
 
-def test_a_rebalance_within_the_timeout_is_no_finding() -> None:
-    life = watched((20, "PreparingRebalance"), (20 + TIMEOUT_S, "PreparingRebalance"))
-    assert found(life) == []
+PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
+STUCK = [("stuck_rebalance", 20)]
+
+# States that rounds show at these seconds, and the findings then.
+STATES: dict[str, list[tuple[list[tuple[int, str]], list[tuple[str, int]]]]] = {
+    "within the timeout": [([(20, PREPARING), (20 + TIMEOUT_S, PREPARING)], [])],
+    "a second phase has a timeout of its own": [
+        ([(20, PREPARING), (300, COMPLETING), (590, COMPLETING)], []),
+        ([(601, COMPLETING)], STUCK),
+    ],
+    "one that begins again and again is stuck after three timeouts": [
+        ([(at, (PREPARING, COMPLETING)[at // 100 % 2]) for at in range(20, 920, 100)], []),
+        ([(921, PREPARING)], STUCK),
+    ],
+    "it ends with a round that shows another state": [
+        ([(20, PREPARING), (400, PREPARING)], STUCK),
+        ([(410, "Stable")], []),
+        ([(420, PREPARING)], []),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", STATES)
+def test_a_rebalance_is_stuck_after_the_timeouts_of_its_members(case: str) -> None:
+    life = watched()
+    for states, expected in STATES[case]:
+        assert found(watched(*states, life=life)) == expected
 
 
 @pytest.mark.parametrize(
-    ("state", "task"),
-    [("PreparingRebalance", "join again"), ("CompletingRebalance", "get their assignments from the leader")],
+    ("state", "task"), [(PREPARING, "join again"), (COMPLETING, "get their assignments from the leader")]
 )
-def test_a_phase_that_lasts_longer_than_the_timeout_is_stuck_since_its_first_round(state: str, task: str) -> None:
+def test_a_stuck_rebalance_says_what_its_members_are_to_do(state: str, task: str) -> None:
     life = watched((20, state), (21 + TIMEOUT_S, state))
-    assert found(life) == [("stuck_rebalance", 20)]
+    assert found(life) == STUCK
     assert detail(life) == (
         f"{state}: the members of the last generation (2) have 300 s to {task}, and no generation has followed"
     )
-
-
-def test_a_second_phase_has_a_timeout_of_its_own() -> None:
-    life = watched((20, "PreparingRebalance"), (300, "CompletingRebalance"), (590, "CompletingRebalance"))
-    assert found(life) == []
-    assert found(watched((601, "CompletingRebalance"), life=life)) == [("stuck_rebalance", 20)]
-
-
-def test_a_rebalance_that_begins_again_and_again_is_stuck_after_three_timeouts() -> None:
-    turns = [(at, ("PreparingRebalance", "CompletingRebalance")[at // 100 % 2]) for at in range(20, 920, 100)]
-    life = watched(*turns)
-    assert found(life) == []
-    assert found(watched((921, "PreparingRebalance"), life=life)) == [("stuck_rebalance", 20)]
 
 
 def test_rebalances_that_end_between_the_rounds_are_not_one_that_lasts() -> None:
@@ -70,18 +82,6 @@ def test_rebalances_that_end_between_the_rounds_are_not_one_that_lasts() -> None
         life.take(make_record(at, even("x", 2, "a", "b"), generation=2 + number))
         watched((at + 10, "PreparingRebalance"), life=life)
         assert found(life) == []
-
-
-def test_a_stuck_rebalance_ends_with_a_round_that_shows_another_state() -> None:
-    life = watched((20, "PreparingRebalance"), (400, "PreparingRebalance"), (410, "Stable"))
-    assert found(life) == []
-    assert found(watched((420, "PreparingRebalance"), life=life)) == []
-
-
-def test_while_the_log_is_blocked_nobody_knows_whether_a_generation_has_followed() -> None:
-    life = watched((20, "PreparingRebalance"))
-    life.take(make_observation(400, make_topic("x", 2), state="PreparingRebalance", held_since=START + 30 * SECOND))
-    assert [name for name, _ in found(life)] == ["offsets_blocked"]
 
 
 def test_while_the_log_is_blocked_a_rebalance_that_was_stuck_stays_so_and_is_watched_on() -> None:
@@ -114,50 +114,52 @@ def test_a_rebalance_before_an_outage_and_one_after_it_are_not_one_that_lasts() 
     assert found(life) == []
 
 
-def test_more_members_than_partitions_leave_some_idle_since_the_decision() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b", "c", "d")), make_observation(10, make_topic("x", 2)))
-    assert found(life) == [("idle_members", 5)]
-    assert detail(life) == "2 of 4 members own nothing, there are 2 partitions for 4 members: c, d"
-
-
-def test_a_strategy_that_leaves_members_idle_is_named() -> None:
-    life = Life()
-    members = (
-        make_member("a", ("x", "y"), {"x": (0,), "y": (0,)}),
-        make_member("b", ("x", "y"), {}),
-    )
-    life.take(make_record(5, members), make_observation(10, make_topic("x", 1), make_topic("y", 1)))
-    assert detail(life) == "1 of 2 members own nothing, range assigns 2 partitions for 2 members so: b"
-
-
-def test_members_that_subscribe_to_something_else_do_not_count_as_sharing() -> None:
-    life = Life()
-    members = (
-        make_member("a", ("x",), {"x": (0,)}),
-        make_member("b", ("x",), {}),
-        make_member("c", ("y",), {"y": (0, 1, 2)}),
-    )
-    life.take(make_record(5, members), make_observation(10, make_topic("x", 1), make_topic("y", 3)))
-    assert detail(life) == "1 of 3 members own nothing, there is 1 partition for 2 members: b"
-
-
-def test_while_the_leader_has_not_seen_new_partitions_nobody_is_called_idle() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b", "c")), make_observation(10, make_topic("x", 3)))
-    assert [name for name, _ in found(life)] == ["stale_metadata"]
-
-
-def test_a_member_that_subscribes_to_nothing_is_not_called_idle() -> None:
-    life = Life()
-    members = (make_member("a", ("x",), {"x": (0,)}), make_member("b", (), {}))
-    life.take(make_record(5, members), make_observation(10, make_topic("x", 1)))
-    assert found(life) == []
-
-
-def test_a_member_whose_topic_is_not_visible_is_not_called_idle() -> None:
-    life = Life()
-    members = (make_member("a", ("x",), {"x": (0,)}), make_member("b", ("y",), {}))
-    life.take(make_record(5, members), make_observation(10, make_topic("x", 1)))
-    assert [name for name, _ in found(life)] == ["topic_not_visible"]
+@pytest.mark.parametrize(
+    ("members", "topics", "expected"),
+    [
+        (
+            even("x", 2, "a", "b", "c", "d"),
+            {"x": 2},
+            ("idle_members", "2 of 4 members own nothing, there are 2 partitions for 4 members: c, d"),
+        ),
+        # A strategy that leaves members idle is named.
+        (
+            (make_member("a", ("x", "y"), {"x": (0,), "y": (0,)}), make_member("b", ("x", "y"), {})),
+            {"x": 1, "y": 1},
+            ("idle_members", "1 of 2 members own nothing, range assigns 2 partitions for 2 members so: b"),
+        ),
+        # Members that subscribe to something else do not count as sharing.
+        (
+            (
+                make_member("a", ("x",), {"x": (0,)}),
+                make_member("b", ("x",), {}),
+                make_member("c", ("y",), {"y": (0, 1, 2)}),
+            ),
+            {"x": 1, "y": 3},
+            ("idle_members", "1 of 3 members own nothing, there is 1 partition for 2 members: b"),
+        ),
+        # Nobody is idle while the leader has not seen new partitions, or a topic is not visible.
+        (
+            even("x", 2, "a", "b", "c"),
+            {"x": 3},
+            ("stale_metadata", "new partitions that the leader has not seen: x (2 to 3 partitions)"),
+        ),
+        (
+            (make_member("a", ("x",), {"x": (0,)}), make_member("b", ("y",), {})),
+            {"x": 1},
+            ("topic_not_visible", "subscribed, but not visible: y"),
+        ),
+        # Nor is who subscribes to nothing.
+        ((make_member("a", ("x",), {"x": (0,)}), make_member("b", (), {})), {"x": 1}, None),
+    ],
+)
+def test_members_that_own_nothing_are_idle_for_a_reason(
+    members: tuple[Member, ...], topics: dict[str, int], expected: tuple[str, str] | None
+) -> None:
+    shown = [make_topic(topic, count) for topic, count in topics.items()]
+    life = Life.after(make_record(5, members), make_observation(10, *shown))
+    told = [(f.finding, f.detail) for f in life.rows.group_health[-1].findings if f.finding != "unexplained_assignment"]
+    assert told == ([expected] if expected is not None else [])
 
 
 def test_members_that_wait_for_a_handover_are_not_idle() -> None:
@@ -185,20 +187,6 @@ def test_a_member_that_the_broker_gives_nothing_is_idle_once_the_target_is_reach
     assert detail(life) == "1 of 2 members own nothing, the broker assigns 4 partitions for 2 members so: b"
 
 
-def test_records_that_have_just_come_need_not_be_committed_yet() -> None:
-    life = consuming((10, 100), (1_200, 100), (1_210, 150))
-    assert found(life) == []
-    life.take(make_observation(1_810, make_topic("x", 2, end=150)))
-    assert found(life) == [("never_committed", 1_200)]
-
-
-def test_members_that_have_just_come_back_are_given_their_time() -> None:
-    life = consuming((10, 100), (300, 150))
-    life.take(make_record(400, (), generation=2), make_record(3_595, even("x", 2, "a", "b"), generation=3))
-    life.take(make_observation(3_600, make_topic("x", 2, end=500)))
-    assert found(life) == []
-
-
 def consuming(*ends: tuple[int, int]) -> Life:
     """A group of two that owns x, with rounds that show these high watermarks at these seconds."""
     life = Life.after(make_record(5, even("x", 2, "a", "b")))
@@ -217,33 +205,49 @@ def test_members_that_own_partitions_where_records_arrive_and_commit_nothing_are
     assert found(life) == []
 
 
-def test_a_commit_of_offset_0_is_a_commit() -> None:
-    life = consuming((10, 100), (300, 150))
-    life.take(make_commit(400, 0, topic="x"), make_observation(2_000, make_topic("x", 2, end=200)))
-    assert "never_committed" not in [name for name, _ in found(life)]
+def ends(second: int, *end: int, **changes: Any) -> GroupInput:
+    return make_observation(second, make_topic("x", len(end), end=end, **changes))
 
 
-def test_a_group_where_nothing_arrives_has_nothing_to_commit() -> None:
-    assert found(consuming((10, 100), (300, 100), (2_000, 100))) == []
+OPEN = {"last_stable_offsets": packed([100, 100])}
+TWO = make_record(5, even("x", 2, "a", "b"))
 
 
-def test_a_transaction_that_stays_open_is_nothing_that_arrives() -> None:
-    life = Life.after(make_record(5, even("x", 2, "a", "b")))
-    for at in (10, 300, 2_000):
-        life.take(make_observation(at, make_topic("x", 2, end=150, last_stable_offsets=packed([100, 100]))))
-    assert found(life) == []
-
-
-def test_a_single_offset_that_arrives_may_be_a_transaction_marker() -> None:
-    life = Life.after(make_record(5, (make_member("a", ("x",), {"x": (0,)}),)))
-    life.take(make_observation(10, make_topic("x", 1, end=100)), make_observation(700, make_topic("x", 1, end=101)))
-    assert found(life) == []
-
-
-def test_a_group_without_members_is_not_asked_for_commits() -> None:
-    life = consuming((10, 100), (300, 150))
-    life.take(make_record(400, (), generation=2), make_observation(2_000, make_topic("x", 2, end=300)))
-    assert found(life) == []
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        # Records that have just come need not be committed yet.
+        ([TWO, ends(10, 100, 100), ends(1_200, 100, 100), ends(1_210, 150, 150)], []),
+        (
+            [TWO, ends(10, 100, 100), ends(1_200, 100, 100), ends(1_210, 150, 150), ends(1_810, 150, 150)],
+            [("never_committed", 1_200)],
+        ),
+        # Members that have just come back are given their time.
+        (
+            [
+                *(TWO, ends(10, 100, 100), ends(300, 150, 150), make_record(400, (), generation=2)),
+                *(make_record(3_595, even("x", 2, "a", "b"), generation=3), ends(3_600, 500, 500)),
+            ],
+            [],
+        ),
+        # A commit of offset 0 is a commit.
+        ([TWO, ends(10, 100, 100), ends(300, 150, 150), make_commit(400, 0, topic="x"), ends(2_000, 200, 200)], []),
+        # Where nothing arrives there is nothing to commit; a transaction that stays open is nothing that arrives.
+        ([TWO, ends(10, 100, 100), ends(300, 100, 100), ends(2_000, 100, 100)], []),
+        ([TWO, *(ends(at, 150, 150, **OPEN) for at in (10, 300, 2_000))], []),
+        # A single offset may be a transaction marker.
+        ([make_record(5, (make_member("a", ("x",), {"x": (0,)}),)), ends(10, 100), ends(700, 101)], []),
+        # A group without members is not asked.
+        (
+            [TWO, ends(10, 100, 100), ends(300, 150, 150), make_record(400, (), generation=2), ends(2_000, 300, 300)],
+            [],
+        ),
+    ],
+)
+def test_only_members_that_have_had_time_to_commit_what_arrived_are_told_of(
+    inputs: list[GroupInput], expected: list[tuple[str, int]]
+) -> None:
+    assert found(Life.after(*inputs)) == expected
 
 
 def test_what_may_be_hidden_behind_an_open_transaction_is_not_called_missing() -> None:

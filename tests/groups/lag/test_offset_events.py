@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -51,144 +53,187 @@ def lived(*steps: tuple[GroupInput, ...]) -> Life:
     return life
 
 
+Step = tuple[tuple[GroupInput, ...], dict[str, Any], dict[str, tuple[int, str]]]
+"""Inputs, then columns of the newest row of `lag`, and the findings with the second of their beginning."""
+
+
+def check(*steps: Step) -> None:
+    life = Life()
+    for inputs, columns, findings in steps:
+        life.take(*inputs)
+        row = life.rows.lag[-1]
+        assert {name: getattr(row, name) for name in columns} == columns
+        told = {f.finding: ((f.since - START) // SECOND, f.detail) for f in life.rows.group_health[-1].findings}
+        assert told == findings
+
+
 # -- a topic deleted and created again
 
+AGAIN = "deleted and created again: x"
+LEFT = f"{AGAIN} (1 partition with offsets of the previous topic)"
+MET: Step = ((commit(5, 90, "first"), make_observation(10, topic("first"))), {"lag": 10}, {})
+WITHOUT_IDS: Step = ((commit(5, 90, None), make_observation(10, topic("first"))), {"lag": 10}, {})
+ANOTHER = make_observation(20, topic("second", end=40))
 
-@pytest.mark.parametrize("offset", [30, 90_000])
-def test_a_commit_of_the_topic_before_gives_neither_lag_nor_ahead(offset: int) -> None:
-    life = lived(
-        (commit(5, offset, "first"), make_observation(10, topic("first", end=100_000))),
-        (make_observation(20, topic("second", end=40)),),
-    )
-    row = lag_of(life)
-    assert (row.lag, row.lag_read_committed, row.ahead_by, row.lag_status) == (None, None, None, "unknown")
-    assert (row.reason, row.committed_offset, row.high_watermark) == ("topic_recreated", offset, 40)
-    assert said(life) == {
-        "topic_recreated": "deleted and created again: x (1 partition with offsets of the previous topic)"
-    }
-    assert since(life, "topic_recreated") == 20
+CREATED_AGAIN: dict[str, list[Step]] = {
+    **{
+        f"a commit of the topic before gives neither lag nor ahead: {offset}": [
+            ((commit(5, offset, "first"), make_observation(10, topic("first", end=100_000))), {}, {}),
+            (
+                (ANOTHER,),
+                {
+                    "lag": None,
+                    "lag_read_committed": None,
+                    "ahead_by": None,
+                    "lag_status": "unknown",
+                    "reason": "topic_recreated",
+                    "committed_offset": offset,
+                    "high_watermark": 40,
+                },
+                {"topic_recreated": (20, LEFT)},
+            ),
+        ]
+        for offset in (30, 90_000)
+    },
+    "its lag is known again with the first commit to the new topic": [
+        MET,
+        ((ANOTHER,), {"reason": "topic_recreated"}, {"topic_recreated": (20, LEFT)}),
+        (
+            (commit(25, 3, "second"), make_observation(30, topic("second", end=40))),
+            {"lag": 37, "lag_status": "ok", "reason": None, "rewound_by": 0},
+            {"topic_recreated": (20, AGAIN)},
+        ),
+        ((make_observation(20 + 600, topic("second", end=40)),), {}, {}),
+    ],
+    "a commit to the new topic before any round showed it counts at once": [
+        MET,
+        (
+            (commit(15, 3, "second"), ANOTHER),
+            {"lag": 37, "lag_status": "ok", "rewound_by": 0},
+            {"topic_recreated": (20, AGAIN)},
+        ),
+    ],
+    "a commit to the old topic that arrives late is none of the new one": [
+        MET,
+        ((ANOTHER,), {}, {"topic_recreated": (20, LEFT)}),
+        (
+            (commit(25, 95, "first"), make_observation(30, topic("second", end=40))),
+            {"reason": "topic_recreated", "committed_offset": 95, "rewound_by": 0},
+            {"topic_recreated": (20, LEFT)},
+        ),
+        (
+            (commit(35, 40, "second"), make_observation(40, topic("second", end=40))),
+            {"lag": 0, "rewound_by": 0},
+            {"topic_recreated": (20, AGAIN)},
+        ),
+    ],
+    "without ids in the commits the rounds tell what came before": [
+        WITHOUT_IDS,
+        ((ANOTHER,), {"reason": "topic_recreated"}, {"topic_recreated": (20, LEFT)}),
+        (
+            (commit(25, 3, None), make_observation(30, topic("second", end=40))),
+            {"lag": 37, "reason": None, "rewound_by": 0},
+            {"topic_recreated": (20, AGAIN)},
+        ),
+    ],
+    "a topic that was gone for some rounds counts as well": [
+        WITHOUT_IDS,
+        ((make_observation(20, topic(None, None)),), {"reason": "topic_does_not_exist"}, {}),
+        (
+            (make_observation(30, topic("second", end=40)),),
+            {"reason": "topic_recreated"},
+            {"topic_recreated": (30, LEFT)},
+        ),
+    ],
+    "a topic that no answer showed for a moment is the same as before": [
+        MET,
+        ((make_observation(20, topic(None, None)),), {}, {}),
+        ((make_observation(30, topic("first")),), {"lag": 10, "reason": None}, {}),
+    ],
+    "a group met after the topic was created again is told by the commit's id": [
+        (
+            (commit(5, 90, "first"), make_observation(10, topic("second", end=40))),
+            {"lag": None, "reason": "topic_recreated"},
+            {"topic_recreated": (10, LEFT)},
+        )
+    ],
+    "a round without ids compares nothing": [
+        ((commit(5, 90, "first"), make_observation(10, topic(None))), {"lag": 10}, {}),
+        ((make_observation(20, topic("first")),), {"round": 10, "reason": None}, {}),
+    ],
+    "a partition count that shrank is named": [
+        ((commit(5, 90, "first", 0), commit(6, 90, "first", 3), make_observation(10, topic("first", 4))), {}, {}),
+        (
+            (make_observation(20, topic("second", 2, end=40)),),
+            {"partition": 3, "reason": "beyond_partition_count", "ahead_by": None},
+            {
+                "topic_recreated": (
+                    20,
+                    f"{AGAIN} (2 partitions instead of 4, 1 partition with offsets of the previous topic)",
+                )
+            },
+        ),
+    ],
+    "also a single partition": [
+        ((commit(5, 90, "first"), make_observation(10, topic("first", 4))), {}, {}),
+        (
+            (commit(15, 3, "second"), make_observation(20, topic("second", 1, end=40))),
+            {},
+            {"topic_recreated": (20, f"{AGAIN} (1 partition instead of 4)")},
+        ),
+    ],
+    "a count that shrank tells of brokers without ids": [
+        ((commit(5, 90, None), make_observation(10, topic(None, 4))), {}, {}),
+        (
+            (make_observation(20, topic(None, 2, end=40)),),
+            {"reason": "topic_recreated"},
+            {
+                "topic_recreated": (
+                    20,
+                    f"{AGAIN} (2 partitions instead of 4, 1 partition with offsets of the previous topic)",
+                )
+            },
+        ),
+    ],
+    "a count that grew does not": [
+        ((commit(5, 90, None), make_observation(10, topic(None, 2))), {}, {}),
+        ((make_observation(20, topic(None, 4)),), {"reason": None}, {}),
+    ],
+    "the coordinator's tombstones of a deleted topic leave nothing behind": [
+        MET,
+        (
+            (commit(15, None, None), ANOTHER),
+            {"ended": True, "offset_deleted": True, "lag": None, "committed_offset": None},
+            {
+                "topic_recreated": (20, AGAIN),
+                "offset_deleted": (20, "committed offsets were deleted or expired: x (1 partition)"),
+            },
+        ),
+    ],
+    # Commits to two topics between two rounds are folded to the first, the last and the largest step back; only the
+    # last id is kept.
+    "commits to two topics of one name between two rounds are told apart by nothing": [
+        ((commit(5, 50, "second"), make_observation(10, topic("second"))), {}, {}),
+        (
+            (
+                merge_windows(commit(15, 90, "first"), commit(16, 51, "second")),
+                make_observation(20, topic("second")),
+            ),
+            {"rewound_by": 39, "lag_status": "ok", "lag": 49},
+            {},
+        ),
+    ],
+}
 
 
-def test_its_lag_is_known_again_with_the_first_commit_to_the_new_topic() -> None:
-    life = lived(
-        (commit(5, 90, "first"), make_observation(10, topic("first"))),
-        (make_observation(20, topic("second", end=40)),),
-        (commit(25, 3, "second"), make_observation(30, topic("second", end=40))),
-    )
-    row = lag_of(life)
-    assert (row.lag, row.lag_status, row.reason, row.rewound_by) == (37, "ok", None, 0)
-    assert said(life) == {"topic_recreated": "deleted and created again: x"}
-    life.take(make_observation(20 + 600, topic("second", end=40)))
-    assert said(life) == {}
-
-
-def test_a_commit_to_the_new_topic_before_any_round_showed_it_counts_at_once() -> None:
-    life = lived(
-        (commit(5, 90, "first"), make_observation(10, topic("first"))),
-        (commit(15, 3, "second"), make_observation(20, topic("second", end=40))),
-    )
-    row = lag_of(life)
-    assert (row.lag, row.lag_status, row.rewound_by) == (37, "ok", 0)
-
-
-def test_a_commit_to_the_old_topic_that_arrives_late_is_none_of_the_new_one() -> None:
-    life = lived(
-        (commit(5, 90, "first"), make_observation(10, topic("first"))),
-        (make_observation(20, topic("second", end=40)),),
-        (commit(25, 95, "first"), make_observation(30, topic("second", end=40))),
-    )
-    assert (lag_of(life).reason, lag_of(life).committed_offset, lag_of(life).rewound_by) == ("topic_recreated", 95, 0)
-    life.take(commit(35, 40, "second"), make_observation(40, topic("second", end=40)))
-    assert (lag_of(life).lag, lag_of(life).rewound_by) == (0, 0)
-
-
-def test_without_ids_in_the_commits_the_rounds_tell_what_came_before() -> None:
-    life = lived(
-        (commit(5, 90, None), make_observation(10, topic("first"))),
-        (make_observation(20, topic("second", end=40)),),
-    )
-    assert lag_of(life).reason == "topic_recreated"
-    life.take(commit(25, 3, None), make_observation(30, topic("second", end=40)))
-    assert (lag_of(life).lag, lag_of(life).reason, lag_of(life).rewound_by) == (37, None, 0)
-
-
-def test_a_topic_that_was_gone_for_some_rounds_counts_as_recreated_too() -> None:
-    life = lived(
-        (commit(5, 90, None), make_observation(10, topic("first"))),
-        (make_observation(20, topic(None, None)),),
-        (make_observation(30, topic("second", end=40)),),
-    )
-    assert [row.reason for row in life.rows.lag] == [None, "topic_does_not_exist", "topic_recreated"]
-    assert since(life, "topic_recreated") == 30
-
-
-def test_a_topic_that_no_answer_showed_for_a_moment_is_the_same_as_before() -> None:
-    life = lived(
-        (commit(5, 90, "first"), make_observation(10, topic("first"))),
-        (make_observation(20, topic(None, None)),),
-        (make_observation(30, topic("first")),),
-    )
-    assert (lag_of(life).lag, lag_of(life).reason) == (10, None)
-    assert said(life) == {}
-
-
-def test_a_group_met_after_the_topic_was_recreated_is_told_by_the_commit_s_id() -> None:
-    life = lived((commit(5, 90, "first"), make_observation(10, topic("second", end=40))))
-    assert (lag_of(life).lag, lag_of(life).reason) == (None, "topic_recreated")
-    assert since(life, "topic_recreated") == 10
-
-
-def test_a_round_without_ids_compares_nothing() -> None:
-    life = lived((commit(5, 90, "first"), make_observation(10, topic(None))), (make_observation(20, topic("first")),))
-    assert [row.reason for row in life.rows.lag] == [None]
-
-
-def test_a_partition_count_that_shrank_is_named() -> None:
-    life = lived(
-        (commit(5, 90, "first", 0), commit(6, 90, "first", 3), make_observation(10, topic("first", 4))),
-        (make_observation(20, topic("second", 2, end=40)),),
-    )
-    assert [lag_of(life, p).reason for p in (0, 3)] == ["topic_recreated", "beyond_partition_count"]
-    assert [lag_of(life, p).ahead_by for p in (0, 3)] == [None, None]
-    assert said(life)["topic_recreated"] == (
-        "deleted and created again: x (2 partitions instead of 4, 1 partition with offsets of the previous topic)"
-    )
-
-
-def test_a_topic_that_comes_back_with_a_single_partition_says_so() -> None:
-    life = lived(
-        (commit(5, 90, "first"), make_observation(10, topic("first", 4))),
-        (commit(15, 3, "second"), make_observation(20, topic("second", 1, end=40))),
-    )
-    assert said(life) == {"topic_recreated": "deleted and created again: x (1 partition instead of 4)"}
-
-
-def test_a_count_that_shrank_tells_of_brokers_without_ids() -> None:
-    life = lived(
-        (commit(5, 90, None), make_observation(10, topic(None, 4))),
-        (make_observation(20, topic(None, 2, end=40)),),
-    )
-    assert lag_of(life).reason == "topic_recreated"
-    grown = lived((commit(5, 90, None), make_observation(10, topic(None, 2))), (make_observation(20, topic(None, 4)),))
-    assert (lag_of(grown).reason, said(grown)) == (None, {})
-
-
-def test_the_coordinator_s_tombstones_of_a_deleted_topic_leave_nothing_behind() -> None:
-    life = lived(
-        (commit(5, 90, "first"), make_observation(10, topic("first"))),
-        (commit(15, None, None), make_observation(20, topic("second", end=40))),
-    )
-    row = lag_of(life)
-    assert (row.ended, row.offset_deleted, row.lag, row.committed_offset) == (True, True, None, None)
-    assert said(life) == {
-        "topic_recreated": "deleted and created again: x",
-        "offset_deleted": "committed offsets were deleted or expired: x (1 partition)",
-    }
+@pytest.mark.parametrize("case", CREATED_AGAIN)
+def test_offsets_of_a_topic_that_was_created_again_mean_nothing_for_it(case: str) -> None:
+    check(*CREATED_AGAIN[case])
 
 
 def test_what_nobody_can_read_yet_comes_first() -> None:
     life = lived(
-        (commit(5, 90, "first"), make_observation(10, topic("first"))),
+        MET[0],
         (make_observation(20, topic("second", end=40), held_since=START),),
         (make_observation(30, topic("second", end=40)),),
     )
@@ -198,17 +243,21 @@ def test_what_nobody_can_read_yet_comes_first() -> None:
 # -- steps back
 
 
+def back(record: int, offset: int) -> tuple[GroupInput, ...]:
+    return make_commit(record, offset, topic="x"), make_observation(record + 5, make_topic("x", 1, end=6_000))
+
+
+def below(by: int) -> dict[str, tuple[int, str]]:
+    return {"rewound": (20, f"committed offsets went back: x 0 is {by:,} below where it was")}
+
+
 def test_a_step_back_is_said_with_how_far_it_still_is_until_the_offset_is_where_it_was() -> None:
-    life = Life()
-    for record, offset in ((5, 5_000), (15, 3_800), (25, 4_900), (35, 5_000)):
-        life.take(make_commit(record, offset, topic="x"), make_observation(record + 5, make_topic("x", 1, end=6_000)))
-    assert [row.rewound_by for row in life.rows.lag] == [0, 1_200, 0, 0]
-    assert [[(f.finding, f.detail, f.since) for f in row.findings] for row in life.rows.group_health] == [
-        [],
-        [("rewound", "committed offsets went back: x 0 is 1,200 below where it was", START + 20 * SECOND)],
-        [("rewound", "committed offsets went back: x 0 is 100 below where it was", START + 20 * SECOND)],
-        [],
-    ]
+    check(
+        (back(5, 5_000), {"rewound_by": 0}, {}),
+        (back(15, 3_800), {"rewound_by": 1_200}, below(1_200)),
+        (back(25, 4_900), {"rewound_by": 0}, below(100)),
+        (back(35, 5_000), {"rewound_by": 0}, {}),
+    )
 
 
 def test_steps_back_of_many_partitions_are_one_finding() -> None:
@@ -275,14 +324,6 @@ def test_a_late_commit_to_the_topic_before_is_no_step_back() -> None:
     # The next one continues from the topic's own last offset.
     life.take(commit(35, 60, "second"), make_observation(40, topic("second")))
     assert (lag_of(life).rewound_by, lag_of(life).lag_status) == (0, "ok")
-
-
-def test_commits_to_two_topics_of_one_name_between_two_rounds_are_told_apart_by_nothing() -> None:
-    # Between two rounds commits are folded to the first, the last and the largest step back; only the last id is kept.
-    life = lived((commit(5, 50, "second"), make_observation(10, topic("second"))))
-    life.take(merge_windows(commit(15, 90, "first"), commit(16, 51, "second")), make_observation(20, topic("second")))
-    row = lag_of(life)
-    assert (row.rewound_by, row.lag_status, row.lag, said(life)) == (39, "ok", 49, {})
 
 
 def test_a_step_back_ends_with_the_topic() -> None:
