@@ -43,18 +43,151 @@ def matches(regex: str, *topics: str) -> Written:
     return other_key(16, GROUP, regex), regular_expression(list(topics), 7, 8)
 
 
-def test_partitions_that_one_round_shows_may_be_in_a_target_that_it_has_not_read() -> None:
-    assert found(assigned(shows(20, orders=6))) == []
-    life = assigned(shows(20, orders=6))
-    second = [epoch(2), target("a", *range(6)), stands(2), owns("a", 2, *range(6))]
-    life.take(*read(second, 21), shows(30, orders=6))
-    assert found(life) == []
+def blocked(*seconds: int) -> list[GroupInput]:
+    """Rounds while the offsets log has been blocked since 15."""
+    topic = make_topic("orders", 6, topic_id=TOPIC_ID)
+    held = {"state": None, "group_type": "consumer", "held_since": START + 15 * SECOND}
+    return [make_observation(at, topic, **held) for at in seconds]
 
 
-def test_new_partitions_are_stale_metadata_from_the_second_round_that_shows_them_on() -> None:
-    life = assigned(shows(15, orders=4), shows(20, orders=6), shows(30, orders=6))
-    assert found(life) == [("stale_metadata", 20)]
-    assert detail(life) == "new partitions that the coordinator's target does not have: orders (4 to 6 partitions)"
+GONE_B = [(other_key(key, GROUP, "b"), None) for key in (8, 7, 5)]
+LEAVES_HOLES = [
+    *(*FIRST, asking("b", "uniform"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)),
+    *(owns("a", 2, 0, 1), owns("b", 2, 2, 3), *GONE_B, epoch(3)),
+]
+NEW = "new partitions that the coordinator's target does not have"
+NO_OWNER = "partitions without an owner"
+
+LACKS: dict[str, list[tuple[list[GroupInput], dict[str, tuple[int, str | None]]]]] = {
+    "partitions that one round shows may be in a target that it has not read": [
+        ([*read(FIRST), shows(20, orders=6)], {}),
+        ([*read([epoch(2), target("a", *range(6)), stands(2), owns("a", 2, *range(6))], 21), shows(30, orders=6)], {}),
+    ],
+    "new partitions are stale metadata from the second round that shows them on, until the grace is over": [
+        (
+            [*read(FIRST), shows(15, orders=4), shows(20, orders=6), shows(30, orders=6)],
+            {"stale_metadata": (20, f"{NEW}: orders (4 to 6 partitions)")},
+        ),
+        ([shows(20 + GRACE_S - 1, orders=6)], {"stale_metadata": (20, f"{NEW}: orders (4 to 6 partitions)")}),
+        ([shows(20 + GRACE_S, orders=6)], {"unassigned": (20, f"{NO_OWNER}: orders (4 to 6 partitions)")}),
+    ],
+    "a new target begins the grace anew": [
+        ([*read(FIRST), shows(20, orders=6), shows(30, orders=6)], {"stale_metadata": (20, None)}),
+        ([*read([epoch(2), stands(2), owns("a", 2, *range(4))], 500), shows(510, orders=6)], {}),
+        ([shows(20 + GRACE_S, orders=6)], {"stale_metadata": (510, None)}),
+    ],
+    "a topic that a member has just subscribed to is not called stale while the target is made": [
+        (
+            [
+                *read([*FIRST, member_of(["orders", "old"]), epoch(2)]),
+                *(shows(30, orders=4, old=3), shows(40, orders=4, old=3)),
+            ],
+            {},
+        ),
+        ([shows(30 + GRACE_S, orders=4, old=3)], {"unassigned": (30, None)}),
+    ],
+    "a target with holes is a lack of owners after the members' timeout": [
+        (
+            [
+                *read([metadata("a", "i"), epoch(1), target("a", 0, 3), stands(1), owns("a", 1, 0, 3)]),
+                *(shows(20, orders=4), shows(13 + TIMEOUT_S, orders=4)),
+            ],
+            {},
+        ),
+        ([shows(14 + TIMEOUT_S, orders=4)], {"unassigned": (13, f"{NO_OWNER}: orders (2 partitions)")}),
+    ],
+    "a member that is gone leaves holes until the next target, which has its time": [
+        (
+            [*read(LEAVES_HOLES), shows(40, orders=4), shows(40 + GRACE_S, orders=4)],
+            {"unassigned": (40, f"{NO_OWNER}: orders (2 partitions)")},
+        ),
+    ],
+    "the record of an older broker tells how many partitions it knew": [
+        (
+            [
+                KnownTopics(9, START, CONSUMER, LOG_PARTITION, ((TOPIC_ID, "orders", 6),)),
+                *(*read(FIRST), shows(20, orders=8), shows(30, orders=8)),
+            ],
+            {"stale_metadata": (20, f"{NEW}: orders (6 to 8 partitions)")},
+        ),
+    ],
+    **{
+        f"a topic subscribed by name is not visible from the second round on: {shown}": [
+            ([*read([member_of(["lost", "orders"]), *FIRST[1:]]), shows(20, **shown)], {}),
+            ([shows(30, **shown)], {"topic_not_visible": (20, "subscribed, but not visible: lost")}),
+            ([shows(40, orders=4, lost=1), shows(50, orders=4, lost=1)], {"stale_metadata": (40, None)}),
+        ]
+        for shown in ({"orders": 4}, {"orders": 4, "lost": None})
+    },
+    "a deleted topic may stay among those of a regular expression for ever": [
+        (
+            [
+                *read([member_of([], "o.*"), matches("o.*", "orders", "old"), *FIRST[1:]]),
+                *(shows(20, orders=4, old=2), shows(30, orders=4), shows(9_000, orders=4)),
+            ],
+            {},
+        ),
+    ],
+    "nothing is said of a regular expression that is not resolved": [
+        ([*read([member_of([], "o.*"), *FIRST[1:]]), shows(20, orders=4), shows(2_000, orders=4)], {}),
+    ],
+    "while the log is blocked nobody knows whether there is a new target": [
+        ([*read(FIRST), *blocked(20, 30, 2_000)], {"offsets_blocked": (15, None)}),
+    ],
+    "what a target lacked before the log was blocked it lacks still": [
+        (
+            [*read(FIRST), shows(20, orders=6), shows(30, orders=6), *blocked(40, 2_000)],
+            {"offsets_blocked": (15, None), "stale_metadata": (20, None)},
+        ),
+        ([shows(2_010, orders=6)], {"unassigned": (20, None)}),
+    ],
+    "after compaction has removed records a target shows first who is still there": [
+        (
+            [
+                *(*read(FIRST), shows(15, orders=4), Compacted(16, 20)),
+                *(shows(30, orders=6), shows(40, orders=6), shows(2_000, orders=6)),
+            ],
+            {},
+        ),
+        (
+            [
+                *read([epoch(2), stands(2), owns("a", 2, *range(4))], 2_001),
+                *(shows(2_010, orders=6), shows(2_020, orders=6)),
+            ],
+            {"stale_metadata": (2_010, None)},
+        ),
+    ],
+    "a group without members lacks nothing": [
+        (
+            [
+                *read([*FIRST, *((other_key(key, GROUP, "a"), None) for key in (8, 7, 5)), epoch(2)]),
+                *(shows(30, orders=9), shows(2_000, orders=9)),
+            ],
+            {},
+        ),
+    ],
+    "members without partitions are not idle while a topic of theirs is missing": [
+        (
+            [
+                *read([*FIRST, (other_key(5, GROUP, "b"), member_metadata(["lost"])), epoch(2), target("b")]),
+                *read([stands(2), owns("a", 2, *range(4)), owns("b", 2)], 20),
+                *(shows(30, orders=4), shows(40, orders=4)),
+            ],
+            {"topic_not_visible": (30, None)},
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", LACKS)
+def test_what_a_target_lacks_is_found_since_a_round_showed_it(case: str) -> None:
+    life = Life()
+    for inputs, expected in LACKS[case]:
+        life.take(*inputs)
+        told = {f.finding: ((f.since - START) // SECOND, f.detail) for f in life.rows.group_health[-1].findings}
+        known = {name: since for name, (since, _) in told.items() if name != "unexplained_assignment"}
+        assert known == {name: since for name, (since, _) in expected.items()}
+        assert all(told[name][1] == text for name, (_, text) in expected.items() if text is not None)
 
 
 def test_a_topic_that_is_not_watched_hides_no_other() -> None:
@@ -66,55 +199,12 @@ def test_a_topic_that_is_not_watched_hides_no_other() -> None:
     assert found(life) == [("stale_metadata", 20)]
 
 
-def test_stale_metadata_becomes_unassigned_after_the_grace() -> None:
-    life = assigned(shows(20, orders=6), shows(30, orders=6), shows(20 + GRACE_S - 1, orders=6))
-    assert found(life) == [("stale_metadata", 20)]
-    life.take(shows(20 + GRACE_S, orders=6))
-    assert found(life) == [("unassigned", 20)]
-    assert detail(life) == "partitions without an owner: orders (4 to 6 partitions)"
-
-
-def test_a_new_target_begins_the_grace_anew() -> None:
-    life = assigned(shows(20, orders=6), shows(30, orders=6))
-    life.take(*read([epoch(2), stands(2), owns("a", 2, *range(4))], 500))
-    life.take(shows(510, orders=6), shows(20 + GRACE_S, orders=6))
-    assert found(life) == [("stale_metadata", 510)]
-
-
 def test_a_topic_that_was_created_again_is_new_to_the_coordinator_however_long_its_name_is_known() -> None:
     life = assigned(*(shows(at, orders=4) for at in range(20, 2_000, 300)))
     for at in (2_010, 2_020):
         life.take(make_observation(at, make_topic("orders", 4, topic_id="another"), state=None, group_type="consumer"))
     assert ("stale_metadata", 2_010) in found(life)
     assert "unassigned" not in {name for name, _ in found(life)}
-
-
-def test_a_topic_that_a_member_has_just_subscribed_to_is_not_called_stale_while_the_target_is_made() -> None:
-    log = [*FIRST, (other_key(5, GROUP, "a"), member_metadata(["orders", "old"], assignor="uniform")), epoch(2)]
-    life = assigned(shows(30, orders=4, old=3), shows(40, orders=4, old=3), log=log)
-    assert found(life) == []
-    life.take(shows(30 + GRACE_S, orders=4, old=3))
-    assert ("unassigned", 30) in found(life)
-
-
-def test_a_target_with_holes_is_unassigned_after_the_members_timeout() -> None:
-    holes = [metadata("a", "i"), epoch(1), target("a", 0, 3), stands(1), owns("a", 1, 0, 3)]
-    life = assigned(shows(20, orders=4), shows(13 + TIMEOUT_S, orders=4), log=holes)
-    assert found(life) == []
-    life.take(shows(14 + TIMEOUT_S, orders=4))
-    assert found(life) == [("unassigned", 13)]
-    assert detail(life) == "partitions without an owner: orders (2 partitions)"
-
-
-def test_a_member_that_is_gone_leaves_holes_until_the_next_target_which_has_its_time() -> None:
-    both = [*FIRST, asking("b", "uniform"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)]
-    left = [(other_key(key, GROUP, "b"), None) for key in (8, 7, 5)]
-    life = assigned(shows(40, orders=4), log=[*both, owns("a", 2, 0, 1), owns("b", 2, 2, 3), *left, epoch(3)])
-    life.take(shows(40 + GRACE_S - 1, orders=4))
-    assert "unassigned" not in {name for name, _ in found(life)}
-    life.take(shows(40 + GRACE_S, orders=4))
-    assert found(life) == [("unassigned", 40)]
-    assert detail(life) == "partitions without an owner: orders (2 partitions)"
 
 
 def test_the_longest_timeout_of_the_members_counts() -> None:
@@ -132,31 +222,6 @@ def test_the_longest_timeout_of_the_members_counts() -> None:
     assert ("unassigned", 21) in found(life)
 
 
-def test_the_record_of_an_older_broker_tells_how_many_partitions_it_knew() -> None:
-    known = KnownTopics(9, START, CONSUMER, LOG_PARTITION, ((TOPIC_ID, "orders", 6),))
-    life = Life.after(known, *read(FIRST), shows(20, orders=8), shows(30, orders=8))
-    assert detail(life) == "new partitions that the coordinator's target does not have: orders (6 to 8 partitions)"
-
-
-@pytest.mark.parametrize("seen", [{"orders": 4}, {"orders": 4, "lost": None}])
-def test_a_topic_subscribed_by_name_is_not_visible_from_the_second_round_on(seen: dict[str, int | None]) -> None:
-    log = [member_of(["lost", "orders"]), *FIRST[1:]]
-    assert found(assigned(shows(20, **seen), log=log)) == []
-    life = assigned(shows(20, **seen), shows(30, **seen), log=log)
-    assert found(life) == [("topic_not_visible", 20)]
-    assert detail(life) == "subscribed, but not visible: lost"
-    life.take(shows(40, orders=4, lost=1), shows(50, orders=4, lost=1))
-    assert found(life) == [("stale_metadata", 40)]
-
-
-def test_a_deleted_topic_may_stay_among_those_of_a_regular_expression_for_ever() -> None:
-    log = [member_of([], "o.*"), matches("o.*", "orders", "old"), *FIRST[1:]]
-    rounds = [shows(20, orders=4, old=2), shows(30, orders=4), shows(40 + GRACE_S, orders=4), shows(9_000, orders=4)]
-    assert found(assigned(*rounds[1:], log=log)) == []
-
-    assert [name for name, _ in found(assigned(*rounds, log=log))] == []
-
-
 def test_a_topic_of_a_regular_expression_that_the_target_has_and_no_round_shows_is_found_after_the_grace() -> None:
     log = [member_of([], "o.*"), matches("o.*", "old", "orders"), *FIRST[1:]]
     for first in ([shows(20, orders=4)], []):
@@ -169,55 +234,10 @@ def test_a_topic_of_a_regular_expression_that_the_target_has_and_no_round_shows_
         assert detail(life) == f"subscribed, but not visible: {names}"
 
 
-def test_of_a_regular_expression_that_is_not_resolved_nothing_is_said() -> None:
-    log = [member_of([], "o.*"), *FIRST[1:]]
-    assert found(assigned(shows(20, orders=4), shows(2_000, orders=4), log=log)) == []
-
-
 def test_a_topic_that_the_filters_leave_out_is_not_missed() -> None:
     life = Life(GroupConfig("test", watches_topic=lambda topic: topic != "lost"))
     life.take(*read([member_of(["lost", "orders"]), *FIRST[1:]]), shows(20, orders=4), shows(2_000, orders=4))
     assert found(life) == []
-
-
-def test_while_the_log_is_blocked_nobody_knows_whether_there_is_a_new_target() -> None:
-    blocked: list[GroupInput] = [
-        make_observation(
-            at,
-            make_topic("orders", 6, topic_id=TOPIC_ID),
-            state=None,
-            group_type="consumer",
-            held_since=START + 15 * SECOND,
-        )
-        for at in (20, 30, 2_000)
-    ]
-    life = Life.after(*read(FIRST), *blocked)
-    assert [name for name, _ in found(life)] == ["offsets_blocked"]
-
-
-def test_what_a_target_lacked_before_the_log_was_blocked_it_lacks_still() -> None:
-    life = assigned(shows(20, orders=6), shows(30, orders=6))
-    assert [name for name, _ in found(life)] == ["stale_metadata"]
-    topic = make_topic("orders", 6, topic_id=TOPIC_ID)
-    blocked = {"state": None, "group_type": "consumer", "held_since": START + 35 * SECOND}
-    life.take(make_observation(40, topic, **blocked), make_observation(2_000, topic, **blocked))
-    assert [name for name, _ in found(life)] == ["offsets_blocked", "stale_metadata"]
-    life.take(shows(2_010, orders=6))
-    assert [name for name, _ in found(life)] == ["unassigned"]
-
-
-def test_after_compaction_has_removed_records_a_target_shows_first_who_is_still_there() -> None:
-    life = assigned(shows(15, orders=4))
-    life.take(Compacted(16, 20), shows(30, orders=6), shows(40, orders=6), shows(2_000, orders=6))
-    assert found(life) == []
-    life.take(*read([epoch(2), stands(2), owns("a", 2, *range(4))], 2_001))
-    life.take(shows(2_010, orders=6), shows(2_020, orders=6))
-    assert found(life) == [("stale_metadata", 2_010)]
-
-
-def test_a_group_without_members_lacks_nothing() -> None:
-    gone = [(other_key(key, GROUP, "a"), None) for key in (8, 7, 5)]
-    assert found(assigned(shows(30, orders=9), shows(2_000, orders=9), log=[*FIRST, *gone, epoch(2)])) == []
 
 
 def test_thousands_of_topics_that_do_not_exist_do_not_make_the_state_larger_without_end() -> None:
@@ -226,12 +246,6 @@ def test_thousands_of_topics_that_do_not_exist_do_not_make_the_state_larger_with
     assert detail(life) == "subscribed, but not visible: t0, t1, t10 and 97 more"
     assert life.state is not None
     assert len(life.state.findings) <= 101
-
-
-def test_members_without_partitions_are_not_called_idle_while_a_topic_of_theirs_is_missing() -> None:
-    two = [*FIRST, (other_key(5, GROUP, "b"), member_metadata(["lost"])), epoch(2), target("b"), stands(2)]
-    life = assigned(shows(30, orders=4), shows(40, orders=4), log=[*two, owns("a", 2, *range(4)), owns("b", 2)])
-    assert found(life) == [("topic_not_visible", 30)]
 
 
 def test_topics_that_the_target_has_whole_cost_no_memory() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from streaming.groups.rows import LagRow
-from streaming.records import TopicObservation
+from streaming.records import GroupInput, TopicObservation
 from tests.groups.build import (
     SECOND,
     START,
@@ -39,20 +41,56 @@ def behind() -> Life:
     )
 
 
-def test_lag_is_what_can_still_be_read() -> None:
-    life = Life.after(
-        make_commit(5, 1_000, topic="x"),
-        make_observation(10, topic(4_900_000, last_stable_offsets=packed([4_950_000]))),
-    )
-    assert (last(life).lag, last(life).lag_read_committed, last(life).ahead_by) == (100_000, 50_000, 0)
-    health = life.rows.group_health[-1]
-    assert (health.lag_total, health.lag_read_committed_total, health.lag_max) == (100_000, 50_000, 100_000)
+def starts(second: int, start: int, end: int = 5_000_000, **changes: Any) -> GroupInput:
+    return make_observation(second, topic(start, end, **changes))
 
 
-def test_what_was_deleted_before_it_was_read_is_told_with_where_and_how_much() -> None:
+FAR_BEHIND = [make_commit(5, 1_000, topic="x"), starts(10, 4_900_000)]
+
+# Inputs, the newest row's lag and lost records, and the findings.
+LOST: dict[str, list[tuple[list[GroupInput], int | None, int | None, list[str]]]] = {
+    "what was deleted unread is lost from the second round on, until the group has committed past it": [
+        (FAR_BEHIND, 100_000, None, []),
+        ([starts(20, 4_900_000)], 100_000, 4_899_000, ["data_lost"]),
+        ([starts(30, 4_950_000), starts(40, 4_950_000)], 50_000, 4_949_000, ["data_lost"]),
+        ([make_commit(45, 4_950_500, topic="x"), starts(50, 4_950_000)], 49_500, 0, []),
+    ],
+    "all of a log": [
+        ([make_commit(5, 10, topic="x"), starts(10, 500, 500), starts(20, 500, 500)], 0, 490, ["data_lost"]),
+    ],
+    # An exactly-once pipeline at rest stays one record behind; in time everything expires, the marker too.
+    "the marker of a transaction is none": [
+        ([make_commit(5, 499, topic="x"), starts(10, 500, 500), starts(20, 500, 500)], 0, 0, []),
+    ],
+    "where the log starts is not known": [
+        ([make_commit(5, 10, topic="x"), starts(10, -1, 500), starts(20, -1, 500)], 490, None, []),
+    ],
+    "the log of a topic that was created again says nothing of the one before": [
+        ([make_commit(5, 10, topic="x"), starts(10, 0, topic_id="first")], 4_999_990, 0, []),
+        (
+            [starts(20, 400, topic_id="second"), starts(30, 400, topic_id="second")],
+            None,
+            None,
+            ["topic_recreated"],
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_offsets_are_lost_once_they_are_certainly_deleted_unread(case: str) -> None:
+    life = Life()
+    for inputs, lag, lost, findings in LOST[case]:
+        life.take(*inputs)
+        assert (last(life).lag, last(life).lost_records, [name for name, *_ in said(life)]) == (lag, lost, findings)
+
+
+def test_a_loss_says_where_and_how_much_since_the_round_that_was_certain() -> None:
     life = behind()
     assert (last(life).lost_records, life.rows.group_health[-1].lost_records) == (4_899_000, 4_899_000)
     assert said(life) == [("data_lost", 20, "deleted before the group committed past it: x 0 (4,899,000 offsets)")]
+    health = life.rows.group_health[-1]
+    assert (health.lag_total, health.lag_max) == (100_000, 100_000)
 
 
 def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_since_its_position_was_read() -> None:
@@ -64,24 +102,6 @@ def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_sinc
     life.take(make_commit(25, 200, topic="x"), make_observation(30, topic(200, 300)))
     assert {row.lost_records for row in life.rows.lag} == {0}
     assert {row.findings for row in life.rows.group_health} == {()}
-
-
-def test_what_the_first_round_finds_is_not_told_before_the_second() -> None:
-    life = Life.after(make_commit(5, 1_000, topic="x"), make_observation(10, topic(4_900_000)))
-    assert (last(life).lost_records, said(life)) == (None, [])
-
-
-def test_a_loss_grows_with_retention_and_keeps_its_since() -> None:
-    life = behind()
-    life.take(make_observation(30, topic(4_950_000)), make_observation(40, topic(4_950_000)))
-    assert (last(life).lag, last(life).lost_records) == (50_000, 4_949_000)
-    assert [(name, since) for name, since, _ in said(life)] == [("data_lost", 20)]
-
-
-def test_a_loss_ends_when_the_group_has_committed_past_it() -> None:
-    life = behind()
-    life.take(make_commit(25, 4_900_500, topic="x"), make_observation(30, topic(4_900_000)))
-    assert (last(life).lag, last(life).lost_records, said(life)) == (99_500, 0, [])
 
 
 def test_a_round_that_does_not_know_the_lag_ends_no_loss() -> None:
@@ -111,36 +131,6 @@ def test_what_was_lost_before_the_log_was_blocked_does_not_grow_meanwhile_and_gr
     for at in (40, 50):
         life.take(make_observation(at, topic(4_950_000)))
     assert last(life).lost_records == 4_949_000
-
-
-def test_all_of_a_log_may_be_lost() -> None:
-    life = Life.after(
-        make_commit(5, 10, topic="x"), make_observation(10, topic(500, 500)), make_observation(20, topic(500, 500))
-    )
-    assert (last(life).lag, last(life).lost_records, last(life).lag_status) == (0, 490, "ok")
-    assert [name for name, *_ in said(life)] == ["data_lost"]
-
-
-def test_the_marker_of_a_transaction_is_no_loss() -> None:
-    # An exactly-once pipeline at rest stays one record behind; in time everything expires, the marker too.
-    life = Life.after(
-        make_commit(5, 499, topic="x"), make_observation(10, topic(500, 500)), make_observation(20, topic(500, 500))
-    )
-    assert (last(life).lost_records, said(life)) == (0, [])
-
-
-def test_where_the_log_starts_is_not_known_nothing_is_lost() -> None:
-    life = Life.after(
-        make_commit(5, 10, topic="x"), make_observation(10, topic(-1, 500)), make_observation(20, topic(-1, 500))
-    )
-    assert (last(life).lag, last(life).lost_records, said(life)) == (490, None, [])
-
-
-def test_the_log_of_a_recreated_topic_says_nothing_of_the_one_before() -> None:
-    life = Life.after(make_commit(5, 10, topic="x"), make_observation(10, topic(0, topic_id="first")))
-    for at in (20, 30):
-        life.take(make_observation(at, topic(400, topic_id="second")))
-    assert (last(life).lost_records, [name for name, *_ in said(life)]) == (None, ["topic_recreated"])
 
 
 def test_a_loss_on_a_topic_that_is_not_subscribed_is_in_its_row_alone() -> None:

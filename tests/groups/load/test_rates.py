@@ -95,26 +95,6 @@ def test_a_commit_that_cannot_be_read_leaves_no_rate_of_what_was_consumed_in_its
     assert rates(life) == (5.0, None)
 
 
-@pytest.mark.parametrize(("seconds", "known"), [(60, (5.0, 3.0)), (61, (None, None))])
-def test_a_window_of_several_short_heartbeats_has_rates_up_to_a_minute(
-    seconds: int, known: tuple[float | None, float | None]
-) -> None:
-    life = Life(GroupConfig(cluster="test", heartbeat_ms=10 * SECOND))
-    for second in (0, seconds, 2 * seconds):
-        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND))
-        life.take(round_at(second, make_topic("x", 1, end=5 * second)))
-    assert rates(life) == known
-
-
-@pytest.mark.parametrize(("seconds", "known"), [(2 * HEARTBEAT, (5.0, 3.0)), (2 * HEARTBEAT + 1, (None, None))])
-def test_a_window_has_rates_up_to_two_heartbeats(seconds: int, known: tuple[float | None, float | None]) -> None:
-    life = Life()
-    for second in (0, seconds):
-        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND))
-        life.take(round_at(second, make_topic("x", 1, end=5 * second)))
-    assert rates(life) == known
-
-
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize(("apart_ms", "known"), [(6_000, (5.0, 3.0)), (6_001, (None, None))])
 def test_a_window_has_rates_if_its_lengths_by_both_clocks_differ_by_one_percent_at_most(
@@ -127,6 +107,164 @@ def test_a_window_has_rates_if_its_lengths_by_both_clocks_differ_by_one_percent_
         topic = make_topic("x", 1, end=5 * second)
         life.take(make_observation(10 * second + 2, topic, time=at, elapsed=second * SECOND))
     assert rates(life) == known
+
+
+@pytest.mark.parametrize(
+    ("heartbeat_s", "seconds", "known"),
+    [
+        # A window has rates up to two heartbeats, and up to a minute where heartbeats are short.
+        (HEARTBEAT, [0, 2 * HEARTBEAT], (5.0, 3.0)),
+        (HEARTBEAT, [0, 2 * HEARTBEAT + 1], (None, None)),
+        (10, [0, 60, 120], (5.0, 3.0)),
+        (10, [0, 61, 122], (None, None)),
+    ],
+)
+def test_a_window_that_is_too_long_has_no_rates(
+    heartbeat_s: int, seconds: list[int], known: tuple[float | None, float | None]
+) -> None:
+    life = Life(GroupConfig(cluster="test", heartbeat_ms=heartbeat_s * SECOND))
+    for second in seconds:
+        life.take(make_commit(10 * second + 1, 3 * second, topic="x", time=START + second * SECOND))
+        life.take(round_at(second, make_topic("x", 1, end=5 * second)))
+    assert rates(life) == known
+
+
+def of_two(life: Life) -> Life:
+    """A group whose member owns two partitions of x."""
+    life.take(make_record(0, [make_member("a", ("x",), {"x": (0, 1)})], time=START))
+    return life
+
+
+def grows(pace: int, since: int = 0) -> Callable[[int], int]:
+    return lambda second: since + pace * second
+
+
+def except_at(second: int, other: int, usual: Callable[[int], int]) -> Callable[[int], int]:
+    return lambda at: other if at == second else usual(at)
+
+
+# The second until which rounds come, what a round at a second shows and which offset is committed before it, what else
+# is changed; then the rates of each partition.
+Stage = tuple[int, Callable[[int], Any], Callable[[int], int | None], dict[str, Any], dict[int, Any]]
+
+FIVE, THREE, NOTHING = grows(5), grows(3), lambda _: None
+UNKNOWN = (None, None)
+
+STAGES: dict[str, list[Stage]] = {
+    **{
+        f"a rewind in a window leaves no rate of what was consumed: {second}": [
+            (
+                *(HEARTBEAT, grows(5, 30_000), except_at(second, 10_000 + 3 * second, grows(3, 20_000)), {}),
+                {0: (5.0, None)},
+            )
+        ]
+        for second in (60, 540, 600)
+    },
+    **{
+        f"a log that was cut back has none even if it has grown beyond since: {second}": [
+            (HEARTBEAT, except_at(second, 100 * second - 5_400, grows(100, 1_000)), grows(1), {}, {0: UNKNOWN})
+        ]
+        for second in (60, 540, 600)
+    },
+    **{
+        f"nor has one whose end a round does not know: {second}": [
+            (HEARTBEAT, except_at(second, -1, grows(100)), grows(1), {}, {0: (None, consumed)})
+        ]
+        for second, consumed in ((0, 1.0), (60, None), (600, None))
+    },
+    "a topic created again has none in that window and has them in the next": [
+        (300, FIVE, THREE, {}, {}),
+        (HEARTBEAT, grows(90), grows(80), {"topic_id": "another"}, {0: UNKNOWN}),
+        (2 * HEARTBEAT, grows(90), grows(80), {"topic_id": "another"}, {0: (90.0, 80.0)}),
+    ],
+    "so has one without an id that shrank and grew again": [
+        (240, grows(5), NOTHING, {"partitions": 2, "topic_id": None}, {}),
+        (300, grows(90), NOTHING, {"partitions": 1, "topic_id": None}, {}),
+        (HEARTBEAT, grows(90), NOTHING, {"partitions": 2, "topic_id": None}, {0: UNKNOWN, 1: UNKNOWN}),
+        (2 * HEARTBEAT, grows(90), NOTHING, {"partitions": 2, "topic_id": None}, {0: (90.0, None), 1: (90.0, None)}),
+    ],
+    "new partitions have none in the window in which they come and the others keep theirs": [
+        (300, FIVE, THREE, {}, {}),
+        (HEARTBEAT, lambda s: [5 * s, 7 * s], THREE, {"partitions": 2}, {0: (5.0, 3.0), 1: UNKNOWN}),
+        (2 * HEARTBEAT, lambda s: [5 * s, 7 * s], THREE, {"partitions": 2}, {1: (7.0, None)}),
+    ],
+    "a partition that nobody has committed has a rate of what is produced alone": [
+        (HEARTBEAT, lambda s: [5 * s, 2 * s], THREE, {"partitions": 2}, {0: (5.0, 3.0), 1: (2.0, None)}),
+    ],
+    "a window in which the group was not seen for an hour has none": [
+        (300, FIVE, THREE, {}, {}),
+        (3_960, FIVE, THREE, {"since": 3_960}, {0: UNKNOWN}),
+        (4_560, FIVE, THREE, {}, {0: (5.0, 3.0)}),
+    ],
+    "a commit beyond the end of the log is nothing consumed": [
+        (HEARTBEAT, FIVE, except_at(HEARTBEAT, 10**15, THREE), {}, {0: (5.0, None)}),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", STAGES)
+def test_a_rate_is_that_of_a_window_in_which_nothing_forbids_one(case: str) -> None:
+    life, since = of_two(Life()), 0
+    for until, end, committed, changes, expected in STAGES[case]:
+        lived(until, end, committed, **({"life": life, "since": since} | changes))
+        assert {partition: rates(life, partition) for partition in expected} == expected
+        since = until + EVERY
+
+
+# It reads 40 a second, and once 10,000 more in a window of ten minutes.
+CAUGHT_UP = pytest.approx(40 + 10_000 / HEARTBEAT)
+
+
+@pytest.mark.parametrize(
+    ("stages", "consumed", "behind"),
+    [
+        # A group that was behind all the time shows how fast it can be.
+        ([(HEARTBEAT, grows(5, 100_000), grows(40))], 40.0, 40.0),
+        # It has caught up, and is slower because there is no more.
+        (
+            [
+                (HEARTBEAT, grows(5, 100_000), grows(40)),
+                (4_740, grows(5, 100_000), lambda s: min(100_000 + 5 * s, 40 * s)),
+            ],
+            5.0,
+            40.0,
+        ),
+        # Or it reads nothing.
+        ([(HEARTBEAT, grows(5, 100_000), grows(40)), (2 * HEARTBEAT, grows(5, 100_000), NOTHING)], 0.0, 40.0),
+        # One that keeps up does not show it.
+        ([(2 * HEARTBEAT, FIVE, FIVE)], 5.0, None),
+        # Nor one that had caught up at a single round. From the next round on it is as far behind as before. It has a
+        # row within ten minutes after the window's end.
+        *(
+            (
+                [
+                    (
+                        2 * HEARTBEAT - EVERY,
+                        lambda s, at=second: 40 * s + (20_000 if s > at else 10_000),
+                        lambda s, at=second: 40 * s + (10_000 if s >= at else 0),
+                    )
+                ],
+                consumed,
+                None,
+            )
+            for second, consumed in (
+                (0, 40.0),
+                (300, pytest.approx(40 + 10_000 / 600)),
+                (600, pytest.approx(56.67, abs=0.01)),
+            )
+        ),
+    ],
+)
+def test_how_fast_a_group_can_be_shows_only_while_it_is_behind(
+    stages: list[tuple[int, Callable[[int], int], Callable[[int], int | None]]],
+    consumed: float | None,
+    behind: float | None,
+) -> None:
+    life, since = Life(), 0
+    for until, end, committed in stages:
+        lived(until, end, committed, life=life, since=since)
+        since = until + EVERY
+    assert (health(life).consumed_per_second, health(life).consumed_per_second_behind) == (consumed, behind)
 
 
 def test_rates_cause_no_rows() -> None:
@@ -142,46 +280,6 @@ def test_rates_cause_no_rows() -> None:
     assert of_group <= 10 + 15 + 4_000 // HEARTBEAT
 
 
-def test_a_partition_that_nobody_has_committed_has_a_rate_of_what_is_produced_alone() -> None:
-    life = Life.after(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
-    lived(HEARTBEAT, lambda s: [5 * s, 2 * s], lambda s: 3 * s, life=life, partitions=2)
-    assert rates(life, 0) == (5.0, 3.0)
-    assert rates(life, 1) == (2.0, None)
-    assert (health(life).produced_per_second, health(life).consumed_per_second) == (7.0, 3.0)
-
-
-@pytest.mark.parametrize("second", [60, 540, 600])
-def test_a_rewind_leaves_no_rate_of_what_was_consumed_wherever_in_the_window_it_is(second: int) -> None:
-    back = 10_000
-    life = lived(HEARTBEAT, lambda s: 30_000 + 5 * s, lambda s: 20_000 + 3 * s - (back if s == second else 0))
-    assert rates(life) == (5.0, None)
-    lived(2 * HEARTBEAT, lambda s: 30_000 + 5 * s, lambda s: 20_000 + 3 * s, life=life, since=HEARTBEAT + EVERY)
-    assert rates(life)[1] == (None if second == 599 else pytest.approx(3.0 if second < 600 else 3.0 + back / 600))
-
-
-@pytest.mark.parametrize("second", [60, 540, 600])
-def test_a_log_that_was_cut_back_has_no_rates_even_if_it_has_grown_beyond_since(second: int) -> None:
-    life = lived(
-        HEARTBEAT, lambda s: 1_000 + 100 * s - (400 if s == second else 0) - 100 * (s == second) * 60, lambda s: s
-    )
-    assert rates(life) == (None, None)
-    assert health(life).produced_per_second is None
-
-
-@pytest.mark.parametrize("second", [0, 60, 600])
-def test_a_high_watermark_that_a_round_does_not_know_leaves_no_rate(second: int) -> None:
-    life = lived(HEARTBEAT, lambda s: -1 if s == second else 100 * s, lambda s: s)
-    assert rates(life)[0] is None
-
-
-def test_a_topic_created_again_has_no_rates_in_that_window_and_has_them_in_the_next() -> None:
-    life = lived(300, lambda s: 5 * s, lambda s: 3 * s)
-    lived(HEARTBEAT, lambda s: 90 * s, lambda s: 80 * s, life=life, since=360, topic_id="another")
-    assert rates(life) == (None, None)
-    lived(2 * HEARTBEAT, lambda s: 90 * s, lambda s: 80 * s, life=life, since=660, topic_id="another")
-    assert rates(life)[0] == 90.0
-
-
 @pytest.mark.parametrize(("topic_id", "consumed"), [("id-of-x", 3.0), ("another", None)])
 def test_commits_that_name_their_topic_count_if_it_is_the_one_that_rounds_show(
     topic_id: str, consumed: float | None
@@ -192,16 +290,6 @@ def test_commits_that_name_their_topic_count_if_it_is_the_one_that_rounds_show(
         life.take(msgspec.structs.replace(commit, topic_id=topic_id))
         life.take(round_at(second, make_topic("x", 1, end=5 * second)))
     assert rates(life) == (5.0, consumed)
-
-
-def test_new_partitions_have_no_rates_in_the_window_in_which_they_come_and_the_others_keep_theirs() -> None:
-    life = Life.after(make_record(1, [make_member("a", ("x",), {"x": (0, 1)})]))
-    lived(300, lambda s: [5 * s], lambda s: 3 * s, life=life)
-    lived(HEARTBEAT, lambda s: [5 * s, 7 * s], lambda s: 3 * s, life=life, since=360, partitions=2)
-    assert rates(life, 0) == (5.0, 3.0)
-    assert rates(life, 1) == (None, None)
-    lived(2 * HEARTBEAT, lambda s: [5 * s, 7 * s], lambda s: 3 * s, life=life, since=660, partitions=2)
-    assert rates(life, 1) == (7.0, None)
 
 
 def test_a_topic_that_is_not_seen_at_an_end_of_the_window_has_no_rates() -> None:
@@ -249,14 +337,6 @@ def test_after_an_outage_or_a_clock_that_jumped_a_window_has_no_rates() -> None:
     assert rates(life)[0] == 5.0
 
 
-def test_a_window_in_which_the_group_was_not_seen_for_an_hour_has_no_rates() -> None:
-    life = lived(300, lambda s: 5 * s, lambda s: 3 * s)
-    lived(3_960, lambda s: 5 * s, lambda s: 3 * s, life=life, since=3_960)
-    assert rates(life) == (None, None)
-    lived(4_560, lambda s: 5 * s, lambda s: 3 * s, life=life, since=4_020)
-    assert rates(life) == (5.0, 3.0)
-
-
 def test_a_window_of_which_a_part_was_compacted_has_no_rates() -> None:
     life = lived(300, lambda s: 100_000 + 5 * s, lambda s: 40 * s)
     life.take(Compacted(3_010, 3_500))
@@ -279,44 +359,6 @@ def test_sums_leave_out_topics_that_the_group_does_not_subscribe_to() -> None:
         life.take(round_at(second, make_topic("x", 1, end=2 * second), make_topic("old", 1, end=1_000 * second)))
     assert (health(life).produced_per_second, health(life).consumed_per_second) == (2.0, None)
     assert {row.produced_per_second for row in life.rows.lag[-2:]} == {2.0, 1_000.0}
-
-
-def test_a_commit_beyond_the_end_of_the_log_is_nothing_consumed() -> None:
-    life = lived(HEARTBEAT, lambda s: 5 * s, lambda s: 3 * s if s < HEARTBEAT else 10**15)
-    assert rates(life) == (5.0, None)
-
-
-def test_a_group_that_was_behind_all_the_time_shows_how_fast_it_can_be() -> None:
-    life = lived(HEARTBEAT, lambda s: 100_000 + 5 * s, lambda s: 40 * s)
-    assert health(life).consumed_per_second_behind == 40.0
-    # It has caught up, and is slower because there is no more.
-    lived(4_740, lambda s: 100_000 + 5 * s, lambda s: min(100_000 + 5 * s, 40 * s), life=life, since=660)
-    assert health(life).consumed_per_second == 5.0
-    assert health(life).consumed_per_second_behind == 40.0
-
-
-def test_a_group_that_keeps_up_does_not_show_it() -> None:
-    life = lived(2 * HEARTBEAT, lambda s: 5 * s, lambda s: 5 * s)
-    assert health(life).consumed_per_second_behind is None
-
-
-@pytest.mark.parametrize("second", [0, 300, 600])
-def test_nor_one_that_had_caught_up_at_a_single_round(second: int) -> None:
-    # From the next round on it is as far behind as before. (It has a row within ten minutes after the window's end.)
-    life = lived(
-        2 * HEARTBEAT - EVERY,
-        lambda s: 40 * s + (20_000 if s > second else 10_000),
-        lambda s: 40 * s + (10_000 if s >= second else 0),
-    )
-    assert health(life).consumed_per_second is not None
-    assert health(life).consumed_per_second_behind is None
-
-
-def test_nor_one_that_is_behind_and_reads_nothing() -> None:
-    life = lived(HEARTBEAT, lambda s: 100_000 + 5 * s, lambda s: 40 * s)
-    lived(2 * HEARTBEAT, lambda s: 100_000 + 5 * s, lambda _: None, life=life, since=660)
-    assert health(life).consumed_per_second == 0
-    assert health(life).consumed_per_second_behind == 40.0
 
 
 def test_a_partition_without_a_rate_tells_nothing_of_how_fast_the_group_can_be() -> None:
@@ -377,21 +419,6 @@ def test_the_groups_sums_leave_a_topic_that_was_created_again_at_once() -> None:
     assert health(life).produced_per_second == 7.0
     life.take(round_at(720, *both(720, end=3, topic_id="B" * 22)))
     assert (health(life).round_time, health(life).produced_per_second) == (START + 720 * SECOND, 2.0)
-
-
-def test_a_topic_without_an_id_that_shrank_and_grew_again_has_no_rate_across_its_deletion() -> None:
-    life = Life.after(make_record(0, [make_member("a", ("x",), {"x": (0, 1)})], time=START))
-
-    def until(second: int, since: int, partitions: int, pace: int) -> None:
-        ends: Callable[[int], int] = lambda s: pace * s  # noqa: E731
-        lived(second, ends, lambda _: None, life=life, since=since, partitions=partitions, topic_id=None)
-
-    until(240, 0, 2, 5)
-    until(300, 300, 1, 90)
-    until(HEARTBEAT, 360, 2, 90)
-    assert rates(life) == rates(life, 1) == (None, None)
-    until(2 * HEARTBEAT, 660, 2, 90)
-    assert rates(life) == rates(life, 1) == (90.0, None)
 
 
 def test_a_topic_that_is_not_subscribed_does_not_hide_how_fast_the_group_can_be() -> None:

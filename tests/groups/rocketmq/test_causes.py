@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from streaming.groups import GroupConfig
 from streaming.groups.rocketmq.decisions import rocketmq_causes
@@ -34,25 +37,97 @@ def of_members(cause: str, *members: str) -> tuple[str, tuple[str, ...], None, N
     return cause, members, None, None, None
 
 
-def test_members_come_and_go_and_those_that_had_not_answered_were_frozen() -> None:
-    assert causes(DecisionInputs(silent=("b",)), DecisionInputs(silent=("c", "e")), "abcd", "aef") == [
-        of_members("member_joined", "e", "f"),
-        of_members("member_gone", "d"),
-        of_members("member_frozen", "b", "c"),
-    ]
+ON_X_AND_Y = {"orders": {"x": 4, "y": 4}}
+LISTED = {"x": ("a", "b", "c"), "y": ("a", "b", "c"), "z": ("a",), "w": ("a",)}
 
-
-def test_a_member_with_another_start_time_has_joined_again() -> None:
-    before, after = (
+# What clients decided by before and after, the members before and after, and the causes.
+CAUSES: dict[str, tuple[DecisionInputs, DecisionInputs, str, str, list[Any]]] = {
+    "members come and go, and those that had not answered were frozen": (
+        *(DecisionInputs(silent=("b",)), DecisionInputs(silent=("c", "e")), "abcd", "aef"),
+        [
+            of_members("member_joined", "e", "f"),
+            of_members("member_gone", "d"),
+            of_members("member_frozen", "b", "c"),
+        ],
+    ),
+    # c is gone; of d nobody knows now; e is new.
+    "a member with another start time has joined again": (
         DecisionInputs(started={"a": 5, "b": 6, "c": 7, "d": 8}),
         DecisionInputs(started={"a": 5, "b": 9, "c": 8, "e": 9}),
-    )
-    # c is gone; of d nobody knows now; e is new.
-    assert causes(before, after, "abcd", "abde") == [
-        of_members("member_joined", "e"),
-        of_members("member_gone", "c"),
-        of_members("rejoined", "b"),
-    ]
+        *("abcd", "abde"),
+        [of_members("member_joined", "e"), of_members("member_gone", "c"), of_members("rejoined", "b")],
+    ),
+    "brokers leave routes and come back or are new": (
+        DecisionInputs(routes={"orders": {"a": 4, "b": 4}, "payments": {"a": 1}}),
+        DecisionInputs(routes={"orders": {"a": 4, "c": 4, "d": 4}, "payments": {"a": 1}}),
+        *("x", "x"),
+        [
+            ("broker_down", (), None, "b", None),
+            ("broker_up", (), None, None, "d"),
+            ("broker_added", (), None, None, "c"),
+        ],
+    ),
+    "queues change on brokers that were there before and are there now": (
+        DecisionInputs(
+            routes={"grown": {"a": 4, "b": 4}, "same": {"a": 1, "b": 2}, "gone": {"a": 1}, "emptied": {"b": 2}}
+        ),
+        DecisionInputs(
+            routes={"grown": {"a": 4, "b": 6}, "same": {"a": 1, "b": 2, "d": 4}, "new": {"a": 1}, "emptied": {}}
+        ),
+        *("x", "x"),
+        [
+            ("partitions_changed", (), "emptied", "b 2", "0"),
+            ("partitions_changed", (), "grown", "a 4, b 4", "a 4, b 6"),
+            ("broker_up", (), None, None, "d"),
+        ],
+    ),
+    # c had told nothing, d tells nothing.
+    "subscriptions of members that told them both times change": (
+        DecisionInputs(subscriptions={"a": ("t", "u"), "b": ("t",), "d": ("t",)}),
+        DecisionInputs(subscriptions={"a": ("t", "v"), "b": ("t", "v"), "c": ("w",)}),
+        *("abcd", "abcd"),
+        [
+            ("subscription_changed", ("a",), "u", "1", "0"),
+            ("subscription_changed", ("a", "b"), "v", "0", "2"),
+        ],
+    ),
+    "members that run another strategy are named by it": (
+        DecisionInputs(strategies={"a": "AVG", "b": "AVG", "c": "CONFIG", "d": "AVG", "f": "AVG"}),
+        DecisionInputs(strategies={"a": "CONFIG", "b": "CONFIG", "c": "AVG", "e": "AVG", "f": "AVG"}),
+        *("abcdef", "abcdef"),
+        [
+            ("strategy_changed", ("a", "b"), None, "AVG", "CONFIG"),
+            ("strategy_changed", ("c",), None, "CONFIG", "AVG"),
+        ],
+    ),
+    # z and w have no queue of the group; d is new, so its lists are.
+    "members are on other lists, or twice on one": (
+        DecisionInputs(ON_X_AND_Y, lists=LISTED),
+        DecisionInputs(ON_X_AND_Y, lists={"x": ("a", "b", "c"), "y": ("b", "c", "c", "d"), "z": (), "v": ("b",)}),
+        *("abc", "abcd"),
+        [of_members("member_joined", "d"), of_members("member_lists_changed", "a", "c")],
+    ),
+    "a broker that is gone has no list": (
+        DecisionInputs({"orders": {"x": 4, "y": 4, "z": 4}}, lists=LISTED),
+        DecisionInputs(ON_X_AND_Y, lists={**LISTED, "z": ()}),
+        *("abc", "abc"),
+        [("broker_down", (), None, "z", None)],
+    ),
+    "where nothing is seen to differ clients have settled": (
+        *(DecisionInputs(), DecisionInputs(), "ab", "ab"),
+        [("settled", (), None, None, None)],
+    ),
+    "with members that differ there is always a cause": (
+        *(DecisionInputs(), DecisionInputs(), "ab", "a"),
+        [of_members("member_gone", "b")],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CAUSES)
+def test_a_cause_is_a_difference_between_what_clients_decided_by(case: str) -> None:
+    before, after, was, now, expected = CAUSES[case]
+    assert causes(before, after, was, now, known=("a", "b", "d")) == expected
 
 
 def test_a_member_that_tells_its_start_time_for_the_first_time_has_not_joined_again() -> None:
@@ -64,49 +139,6 @@ def test_a_member_that_tells_its_start_time_for_the_first_time_has_not_joined_ag
     assert [one.cause for one in caused(world)] == ["settled"]
 
 
-def test_brokers_leave_routes_and_come_back_or_are_new() -> None:
-    before = DecisionInputs(routes={"orders": {"a": 4, "b": 4}, "payments": {"a": 1}})
-    after = DecisionInputs(routes={"orders": {"a": 4, "c": 4, "d": 4}, "payments": {"a": 1}})
-    assert causes(before, after, "x", "x", known=("a", "b", "d")) == [
-        ("broker_down", (), None, "b", None),
-        ("broker_up", (), None, None, "d"),
-        ("broker_added", (), None, None, "c"),
-    ]
-
-
-def test_queues_change_on_brokers_that_were_there_before_and_are_there_now() -> None:
-    before = DecisionInputs(
-        routes={"grown": {"a": 4, "b": 4}, "same": {"a": 1, "b": 2}, "gone": {"a": 1}, "emptied": {"b": 2}}
-    )
-    after = DecisionInputs(
-        routes={"grown": {"a": 4, "b": 6}, "same": {"a": 1, "b": 2, "c": 4}, "new": {"a": 1}, "emptied": {}}
-    )
-    assert causes(before, after, "x", "x", known=("a", "b", "c")) == [
-        ("partitions_changed", (), "emptied", "b 2", "0"),
-        ("partitions_changed", (), "grown", "a 4, b 4", "a 4, b 6"),
-        ("broker_up", (), None, None, "c"),
-    ]
-
-
-def test_subscriptions_of_members_that_told_them_both_times_change() -> None:
-    before = DecisionInputs(subscriptions={"a": ("t", "u"), "b": ("t",), "d": ("t",)})
-    after = DecisionInputs(subscriptions={"a": ("t", "v"), "b": ("t", "v"), "c": ("w",)})
-    # c had told nothing, d tells nothing.
-    assert causes(before, after, "abcd", "abcd") == [
-        ("subscription_changed", ("a",), "u", "1", "0"),
-        ("subscription_changed", ("a", "b"), "v", "0", "2"),
-    ]
-
-
-def test_members_that_run_another_strategy_are_named_by_it() -> None:
-    before = DecisionInputs(strategies={"a": "AVG", "b": "AVG", "c": "CONFIG", "d": "AVG", "f": "AVG"})
-    after = DecisionInputs(strategies={"a": "CONFIG", "b": "CONFIG", "c": "AVG", "e": "AVG", "f": "AVG"})
-    assert causes(before, after, "abcdef", "abcdef") == [
-        ("strategy_changed", ("a", "b"), None, "AVG", "CONFIG"),
-        ("strategy_changed", ("c",), None, "CONFIG", "AVG"),
-    ]
-
-
 def test_name_servers_differ_and_agree_again() -> None:
     differ, agree = DecisionInputs(poorer=("n1", "n2")), DecisionInputs()
     [found] = rocketmq_causes(agree, differ, decision("a"), decision("a"), ())
@@ -115,27 +147,6 @@ def test_name_servers_differ_and_agree_again() -> None:
     [found] = rocketmq_causes(differ, agree, decision("a"), decision("a"), ())
     assert (found.before, found.after) == ("n1, n2", "")
     assert found.evidence == "name servers report the same queues again"
-
-
-def test_members_are_on_other_lists_or_twice_on_one() -> None:
-    routes = {"orders": {"x": 4, "y": 4}}
-    before = DecisionInputs(routes, lists={"x": ("a", "b", "c"), "y": ("a", "b", "c"), "z": ("a",), "w": ("a",)})
-    after = DecisionInputs(routes, lists={"x": ("a", "b", "c"), "y": ("b", "c", "c", "d"), "z": (), "v": ("b",)})
-    # z and w have no queue of the group; d is new, so its lists are.
-    assert causes(before, after, "abc", "abcd") == [
-        of_members("member_joined", "d"),
-        of_members("member_lists_changed", "a", "c"),
-    ]
-    grown = DecisionInputs({"orders": {"x": 4, "y": 4, "z": 4}}, lists=before.lists)
-    assert causes(grown, DecisionInputs(routes, lists={**before.lists, "z": ()}), "abc", "abc") == [
-        ("broker_down", (), None, "z", None)
-    ]
-
-
-def test_where_nothing_is_seen_to_differ_clients_have_settled_or_it_came_and_went() -> None:
-    assert causes(DecisionInputs(), DecisionInputs(), "ab", "ab") == [("settled", (), None, None, None)]
-    # With members that differ there is always a cause.
-    assert [one[0] for one in causes(DecisionInputs(), DecisionInputs(), "ab", "a")] == ["member_gone"]
 
 
 def caused(world: World, rounds: int = 2) -> list[Cause]:
