@@ -15,7 +15,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -216,14 +215,10 @@ def chased(data: memoryview) -> tuple[list[int], bool]:
     return places, True
 
 
-def by_magic(data: memoryview, places: list[int]) -> Iterator[tuple[bool, Ints]]:
-    """Stretches of batches before magic 2 (True) and of magic 2 (False), each as places like those of `chased`."""
-    at = np.array(places, np.int64)
-    old = np.frombuffer(data, np.int8)[at[:-1] + _MAGIC_AT] < 2
-    edges = [0, *(np.flatnonzero(np.diff(old)) + 1).tolist(), old.size]
-    for first, last in pairwise(edges):
-        if first < last:
-            yield bool(old[first]), at[first : last + 1]
+def is_old(data: memoryview, places: list[int]) -> bool:
+    """Whether one of the batches that begin at these places, of which the last is an end, is from before magic 2."""
+    at = np.array(places[:-1], np.int64)
+    return bool((np.frombuffer(data, np.int8)[at + _MAGIC_AT] < 2).any())
 
 
 def run_of(data: memoryview, places: Ints) -> FetchedRun:

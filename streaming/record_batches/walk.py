@@ -65,11 +65,8 @@ def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
     if isinstance(batch.records, DefaultRecordBatch):
         records = _walk(batch.records)
     else:
-        # (Messages of magic 0 have no time.)
-        records = (
-            (record.offset, -1 if record.timestamp is None else record.timestamp, record.key, record.value)
-            for record in batch.records
-        )
+        # Those of an older format raise here.
+        records = ((record.offset, record.timestamp, record.key, record.value) for record in batch.records)
     if start <= batch.base_offset and batch.offset < end:
         return records
     return _trimmed(records, start, end)

@@ -6,18 +6,13 @@ record batches of a response as one item instead, and the rest of the client (co
 fetch sessions) stays as it is. This uses partly private parts of kafka-python 3.0.12; the release is pinned, and a
 contract test compares the result with the plain consumer's.
 
-Brokers keep record batches from before magic 2 for as long as their topics exist. A compressed one is a message whose
-value holds the others (KIP-31, KIP-32); its own offset is the last of theirs. Layout of such a message, big-endian:
-
-    int64 offset, int32 length of what follows, uint32 checksum, int8 magic, int8 attributes, (magic 1) int64 timestamp,
-    int32 key length, -1 for null; key, int32 value length; value
+Records from before magic 2 (Kafka 0.11) are not read: each message of theirs, or each compressed set of them, comes as
+a batch that cannot be taken apart, and goes to `quarantine`.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,12 +27,11 @@ from streaming.record_batches.batches import (
     FetchedBatch,
     FetchedRun,
     Missing,
-    by_magic,
     chased,
+    is_old,
     missing_from,
     run_of,
 )
-from streaming.record_batches.decompress import decompressed
 
 
 def ask_offsets(
@@ -65,65 +59,11 @@ def ask_offsets(
         raise KafkaError(message) from error
 
 
-# kafka-python lists all messages of a batch before it returns the first, at ten times their bytes. Writers of that time
-# filled batches of 1 MB.
-_MOST_BYTES = 8 * 1024 * 1024
-
-_KEY_AT = (18, 26)
-"""Position of the key, by magic."""
-
-_LZ4 = 3
-
 _NO_TIME = -1
-"""kafka-python's value for a message without a timestamp."""
-
-_int32 = struct.Struct(">i").unpack_from
 
 
-def old_batch(batch: Any, expected: int) -> FetchedBatch:
-    """A batch from kafka-python, decompressed; never raises, whatever the topic holds.
-
-    Args:
-        batch: A `LegacyRecordBatch`.
-        expected: The requested offset.
-    """
-    last = batch.base_offset
-    records: Iterable[Any]
-    try:
-        if batch.compression_type:
-            # Partly private, like everything that reads whole batches (see whole_batches.py).
-            batch._buffer = memoryview(_in_the_clear(batch))  # noqa: SLF001
-            batch._decompressed = True  # noqa: SLF001
-        records = list(batch)
-    except (KafkaError, AssertionError, IndexError, ValueError, struct.error) as error:
-        said = error.args[0] if error.args else type(error).__name__
-        return FetchedBatch(min(expected, last), last, _NO_TIME, _broken(str(said)))
-    if not records:
-        return FetchedBatch(last, last, _NO_TIME, ())
-    offsets = [record.offset for record in records]
-    if offsets[-1] != last or any(after <= before for before, after in pairwise(offsets)):
-        # (As in `walk`; Java has no such check here either.)
-        return FetchedBatch(min(expected, last), last, _NO_TIME, _broken("its offsets are out of order"))
-    time = records[-1].timestamp
-    return FetchedBatch(records[0].offset, records[-1].offset, _NO_TIME if time is None else time, records)
-
-
-def _in_the_clear(batch: Any) -> bytes | memoryview:
-    if batch.compression_type == _LZ4 and batch.magic == 0:
-        message = "LZ4 in messages of magic 0 has a wrong checksum, and no decoder for it is installed"
-        raise CorruptRecordError(message)
-    data = batch._buffer  # noqa: SLF001
-    at = _KEY_AT[batch.magic]
-    (key_size,) = _int32(data, at)
-    at += 4 + max(key_size, 0)
-    (size,) = _int32(data, at)
-    if size < 0:
-        message = "a compressed message without a value"
-        raise CorruptRecordError(message)
-    return decompressed(batch.compression_type, data[at + 4 : at + 4 + size], _MOST_BYTES)
-
-
-def _broken(message: str) -> Iterator[Any]:
+def _too_old() -> Iterator[Any]:
+    message = "its records have a format from before Kafka 0.11"
     raise CorruptRecordError(message)
     yield
 
@@ -134,7 +74,7 @@ _FEW_BYTES = 24 * 1024
 
 
 class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python ships no types
-    """Yields one partition of a fetch response as a run of record batches (a few, or those before magic 2, singly).
+    """Yields one partition of a fetch response as a run of record batches; a few, or those beside older ones, singly.
 
     Like the method it replaces (kafka-python 3.0.12, `Fetcher.PartitionRecords._unpack_records`) it leaves out aborted
     transactions under `read_committed`, and control batches always. Checksums are not verified: kafka-python does that
@@ -160,14 +100,10 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
 
     def _items(self, tp: TopicPartition, data: memoryview) -> Iterator[FetchedRun | FetchedBatch | Missing]:
         places, sound = chased(data)
-        if places[-1] < _FEW_BYTES:
+        if places[-1] < max(_FEW_BYTES, 1) or is_old(data, places):
             yield from self._one_by_one(MemoryRecords(data[: places[-1]]))
         else:
-            for old, some in by_magic(data, places):
-                if old:
-                    yield from self._one_by_one(MemoryRecords(data[some[0] : some[-1]]))
-                else:
-                    yield from self._run(run_of(data, some))
+            yield from self._run(run_of(data, np.array(places, np.int64)))
         if not sound:
             where = f"{tp.topic}-{tp.partition} from offset {self.next_fetch_offset} on"
             message = f"the record batch of {where} has an impossible length"
@@ -185,10 +121,10 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
         committed = self.isolation_level == IsolationLevel.READ_COMMITTED
         while (batch := records.next_batch()) is not None:
             if batch.magic < 2:
-                # (It begins at the requested offset, or later; only its records show where.)
-                old = old_batch(batch, self.next_fetch_offset)
-                self.next_fetch_offset = old.offset + 1
-                yield old
+                # (It begins at the requested offset, or later; its own offset is that of its last record.)
+                last = batch.base_offset
+                yield FetchedBatch(min(self.next_fetch_offset, last), last, _NO_TIME, _too_old())
+                self.next_fetch_offset = last + 1
                 continue
             if batch.base_offset > self.next_fetch_offset:
                 yield Missing(self.next_fetch_offset, batch.base_offset - 1)

@@ -104,16 +104,14 @@ def fold_one_by_one(
             if not watches_topic(key.topic):
                 dropped += 1
                 continue
-            commit = None if value is None else decode_offset_commit(key.key_type, value)
+            commit = None if value is None else decode_offset_commit(value)
             if isinstance(commit, Rejected):
                 quarantined.append((offset, commit.reason))
             elif isinstance(commit, UnknownVersion):
-                # (A key that Redpanda has wrapped counts as the one inside.)
+                # (A legacy key, and one that Redpanda has wrapped, count as plain ones.)
                 assert value is not None
-                count(f"{key.key_type}/{int.from_bytes(value[:2], 'big', signed=True)}", offset)
+                count(f"1/{int.from_bytes(value[:2], 'big', signed=True)}", offset)
             is_unreadable = isinstance(commit, Rejected | UnknownVersion)
-            if is_unreadable and key.key_type == 0:
-                continue  # (those keys have one version of values, and are of brokers that nobody runs any more)
             window = _window(key, record, commit if isinstance(commit, OffsetCommit) else None, is_unreadable)
             name = ("commits", key.group, key.topic, key.partition, era)
             before = windows.get(name)

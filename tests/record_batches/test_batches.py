@@ -25,18 +25,15 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(whole_batches, "_FEW_BYTES", request.param)
 
 
-def batch(offset: int, count: int, *, magic: int = 2, producer: int = -1, transactional: bool = False) -> bytes:
-    given: dict[str, Any] = {"transactional": transactional} if magic >= 2 else {}
+def batch(offset: int, count: int, *, producer: int = -1, transactional: bool = False) -> bytes:
+    given: dict[str, Any] = {"transactional": transactional}
     if producer >= 0:
         given |= {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0}
-    # From magic 2 on a record's offset is relative to the batch's.
-    builder = MemoryRecordsBuilder(magic, 0, 1 << 20, 0 if magic >= 2 else offset, **given)
+    builder = MemoryRecordsBuilder(2, 0, 1 << 20, 0, **given)
     for number in range(count):
         builder.append(1_000 + number, b"k%d" % number, b"v" * (number % 3))
     builder.close()
     data = bytes(builder.buffer())
-    if magic < 2:
-        return data
     return struct.pack(">q", offset) + data[8:12] + struct.pack(">i", 7 + offset % 2) + data[16:]
 
 
@@ -51,7 +48,7 @@ def marker(offset: int, producer: int, *, commit: bool) -> bytes:
     return bytes(data)
 
 
-def response(random: Random, *, old: bool) -> tuple[bytes, list[Any], int]:
+def response(random: Random) -> tuple[bytes, list[Any], int]:
     """Batches of three transactional producers and of others; the first transaction began before the response."""
     offset = random.randrange(5)
     found: list[bytes] = []
@@ -61,9 +58,7 @@ def response(random: Random, *, old: bool) -> tuple[bytes, list[Any], int]:
         count = random.choice([1, 1, 2, 5])
         what = random.random()
         producer = random.choice([5, 6, 7])
-        if old and what < 0.3:
-            found.append(batch(offset, count, magic=random.choice([0, 1])))
-        elif what < 0.4:
+        if what < 0.3:
             found.append(batch(offset, count, producer=random.choice([-1, 8])))
         elif what < 0.7 or producer not in begun:
             begun.setdefault(producer, offset)
@@ -91,20 +86,17 @@ def flat(items: list[Any], begin: int) -> list[Record]:
 
 
 @pytest.mark.parametrize("level", [IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED])
-@pytest.mark.parametrize("old", [False, True])
-def test_a_response_is_taken_apart_as_the_plain_consumer_does(level: IsolationLevel, old: bool) -> None:
+def test_a_response_is_taken_apart_as_the_plain_consumer_does(level: IsolationLevel) -> None:
     random = Random(3)
     left_out = 0
     for _ in range(300):
-        data, aborted, end = response(random, old=old)
+        data, aborted, end = response(random)
         begin = random.choice([0, random.randrange(end)])
         if random.random() < 0.5:
             data = data[: random.randrange(len(data))]
         ours = part(OURS, data, aborted, level, begin)
         kafkas = part(Fetcher.PartitionRecords, data, aborted, level, begin)
-        # (Messages of magic 0 have no time.)
-        times = {None: -1}
-        expected = [(r.offset, times.get(r.timestamp, r.timestamp), r.key, r.value) for r in kafkas.take()]
+        expected = [(r.offset, r.timestamp, r.key, r.value) for r in kafkas.take()]
         assert flat(ours.take(), begin) == expected
         assert ours.leader_epoch == kafkas.leader_epoch
         # The last batch of a compacted log may extend beyond its last record; kafka-python's class read it to the end.
@@ -112,6 +104,20 @@ def test_a_response_is_taken_apart_as_the_plain_consumer_does(level: IsolationLe
         assert not ours
         left_out += level == IsolationLevel.READ_COMMITTED and bool(aborted)
     assert left_out > 50 or level == IsolationLevel.READ_UNCOMMITTED
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_message_of_an_older_format_is_a_batch_that_cannot_be_taken_apart(magic: int) -> None:
+    builder = MemoryRecordsBuilder(magic, 0, 1 << 20, 12)
+    builder.append(1_000, b"k", b"v")
+    builder.close()
+    before, old, behind = part(
+        OURS, batch(10, 2) + bytes(builder.buffer()) + batch(13, 1), [], IsolationLevel.READ_COMMITTED, 10
+    ).take()
+    assert [record[0] for record in flat([before, behind], 0)] == [10, 11, 13]
+    assert (old.base_offset, old.offset) == (12, 12)
+    with pytest.raises(CorruptRecordError, match=r"from before Kafka 0\.11"):
+        flat([old], 0)
 
 
 def test_the_batches_before_an_impossible_length_are_given_and_the_part_is_drained() -> None:

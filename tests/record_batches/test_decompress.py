@@ -8,7 +8,7 @@ import struct
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -20,11 +20,9 @@ from kafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
-from kafka.record.memory_records import MemoryRecordsBuilder
 from lz4 import frame
 
 from streaming.record_batches import MAX_CLEAR_BYTES, FetchedBatch, decompress, decompressed, walk
-from streaming.record_batches.whole_batches import old_batch
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 NAMES = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
@@ -251,71 +249,3 @@ def test_a_zstd_frame_may_ask_for_the_window_of_the_highest_level_and_no_more(wi
     else:
         with pytest.raises(CorruptRecordError, match="too much memory"):
             decompressed(ZSTD, memoryview(frame_of_one))
-
-
-def old(codec: int, magic: int, value: bytes) -> bytes:
-    """Messages of offsets 7 to 9; the message around them has the last offset, as a broker sends it."""
-    builder = MemoryRecordsBuilder(magic, codec, 1 << 30, 7)
-    for _ in range(3):
-        builder.append(timestamp=1_000, key=b"key", value=value, headers=[])
-    builder.close()
-    return struct.pack(">q", 9) + bytes(builder.buffer())[8:]
-
-
-@pytest.mark.parametrize(("codec", "magic"), [(GZIP, 0), (GZIP, 1), (SNAPPY, 0), (SNAPPY, 1), (LZ4, 1)])
-def test_old_batches_are_read_as_kafka_python_reads_them(codec: int, magic: int) -> None:
-    data = old(codec, magic, b"value" * 20)
-    found = old_batch(MemoryRecords(data).next_batch(), 7)
-    theirs = [(r.offset, -1 if magic == 0 else r.timestamp, r.key, r.value) for r in MemoryRecords(data).next_batch()]
-    assert list(walk(found, 0, 100)) == theirs
-    assert (found.base_offset, found.offset) == (theirs[0][0], theirs[-1][0])
-
-
-@pytest.mark.parametrize(("codec", "magic"), [(GZIP, 0), (GZIP, 1), (LZ4, 1)])
-def test_an_old_batch_that_is_too_large_in_the_clear_is_told_when_it_is_walked(codec: int, magic: int) -> None:
-    found = old_batch(MemoryRecords(old(codec, magic, bytes(4_000_000))).next_batch(), 7)
-    assert (found.base_offset, found.offset) == (7, 9)
-    with pytest.raises(CorruptRecordError, match="more than 8,388,608 bytes uncompressed"):
-        list(walk(found, 0, 100))
-
-
-@pytest.mark.parametrize(
-    ("offsets", "reads"),
-    [
-        ((7, 8, 9), True),
-        ((3, 7, 9), True),
-        ((8, 7, 9), False),
-        ((7, 7, 9), False),
-        ((7, 8, 10), False),
-        ((7, 8), False),
-    ],
-)
-def test_an_old_batch_with_a_record_outside_its_place_is_refused(offsets: tuple[int, ...], reads: bool) -> None:
-    builder = MemoryRecordsBuilder(0, 0, 1 << 20, 0)
-    for _ in offsets:
-        builder.append(timestamp=None, key=b"k", value=b"v", headers=[])
-    builder.close()
-    plain = bytes(builder.buffer())
-    size = len(plain) // len(offsets)
-    inner = b"".join(struct.pack(">q", at) + plain[n * size + 8 : (n + 1) * size] for n, at in enumerate(offsets))
-    packed = gzip.compress(inner)
-    message = struct.pack(">IbbiI", 0, 0, GZIP, -1, len(packed)) + packed
-    found = old_batch(MemoryRecords(struct.pack(">qi", 9, len(message)) + message).next_batch(), 7)
-    if reads:
-        assert [record[0] for record in walk(found, 0, 100)] == list(offsets)
-    else:
-        assert found.offset == 9
-        with pytest.raises(CorruptRecordError, match="out of order"):
-            next(walk(found, 0, 100))
-
-
-@given(st.binary(max_size=80), st.integers(0, 2**32), st.sampled_from([0, 1]), st.sampled_from([GZIP, SNAPPY, LZ4]))
-def test_an_old_batch_of_any_bytes_raises_nothing_before_it_is_walked(
-    junk: bytes, place: int, magic: int, codec: int
-) -> None:
-    data = bytearray(old(codec if magic else GZIP, magic, b"value"))
-    at = 18 + place % (len(data) - 18)
-    data[at : at + len(junk)] = junk[: len(data) - at]
-    found = old_batch(MemoryRecords(bytes(data)).next_batch(), 7)
-    with suppress(CorruptRecordError):
-        list(walk(found, 0, 100))

@@ -1,7 +1,7 @@
-"""Values of offset commits (key type 1, and key type 0 whose only version is 0), decoded for the fold.
+"""Values of offset commits, decoded for the fold.
 
-The layouts are `schemas/OffsetCommitValue.json` and `schemas/LegacyOffsetCommitValue.json`. The plain decoder goes by
-the schema; nearly all commits of a log (key type 1) take the vectorised one, many at once.
+The layout is `schemas/OffsetCommitValue.json`; version 0, the only one of the legacy key type 0, is the same there. The
+plain decoder goes by the schema; nearly all commits of a log take the vectorised one, many at once.
 
 A broker writes only a few shapes. With m bytes of metadata these are, in whole bytes, all of them checked:
 
@@ -23,10 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from streaming.offsets_log.codec.keys import LEGACY_OFFSET_COMMIT
+from streaming.offsets_log.codec.keys import OFFSET_COMMIT
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, rows_at
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
-from streaming.offsets_log.codec.wire import ZERO
 
 # The first 16 bytes hold everything that the fold needs of a commit, whatever its version; metadata's size is at 10 up
 # to v2, at 14 from v3 (one byte in v4).
@@ -69,20 +68,10 @@ class OffsetCommit:
     topic_id: bytes
 
 
-def decode_offset_commit(key_type: int, data: bytes) -> OffsetCommit | UnknownVersion | Rejected:
-    """Decode the value of an offset commit. Never raises.
-
-    Args:
-        key_type: 0 or 1: only version 0 of the legacy type was ever written.
-        data: The whole value; trailing bytes are refused.
-    """
-    value = decode_record_value(key_type, data)
-    if isinstance(value, UnknownVersion | Rejected):
-        return value
-    if key_type == LEGACY_OFFSET_COMMIT:
-        offset, metadata, commit_timestamp = value.fields
-        return OffsetCommit(value.version, offset, -1, metadata, commit_timestamp, -1, ZERO)
-    return OffsetCommit(value.version, *value.fields)
+def decode_offset_commit(data: bytes) -> OffsetCommit | UnknownVersion | Rejected:
+    """Decode the whole value of an offset commit; trailing bytes are refused. Never raises."""
+    value = decode_record_value(OFFSET_COMMIT, data)
+    return value if isinstance(value, UnknownVersion | Rejected) else OffsetCommit(value.version, *value.fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ import msgspec
 import numpy as np
 
 from streaming.offsets_log.codec.keys import (
-    LEGACY_OFFSET_COMMIT,
-    OFFSET_COMMIT,
     GroupKey,
     Key,
     OffsetKey,
@@ -85,16 +83,14 @@ class _Group:
     Attributes:
         number: Number of the group in the fold.
         items: Membership records, records of modern groups, and tombstones of both, in log order.
-        committed: Its partitions that were committed for.
-        open: Those with a slot since the last membership record.
+        open: Its partitions with a slot since the last membership record.
     """
 
-    __slots__ = ("committed", "items", "number", "open")
+    __slots__ = ("items", "number", "open")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.items: list[GroupInput] = []
-        self.committed: dict[tuple[str, int], CommittedPartition] = {}
         self.open: list[CommittedPartition] = []
 
 
@@ -247,12 +243,11 @@ class Compactor:
 
     def _add_slowly(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
         """Process a record whose key has no slot yet, or a tombstone, or a record that is not an offset commit."""
-        if key is not None:
-            committed = self._commit_slots.committed(key) or self._new_committed(key)
-            if committed is not None:
-                self._put(committed, offset, timestamp, value)
-                return
-        self._add_plain(LogRecord(offset, timestamp, key, value), decode_key(key))
+        found = self._partition_or_key(key)
+        if isinstance(found, CommittedPartition):
+            self._put(found, offset, timestamp, value)
+        else:
+            self._add_plain(LogRecord(offset, timestamp, key, value), found)
 
     def _add_chunk(self, records: RecordColumns) -> int:
         """Process columns: slots are found at once for all records between two that are not offset commits.
@@ -267,22 +262,17 @@ class Compactor:
         done = 0
         unknown = np.flatnonzero(numbers == UNKNOWN)
         for row, key in zip(unknown.tolist(), records.keys(unknown), strict=True):
-            committed = None if key is None else self._commit_slots.committed(key) or self._new_committed(key)
-            if committed is not None:
-                numbers[row] = committed.number
+            found = self._partition_or_key(key)
+            if isinstance(found, CommittedPartition):
+                numbers[row] = found.number
                 continue
-            decoded = decode_key(key)
-            if isinstance(decoded, OffsetKey):
-                numbers[row] = self._number_of_other_key(records, row, decoded)
-                if numbers[row] != UNKNOWN:
-                    continue
             # It has no slot itself, and may close open ones.
             numbers[row] = DROPPED
             slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
             done = row + 1
             record = LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row))
-            self._add_plain(record, decoded)
-            if key is not None and self._is_dropped(decoded) and self._commit_slots.drop(key):
+            is_dropped = not self._add_plain(record, found)
+            if is_dropped and key is not None and self._commit_slots.drop(key):
                 self._kept_bytes += _NAME_BYTES + len(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
         with_slot = slots >= 0
@@ -292,31 +282,20 @@ class Compactor:
             self._fold.fold_columns(slots[with_slot], records.where(with_slot))
         return int(unknown.size)
 
-    def _number_of_other_key(self, records: RecordColumns, row: int, key: OffsetKey) -> int:
-        """Number of the partition of a sound commit whose key is no plain one of type 1; `UNKNOWN` for other records.
-
-        Such a key is of the legacy type, or one that Redpanda has wrapped (`keys.wrapped_key`).
-        """
-        value = records.value(row)
-        # (What cannot be decoded below a wrapped key of type 1 is marked as below a plain one, in the fold.)
-        is_legacy = key.key_type == LEGACY_OFFSET_COMMIT and value is not None
-        if is_legacy and not isinstance(decode_offset_commit(key.key_type, value or b""), OffsetCommit):
-            return UNKNOWN
-        modern = offset_commit_key(key)
-        committed = self._commit_slots.committed(modern) or self._new_committed(modern)
-        return UNKNOWN if committed is None else committed.number
-
-    def _is_dropped(self, key: Key) -> bool:
-        """Whether all records with this key are dropped: the group is not watched, or the topic."""
-        if isinstance(key, Rejected | UnknownKey):
-            return False
-        group = self._group(key.group)
-        return group is None or (
-            isinstance(group, _Group) and isinstance(key, OffsetKey) and not self._topic(key.topic)
-        )
+    def _partition_or_key(self, key: bytes | None) -> CommittedPartition | Key:
+        """The partition of an offset commit of a watched group and topic; for any other key what it says."""
+        committed = None if key is None else self._commit_slots.committed(key) or self._new_committed(key)
+        if committed is not None:
+            return committed
+        decoded = decode_key(key)
+        if isinstance(decoded, OffsetKey):
+            # Of the legacy type, whose values have a layout of type 1's, or wrapped by Redpanda (`keys.wrapped_key`).
+            modern = offset_commit_key(decoded)
+            return self._commit_slots.committed(modern) or self._new_committed(modern) or decoded
+        return decoded
 
     def _new_committed(self, key: bytes) -> CommittedPartition | None:
-        """The partition of a new, valid key of type 1; None for any other key."""
+        """The partition of a new, valid key of type 1 in a watched group and topic; None for any other key."""
         parts = offset_commit_parts(key)
         if parts is None:
             return None
@@ -324,41 +303,25 @@ class Compactor:
         group = self._group(name)
         if not isinstance(group, _Group) or not self._topic(topic):
             return None
-        return self._committed(group, (topic, partition), key)
-
-    def _committed(self, group: _Group, name: tuple[str, int], key: bytes) -> CommittedPartition:
-        committed = group.committed[name] = self._commit_slots.make(group.number, group.open, name, key)
         self._kept_bytes += len(key)
-        return committed
+        return self._commit_slots.make(group.number, group.open, (topic, partition), key)
 
-    def _add_plain(self, record: LogRecord, key: Key) -> None:
+    def _add_plain(self, record: LogRecord, key: Key) -> bool:
+        """Process a record that is no commit of a watched group and topic; False if no record of its key counts."""
         if isinstance(key, Rejected):
             self._quarantine(record, key)
         elif isinstance(key, UnknownKey):
             self._unreadable.unknown(record, *unknown_type(record))
         elif isinstance(group := self._group(key.group), _Misplaced):
             self._quarantine(record, Rejected(group.reason))
-        elif group is None or (isinstance(key, OffsetKey) and not self._topic(key.topic)):
+        elif group is None or isinstance(key, OffsetKey):
             self.dropped += 1
-        elif isinstance(key, OffsetKey):
-            self._add_commit(record, key, group)
+            return False
         elif isinstance(key, GroupKey):
             self._add_membership(record, group)
         else:
             self._add_modern(record, key, group)
-
-    def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
-        """Process a commit whose key is no plain one of type 1; those are in a slot before they could come here."""
-        value = record.value
-        if value is not None and key.key_type == LEGACY_OFFSET_COMMIT:
-            # Version 0, the legacy type's only one, has the layout of type 1's: if sound, it is folded as one of that.
-            commit = decode_offset_commit(key.key_type, value)
-            if not isinstance(commit, OffsetCommit):
-                self._quarantine(record, commit)
-                return
-        name = key.topic, key.partition
-        committed = group.committed.get(name) or self._committed(group, name, offset_commit_key(key))
-        self._put(committed, record.offset, record.timestamp, value)
+        return True
 
     def _put(self, committed: CommittedPartition, offset: int, timestamp: int, value: bytes | None) -> None:
         """Append a record to the fold, under its partition's slot."""
@@ -375,7 +338,7 @@ class Compactor:
 
     def _decode_plain(self, slot: int, offset: int, timestamp: int, value: bytes) -> OffsetCommit | None:
         """Decode a value that the fold could not decode, or keep it as unreadable."""
-        commit = decode_offset_commit(OFFSET_COMMIT, value)
+        commit = decode_offset_commit(value)
         if isinstance(commit, OffsetCommit):
             return commit
         self._quarantine(LogRecord(offset, timestamp, self._commit_slots.by_slot[slot].key, value), commit)

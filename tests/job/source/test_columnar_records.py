@@ -6,6 +6,7 @@ import struct
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from kafka.errors import KafkaError
 
@@ -13,7 +14,7 @@ from streaming.job.source import columnar_records
 from streaming.job.source.columnar_records import record_columns
 from streaming.offsets_log import RecordColumns
 from streaming.record_batches import FetchedBatch, FetchedRun, Record, epochs_of, walk
-from streaming.record_batches.batches import by_magic, chased, run_of
+from streaming.record_batches.batches import chased, run_of
 from tests.examples import examples
 from tests.record_batches.encoded import CODECS, Written, encoded, forged, varint
 
@@ -25,9 +26,7 @@ def run(batches: list[bytes]) -> FetchedRun:
     places, sound = chased(data)
     assert sound
     assert len(places) == len(batches) + 1
-    ((old, some),) = by_magic(data, places)
-    assert not old
-    return run_of(data, some)
+    return run_of(data, np.array(places, np.int64))
 
 
 def test_batches_of_a_run_have_their_offsets_and_epochs_and_so_has_each_by_itself() -> None:

@@ -133,8 +133,7 @@ def _members(record: dict[str, Any]) -> list[dict[str, Any]]:
 @given(st.binary(max_size=200))
 def test_no_decoder_raises_on_any_bytes(data: bytes) -> None:
     decode_key(data)
-    decode_offset_commit(1, data)
-    decode_offset_commit(0, data)
+    decode_offset_commit(data)
     decode_membership(0, 0, data)
     for key_type in RECORD_TYPES:
         decode_record_value(key_type, data)
@@ -177,13 +176,13 @@ def test_a_line_of_any_json_object_gets_an_answer(line: dict[str, Any]) -> None:
     ],
 )
 def test_a_reason_says_what_is_wrong_and_where(value: str, reason: str) -> None:
-    assert decode_offset_commit(1, bytes.fromhex(value)) == Rejected(reason)
+    assert decode_offset_commit(bytes.fromhex(value)) == Rejected(reason)
 
 
 def test_unknown_tagged_fields_are_passed_over() -> None:
     plain = bytes.fromhex("0004" + "00" * 11 + "0501" + "00" * 8)
-    assert decode_offset_commit(1, plain + bytes.fromhex("00")) == decode_offset_commit(
-        1, plain + bytes.fromhex("02" + "0703616263" + "0900")
+    assert decode_offset_commit(plain + bytes.fromhex("00")) == decode_offset_commit(
+        plain + bytes.fromhex("02" + "0703616263" + "0900")
     )
 
 
