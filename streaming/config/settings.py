@@ -47,7 +47,7 @@ def _known(client: str) -> str:
     return client
 
 
-Library = Annotated[str, AfterValidator(_known)]
+DeclaredLibrary = Annotated[str, AfterValidator(_known)]
 """A client library, such as "java" or "librdkafka:2.3"; one that is not known is refused."""
 
 
@@ -96,7 +96,7 @@ class StrategyRule(Section):
 
     groups: Pattern
     strategy: str | None = Field(default=None, min_length=1)
-    clients: tuple[Library, ...] = ()
+    clients: tuple[DeclaredLibrary, ...] = ()
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -376,7 +376,7 @@ class Settings(BaseSettings):
     maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
-    clients: tuple[Library, ...] = ()
+    clients: tuple[DeclaredLibrary, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
 
     @field_validator("rocketmq", mode="before")
