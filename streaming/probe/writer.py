@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,13 +13,23 @@ import msgspec
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
-from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, ClusterTopicEvent, Event, GroupEvent, encode
+from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, ClusterTopicEvent, Event, encode
 from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
-from streaming.records import LOG, LONGEST_INTERVAL_MS, Brokers, HeldPartition, RoundClosed, RoundOpened
+from streaming.records import (
+    LOG,
+    LONGEST_INTERVAL_MS,
+    Brokers,
+    ClusterTopicObservation,
+    GroupObservation,
+    HeldPartition,
+    RocketMQObservation,
+    RoundClosed,
+    RoundOpened,
+)
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -245,7 +255,7 @@ class RoundWriter:
 
     def _encode_fitting(self, event: Event) -> bytes:
         value = encode(event)
-        if len(value) <= _MOST_BYTES or not isinstance(event, GroupEvent):
+        if len(value) <= _MOST_BYTES:
             return value
         if event.key not in self._too_large:
             self._too_large.add(event.key)
@@ -255,7 +265,8 @@ class RoundWriter:
                 visible(event.key),
                 len(value) // 1_000_000,
             )
-        return encode(msgspec.structs.replace(event, saw=msgspec.structs.replace(event.saw, topics=())))
+        smaller = (encode(msgspec.structs.replace(event, saw=saw)) for saw in _smaller(event.saw))
+        return next((less for less in smaller if len(less) <= _MOST_BYTES), value)
 
     def close_round(
         self,
@@ -356,6 +367,17 @@ class RoundWriter:
 
         deadline.begin()
         deadline.wait(flushed)
+
+
+def _smaller(saw: GroupObservation | RocketMQObservation | ClusterTopicObservation) -> Iterator[Any]:
+    """What a round saw without what makes it too large for a record, the least loss first."""
+    if isinstance(saw, GroupObservation):
+        yield msgspec.structs.replace(saw, topics=())
+    elif isinstance(saw, RocketMQObservation):
+        topics = tuple([msgspec.structs.replace(topic, queues=()) for topic in saw.topics])
+        yield msgspec.structs.replace(saw, topics=topics, cut=tuple(sorted({*saw.cut, "queues"})))
+        cut = tuple(sorted({*saw.cut, "members", "topics"}))
+        yield msgspec.structs.replace(saw, topics=(), members=(), cut=cut)
 
 
 def _named(positions: dict[int, tuple[int, int]]) -> dict[str, tuple[int, int]]:

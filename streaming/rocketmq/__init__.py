@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from streaming.rocketmq import answers, codes
-from streaming.rocketmq.bodies import NotTheirs, as_json, read_text
-from streaming.rocketmq.client import Answer, Client, Question, Unanswered
-from streaming.rocketmq.codes import Request
-from streaming.rocketmq.connection import Connection, ConnectionLost, host_and_port
+from streaming.rocketmq import answers
+from streaming.rocketmq.answers import read_text
+from streaming.rocketmq.client import Answer, Client, Question, Request, Unanswered
 from streaming.rocketmq.frames import (
     JSON,
     ROCKETMQ,
+    Code,
     Credentials,
     Frame,
     Malformed,
     decode_frame,
     decode_line,
     encode_frame,
+    take_frames,
 )
 
 __all__ = [
@@ -23,21 +23,17 @@ __all__ = [
     "ROCKETMQ",
     "Answer",
     "Client",
-    "Connection",
-    "ConnectionLost",
+    "Code",
     "Credentials",
     "Frame",
     "Malformed",
-    "NotTheirs",
     "Question",
     "Request",
     "Unanswered",
     "answers",
-    "as_json",
-    "codes",
     "decode_frame",
     "decode_line",
     "encode_frame",
-    "host_and_port",
     "read_text",
+    "take_frames",
 ]

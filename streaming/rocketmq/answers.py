@@ -1,20 +1,60 @@
-"""Bodies of the answers that we ask for, as values with only the fields that we use (5.5.0; the same in 4.9.8).
+r"""Bodies of the answers that we ask for, as values with only the fields that we use (5.5.0; the same in 4.9.8).
 
 A field that a release does not write has its default. What an answer is about has none: without it an answer is not one
-that says "nothing", but none at all. Maps whose keys are objects have them as JSON text here
-(`bodies.py`); `queue_of` reads one.
+that says "nothing", but none at all.
+
+Their text is what fastjson writes, which is JSON except for its maps. A map with other keys than texts is written with
+these keys as they are, bare integers and whole objects:
+
+    {0:"127.0.0.1:20911"}
+    {"offsetTable":{{"brokerName":"broker-a","queueId":3,"topic":"t"}:{"minOffset":0}}}
+
+Here such a key becomes a text with the key's own JSON, so that what remains is JSON: `"0"`, and
+`"{\"brokerName\":\"broker-a\",\"queueId\":3,\"topic\":\"t\"}"`; `queue_of` reads one. A key that is an object
+has no objects in it: theirs are message queues. Seen in 4.9.8 (fastjson 1) and 5.5.0 (fastjson 2).
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from streaming.rocketmq.bodies import as_json
-
 T = TypeVar("T")
+
+_TEXT = rb'"(?:[^"\\]|\\.)*+"'
+_FLAT = rb'\{(?:[^{}"]|' + _TEXT + rb")*+\}"
+_SPACE = rb"[ \t\r\n]*+"
+_BARE = rb"[{,]" + _SPACE + rb"(?:-?[0-9]++|" + _FLAT + rb")" + _SPACE + rb":"
+
+# Everything up to the next key that is no text; then the key. Possessive, so that each byte is looked at a fixed number
+# of times whatever the input (`{{{{…` is tried once for each `{`, each time up to the next).
+_PARTS: Final = re.compile(
+    rb"(?P<plain>(?:[^{,\"]|" + _TEXT + rb"|(?!" + _BARE + rb')[{,]|".*+)++)'
+    # A text that does not end is the rest: to look for another one behind each of its quotes would take forever.
+    rb"|(?P<mark>[{,])" + _SPACE + rb"(?P<key>-?[0-9]++|" + _FLAT + rb")",
+    re.DOTALL,
+)
+
+_MAY_HAVE_BARE: Final = re.compile(rb"[{,]" + _SPACE + rb"(?:[{]|-?[0-9]++" + _SPACE + rb":)")
+
+
+def as_json(data: bytes) -> bytes:
+    """The same text with all keys as texts; of what is no JSON of their kind, something that is no JSON either."""
+    if _MAY_HAVE_BARE.search(data) is None:
+        return data
+    return _PARTS.sub(_with_text_key, data)
+
+
+def _with_text_key(part: re.Match[bytes]) -> bytes:
+    key = part["key"]
+    if key is None:
+        return part[0]
+    quoted = key.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    return part["mark"] + b'"' + quoted + b'"'
+
 
 # A key has the names of a topic (up to 255 characters, of a small alphabet) and of a broker. Clients write such keys,
 # too: longer ones, and those with other letters, may be made up to fill the memory, so they are read each time.
@@ -22,7 +62,7 @@ _LONGEST_CACHED: Final = 600
 
 
 class Unreadable(ValueError):
-    """A body that is not what was asked for; the message says what is wrong."""
+    """A text that is no JSON of their kind, or not what was asked for; the message says what is wrong."""
 
 
 class MessageQueue(msgspec.Struct, frozen=True, gc=False):
@@ -196,16 +236,21 @@ class RuntimeInfo(msgspec.Struct, frozen=True):
 
 
 def read_body(kind: type[T], body: bytes | None) -> T:
-    """Read a body; fields that we do not know are passed over.
+    """Read a body, or a header; fields that we do not know are passed over, and of equal keys the last one counts.
 
     Raises:
         Unreadable: It is not of that kind.
     """
     try:
-        return msgspec.json.decode(as_json(body or b""), type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        message = f"its body is not what was asked for: {error}"
-        raise Unreadable(message) from None
+        # What is not UTF-8 becomes U+FFFD, as in Java.
+        return msgspec.json.decode(as_json(body or b"").decode("utf-8", "replace"), type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Unreadable(str(error)) from None
+
+
+def read_text(body: bytes) -> Any:
+    """Read whatever it holds, objects as dicts; raises as `read_body`."""
+    return read_body(Any, body)
 
 
 def queue_of(key: str) -> MessageQueue:
@@ -218,7 +263,7 @@ def queue_of(key: str) -> MessageQueue:
 
 
 def _queue(key: str) -> MessageQueue:
-    return read_body(MessageQueue, key.encode("utf-8", "surrogatepass"))
+    return read_body(MessageQueue, key.encode())
 
 
 _cached_queue = lru_cache(maxsize=1 << 16)(_queue)

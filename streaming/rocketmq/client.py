@@ -6,21 +6,24 @@ that calls `ask`.
 
 from __future__ import annotations
 
-import selectors
+import asyncio
+import os
+import socket
 import ssl
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from types import TracebackType
 from typing import Final, Self
 
-from streaming.rocketmq.codes import NAMES
-from streaming.rocketmq.connection import Connection, ConnectionLost
-from streaming.rocketmq.frames import Credentials, Frame, encode_frame, signed
+from streaming.rocketmq.frames import Credentials, Frame, Malformed, encode_frame, signed, take_frames
 
 _VERSION: Final = 401
 """V4_9_4, from which on name servers answer in strict JSON; later ordinals would claim what we are not."""
+
+_DEFAULT_PORT: Final = 9876
 
 _IN_FLIGHT = 32
 """Questions without an answer per server. A broker works on 16 at a time (`adminBrokerThreadPoolNums`); a queue of that
@@ -29,8 +32,30 @@ length keeps it busy without holding up its own tools."""
 _CONNECT_S = 2.0
 """A server that can be reached takes a connection within milliseconds, across continents within a second."""
 
+_CHUNK = 256 * 1024
+
 _MOST_BYTES = 256 * 1024 * 1024
 """Bodies that one call of `ask` holds. A cluster of thousands of groups tells some tens of MB in a round."""
+
+
+class Request(IntEnum):
+    """What is asked (`RequestCode`). None of these changes anything, and none makes the asker a member of a group."""
+
+    GET_CONSUMER_LIST_BY_GROUP = 38
+    GET_ALL_CONSUMER_OFFSET = 43
+    GET_BROKER_RUNTIME_INFO = 28
+    GET_ROUTEINFO_BY_TOPIC = 105
+    GET_BROKER_CLUSTER_INFO = 106
+    GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
+    GET_TOPIC_STATS_INFO = 202
+    GET_CONSUMER_CONNECTION_LIST = 203
+    GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
+    GET_CONSUMER_RUNNING_INFO = 307
+    GET_BROKER_CONSUME_STATS = 317
+    GET_ALL_MESSAGE_REQUEST_MODE = 402
+
+
+_NAMES: Final = {int(request): request.name for request in Request}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,51 +94,92 @@ class Unanswered:
 Answer = Frame | Unanswered
 
 
-@dataclass(slots=True)
-class _Asked:
-    index: int
-    question: Question
-    due: float
+class _ConnectionLost(Exception):
+    """The connection is no more; the text says why."""
 
 
-class _Servers:
-    """The connections of a client, and what it knows of servers between two calls of `ask`."""
+class _Call:
+    """One call of `ask`.
 
-    def __init__(self, tls: ssl.SSLContext | None, credentials: Credentials | None) -> None:
-        self.selector = selectors.DefaultSelector()
-        self.connections: dict[str, Connection] = {}
-        self.down: dict[str, str] = {}
-        self.sent: Counter[str] = Counter()
-        self.opened = 0
+    Attributes:
+        questions: In the order of the answers.
+        answers: Those that have come; the others are late.
+        end: When it is over, on the steady clock.
+    """
+
+    def __init__(self, questions: Sequence[Question], seconds: float) -> None:
+        self.questions, self.seconds = questions, seconds
+        self.answers: list[Answer] = [_late(seconds)] * len(questions)
+        self.end = time.monotonic() + seconds
+        self._bytes = 0
+
+    def note_answer(self, index: int, frame: Frame) -> None:
+        self._bytes += len(frame.body or b"")
+        too_much = Unanswered(f"the answers have more than {_MOST_BYTES:,} bytes")
+        self.answers[index] = frame if self._bytes <= _MOST_BYTES else too_much
+
+
+class _Server:
+    """A server, and the connection to it, which is kept from one call of `ask` to the next.
+
+    Attributes:
+        down: Why it could not be reached, or that it said nothing; None while it may be asked.
+    """
+
+    def __init__(self, address: str, tls: ssl.SSLContext | None) -> None:
+        self.address = address
+        self.down: str | None = None
         self._tls = tls
-        self._credentials = credentials
-        self._opaque = 0
+        self._incoming = bytearray()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    def open(self, address: str) -> None:
-        """Begin to connect.
+    @property
+    def is_open(self) -> bool:
+        return self._streams is not None
 
-        Raises:
-            ConnectionLost: The address is none, or unknown.
-        """
-        self.connections[address] = Connection(address, self._tls, self.selector)
-        self.opened += 1
+    async def open(self, end: float) -> None:
+        """Connect, unless it is open; raises `_ConnectionLost`."""
+        if self.down is None and self._streams is None:
+            try:
+                host, port = _host_and_port(self.address)
+                async with asyncio.timeout_at(min(end, time.monotonic() + _CONNECT_S)):
+                    self._streams = await asyncio.open_connection(host, port, ssl=self._tls, limit=_CHUNK)
+            except TimeoutError:
+                self.down = f"no connection within {_CONNECT_S:.0f} s"
+            except (OSError, ValueError, UnicodeError) as error:
+                self.down = _why(error)
+        if self.down is not None:
+            raise _ConnectionLost(self.down)
 
-    def drop(self, address: str) -> None:
-        """Close the connection, if there is one."""
-        connection = self.connections.pop(address, None)
-        if connection is not None:
-            connection.close()
+    def send(self, frame: Frame) -> None:
+        assert self._streams is not None  # noqa: S101  (it is open)
+        self._streams[1].write(encode_frame(frame))
 
-    def send(self, question: Question) -> int:
-        """Send a question over its server's connection; returns its opaque number."""
-        self._opaque = opaque = (self._opaque + 1) % 2**31
-        fields = dict(question.fields)
-        if self._credentials is not None:
-            fields = signed(fields, question.body, self._credentials)
-        frame = Frame(int(question.code), opaque, version=_VERSION, fields=fields or None, body=question.body)
-        self.connections[question.address].send(encode_frame(frame))
-        self.sent[NAMES.get(question.code, str(question.code))] += 1
-        return opaque
+    async def read(self, until: float) -> list[Frame]:
+        """The frames that come next; [] where none has come until then. Raises `_ConnectionLost`."""
+        assert self._streams is not None  # noqa: S101  (it is open)
+        try:
+            async with asyncio.timeout_at(until) as limit:
+                data = await self._streams[0].read(_CHUNK)
+        except OSError as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                return []
+            raise _ConnectionLost(_why(error)) from error
+        if not data:
+            message = "the server closed the connection"
+            raise _ConnectionLost(message)
+        self._incoming += data
+        frames = take_frames(self._incoming)
+        if frames and isinstance(frames[-1], Malformed):
+            message = f"it sends what is no frame ({frames[-1].reason})"
+            raise _ConnectionLost(message)
+        return [frame for frame in frames if isinstance(frame, Frame)]
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+        self._streams = None
+        self._incoming.clear()
 
 
 class Client:
@@ -122,6 +188,9 @@ class Client:
     A connection that was lost is opened again by the next question. If one that served an earlier call of `ask` is lost
     before it has answered anything, its questions are asked again, once: the server may have been started again
     meanwhile.
+
+    Attributes:
+        sent: Requests sent since it was last cleared, by their name.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, credentials: Credentials | None = None) -> None:
@@ -131,7 +200,11 @@ class Client:
             tls: For servers that want TLS; None for plain connections.
             credentials: For servers with access control.
         """
-        self._servers = _Servers(tls, credentials)
+        self.sent: Counter[str] = Counter()
+        self._tls, self._credentials = tls, credentials
+        self._servers: dict[str, _Server] = {}
+        self._runner = asyncio.Runner()
+        self._opaque = 0
 
     def __enter__(self) -> Self:
         return self
@@ -141,171 +214,101 @@ class Client:
     ) -> None:
         self.close()
 
-    @property
-    def sent(self) -> Counter[str]:
-        """Requests sent since it was last cleared, by their name."""
-        return self._servers.sent
-
-    @property
-    def opened(self) -> int:
-        """Connections opened so far."""
-        return self._servers.opened
-
     def close(self) -> None:
         """Close all connections."""
-        for address in list(self._servers.connections):
-            self._servers.drop(address)
-        self._servers.selector.close()
+        for server in self._servers.values():
+            server.close()
+        self._runner.close()
 
     def forgive(self) -> None:
         """Try servers again that could not be reached or said nothing; until then questions to them fail at once."""
-        self._servers.down.clear()
+        for server in self._servers.values():
+            server.down = None
 
     def ask(self, questions: Sequence[Question], seconds: float) -> list[Answer]:
         """Ask all questions and return their answers in the same order, after `seconds` at the latest.
 
         An answer is a frame with whatever code, or the reason why there is none.
         """
-        return _Asking(self._servers, questions, seconds).run()
+        return self._runner.run(self._ask(_Call(questions, seconds)))
 
+    async def _ask(self, call: _Call) -> list[Answer]:
+        of_server: dict[str, deque[int]] = {}
+        for index, question in enumerate(call.questions):
+            of_server.setdefault(question.address, deque()).append(index)
+        for address in of_server:
+            self._servers.setdefault(address, _Server(address, self._tls))
+        await asyncio.gather(*[self._converse(self._servers[at], waiting, call) for at, waiting in of_server.items()])
+        return call.answers
 
-class _Asking:
-    """One call of `ask`."""
-
-    def __init__(self, servers: _Servers, questions: Sequence[Question], seconds: float) -> None:
-        self._servers = servers
-        self._questions = questions
-        self._seconds = seconds
-        self._end = time.monotonic() + seconds
-        self._answers: list[Answer | None] = [None] * len(questions)
-        self._left = len(questions)
-        self._waiting: dict[str, deque[int]] = {}
-        for index, question in enumerate(questions):
-            self._waiting.setdefault(question.address, deque()).append(index)
-        self._asked: dict[str, dict[int, _Asked]] = {address: {} for address in self._waiting}
-        # Connections of an earlier call, until they answer in this one.
-        self._old = {address for address in self._waiting if address in servers.connections}
-        self._heard: set[str] = set()
-        self._silent: set[str] = set()
-        self._opening: dict[str, float] = {}
-        self._bytes = 0
-
-    def run(self) -> list[Answer]:
-        for address in self._waiting:
-            self._open(address)
-            self._send(address)
-        while self._left and (now := time.monotonic()) < self._end:
-            for key, _ in self._servers.selector.select(max(0.0, self._next_due() - now)):
-                self._go_on(key.data)
-            self._expire()
-        reason = f"no answer within {self._seconds:.1f} s"
-        for address, asked in self._asked.items():
-            self._silent |= {address} if any(one.question.seconds is None for one in asked.values()) else set()
-        # A server that says nothing at all is not asked again before `forgive`. Its connection may be dead without a
-        # word, so it is not kept.
-        for address in self._silent - self._heard:
-            self._servers.drop(address)
-            self._servers.down[address] = reason
-        late = Unanswered(reason, late=True)
-        return [late if answer is None else answer for answer in self._answers]
-
-    def _open(self, address: str) -> None:
-        servers = self._servers
-        if address in servers.connections:
-            return
-        if (reason := servers.down.get(address)) is not None:
-            self._fail(address, reason)
-            return
+    async def _converse(self, server: _Server, waiting: deque[int], call: _Call) -> None:
+        """Ask one server its questions, and note its answers."""
+        is_old, is_silent, has_answered = server.is_open, False, False
+        asked: dict[int, tuple[int, float]] = {}  # index and end of the wait, by opaque number
         try:
-            servers.open(address)
-        except ConnectionLost as error:
-            self._unreachable(address, str(error))
-            return
-        self._opening[address] = time.monotonic() + _CONNECT_S
+            await server.open(call.end)
+            while (waiting or asked) and time.monotonic() < call.end:
+                while waiting and len(asked) < _IN_FLIGHT:
+                    index = waiting.popleft()
+                    limit = call.questions[index].seconds
+                    asked[self._send(server, call.questions[index])] = (
+                        index,
+                        call.end if limit is None else min(call.end, time.monotonic() + limit),
+                    )
+                for frame in await server.read(min(due for _, due in asked.values())):
+                    # What is no answer is a request of the server to its clients. Answers that were given up have no
+                    # entry.
+                    if frame.is_answer and frame.opaque in asked:
+                        call.note_answer(asked.pop(frame.opaque)[0], frame)
+                        has_answered = True
+                for opaque, (index, due) in list(asked.items()):
+                    if time.monotonic() >= due:
+                        del asked[opaque]
+                        limit = call.questions[index].seconds
+                        is_silent |= limit is None
+                        call.answers[index] = _late(call.seconds if limit is None else limit)
+        except _ConnectionLost as error:
+            server.close()
+            waiting.extendleft(sorted((index for index, _ in asked.values()), reverse=True))
+            if is_old and not has_answered:
+                await self._converse(server, waiting, call)
+                return
+            for index in waiting:
+                call.answers[index] = Unanswered(str(error))
+        if is_silent and not has_answered:
+            # Its connection may be dead without a word.
+            server.close()
+            server.down = _late(call.seconds).reason
 
-    def _send(self, address: str) -> None:
-        waiting, asked = self._waiting[address], self._asked[address]
-        if address not in self._servers.connections:
-            return
-        while waiting and len(asked) < _IN_FLIGHT:
-            index = waiting.popleft()
-            question = self._questions[index]
-            opaque = self._servers.send(question)
-            limit = self._seconds if question.seconds is None else question.seconds
-            asked[opaque] = _Asked(index, question, time.monotonic() + limit)
+    def _send(self, server: _Server, question: Question) -> int:
+        """Send a question; returns its opaque number."""
+        self._opaque = (self._opaque + 1) % 2**31
+        fields = dict(question.fields)
+        if self._credentials is not None:
+            fields = signed(fields, question.body, self._credentials)
+        frame = Frame(int(question.code), self._opaque, version=_VERSION, fields=fields or None, body=question.body)
+        server.send(frame)
+        self.sent[_NAMES.get(question.code, str(question.code))] += 1
+        return self._opaque
 
-    def _go_on(self, connection: Connection) -> None:
-        address = connection.address
-        try:
-            frames = connection.ready()
-        except ConnectionLost as error:
-            self._lost(address, str(error))
-            return
-        if address not in self._asked:
-            return  # what arrives answers an earlier call, which has given up
-        if connection.is_open:
-            self._opening.pop(address, None)
-        for frame in frames:
-            # What is no answer is a request of the server to its clients. Answers that were given up have no entry.
-            asked = self._asked[address].pop(frame.opaque, None) if frame.is_answer else None
-            if asked is None:
-                continue
-            self._old.discard(address)
-            self._heard.add(address)
-            self._bytes += len(frame.body or b"")
-            too_much = Unanswered(f"the answers have more than {_MOST_BYTES:,} bytes")
-            self._set(asked.index, frame if self._bytes <= _MOST_BYTES else too_much)
-        self._send(address)
 
-    def _lost(self, address: str, reason: str) -> None:
-        self._servers.drop(address)
-        if address not in self._asked:
-            return
-        if address in self._opening:
-            self._unreachable(address, reason)
-        elif address in self._old:
-            self._old.discard(address)
-            again = sorted(one.index for one in self._asked[address].values())
-            self._asked[address].clear()
-            self._waiting[address].extendleft(reversed(again))
-            self._open(address)
-            self._send(address)
-        else:
-            self._fail(address, reason)
+def _late(seconds: float) -> Unanswered:
+    return Unanswered(f"no answer within {seconds:.1f} s", late=True)
 
-    def _unreachable(self, address: str, reason: str) -> None:
-        self._servers.down[address] = reason
-        self._fail(address, reason)
 
-    def _fail(self, address: str, reason: str) -> None:
-        """Give up all questions to a server."""
-        self._opening.pop(address, None)
-        for index in (*self._waiting[address], *(one.index for one in self._asked[address].values())):
-            self._set(index, Unanswered(reason))
-        self._waiting[address].clear()
-        self._asked[address].clear()
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Parts of "host:port", "[address]:port" or "host"."""
+    host, colon, port = address.strip().rpartition(":")
+    if not colon or "]" in port:
+        return address.strip().strip("[]"), _DEFAULT_PORT
+    return host.strip("[]"), int(port)
 
-    def _expire(self) -> None:
-        now = time.monotonic()
-        for address in [address for address, due in self._opening.items() if now >= due]:
-            self._servers.drop(address)
-            self._unreachable(address, f"no connection within {_CONNECT_S:.0f} s")
-        for address, asked in self._asked.items():
-            expired = [opaque for opaque, one in asked.items() if now >= one.due]
-            for opaque in expired:
-                one = asked.pop(opaque)
-                if one.question.seconds is None:
-                    self._silent.add(address)
-                seconds = self._seconds if one.question.seconds is None else one.question.seconds
-                self._set(one.index, Unanswered(f"no answer within {seconds:.1f} s", late=True))
-            if expired:
-                self._send(address)
 
-    def _next_due(self) -> float:
-        times = [one.due for asked in self._asked.values() for one in asked.values()]
-        return min(self._end, *self._opening.values(), *times)
-
-    def _set(self, index: int, answer: Answer) -> None:
-        if self._answers[index] is None:
-            self._answers[index] = answer
-            self._left -= 1
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {error.reason or 'no answer in TLS'}"
+    if isinstance(error, OSError) and error.errno and not isinstance(error, socket.gaierror):
+        return os.strerror(error.errno).lower()
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -17,14 +17,16 @@ A server answers in either, whatever the request had.
 from __future__ import annotations
 
 import hmac
-import json
 import struct
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from enum import IntEnum
+from typing import Annotated, Any, Final
 
-from streaming.rocketmq.bodies import NotTheirs, read_text
+import msgspec
+
+from streaming.rocketmq.answers import Unreadable, read_body, read_text
 
 
 def decode_line(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _body(body: bytes | None) -> Any:
         return None
     try:
         found = read_text(body)
-    except NotTheirs:
+    except Unreadable:
         found = None
     # A bare number or word may be JSON by chance.
     return found if isinstance(found, dict | list) else b64encode(body).decode("ascii")
@@ -110,8 +112,6 @@ _HEAD = struct.Struct(">hbhii")
 _SHORT = struct.Struct(">h")
 _INT = struct.Struct(">i")
 
-_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
-
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -157,6 +157,32 @@ class Malformed:
     reason: str
 
 
+class Code(IntEnum):
+    """How an answer went (`ResponseCode` of 5.5.0; the same in 4.9.8), as far as we tell codes apart."""
+
+    SUCCESS = 0
+    SYSTEM_ERROR = 1
+    NO_PERMISSION = 16
+    TOPIC_NOT_EXIST = 17
+    CONSUMER_NOT_ONLINE = 206
+    CONSUME_MSG_TIMEOUT = 207
+
+
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class _JsonHeader(msgspec.Struct, omit_defaults=True):
+    """A JSON header; values of `extFields` that are no texts are read as Java does, by their text."""
+
+    code: _Int32
+    opaque: _Int32
+    flag: _Int32 = 0
+    language: str | None = None
+    version: _Int32 = 0
+    remark: str | None = None
+    extFields: dict[str, str | bool | int | float | None] | None = None  # noqa: N815 - their name
+
+
 class _Broken(Exception):
     """A header that breaks its layout; its text is the reason."""
 
@@ -200,17 +226,28 @@ def decode_frame(data: bytes) -> Frame | Malformed:
     return Malformed(f"a header of type {kind}, which is neither JSON (0) nor ROCKETMQ (1)")
 
 
+def take_frames(incoming: bytearray) -> list[Frame | Malformed]:
+    """Remove the whole frames from what a connection has brought. Behind a malformed one nothing can be read."""
+    found: list[Frame | Malformed] = []
+    at = 0
+    while len(incoming) - at >= _PREFIX.size:
+        [total] = _PREFIX.unpack_from(incoming, at)
+        end = at + _PREFIX.size + total
+        if 4 <= total <= LARGEST_FRAME and end > len(incoming):
+            break
+        found.append(decode_frame(bytes(incoming[at : max(end, at + 8)])))
+        if isinstance(found[-1], Malformed):
+            break
+        at = end
+    del incoming[:at]
+    return found
+
+
 def _json_header(frame: Frame) -> bytes:
-    head: dict[str, Any] = {"code": frame.code}
-    if frame.language is not None:
-        head["language"] = frame.language
-    head |= {"version": frame.version, "opaque": frame.opaque, "flag": frame.flag}
-    if frame.remark is not None:
-        head["remark"] = frame.remark
-    if frame.fields is not None:
-        head["extFields"] = frame.fields
-    head["serializeTypeCurrentRPC"] = "JSON"
-    return json.dumps(head, separators=(",", ":")).encode("ascii")
+    language = None if frame.language is None else str(frame.language)
+    fields: dict[str, Any] | None = frame.fields
+    header = _JsonHeader(frame.code, frame.opaque, frame.flag, language, frame.version, frame.remark, fields)
+    return msgspec.json.encode(header)
 
 
 def _binary_header(frame: Frame) -> bytes:
@@ -233,56 +270,17 @@ def _binary_header(frame: Frame) -> bytes:
 
 def _from_json(header: bytes, body: bytes | None) -> Frame:
     try:
-        head = read_text(header)
-    except NotTheirs as error:
+        head = read_body(_JsonHeader, header)
+    except Unreadable as error:
         message = f"header: {error}"
         raise _Broken(message) from None
-    if not isinstance(head, dict):
-        message = "header: no JSON object"
-        raise _Broken(message)
-    language, remark = head.get("language"), head.get("remark")
-    for name, text in (("language", language), ("remark", remark)):
-        if text is not None and not isinstance(text, str):
-            message = f"header: {name} is no text"
-            raise _Broken(message)
-    return Frame(
-        _integer(head, "code", None),
-        _integer(head, "opaque", None),
-        _integer(head, "flag", 0),
-        language,
-        _integer(head, "version", 0),
-        remark,
-        _texts(head.get("extFields")),
-        body,
-        JSON,
-    )
+    told = head.extFields
+    fields = None if told is None else {name: _as_text(value) for name, value in told.items() if value is not None}
+    return Frame(head.code, head.opaque, head.flag, head.language, head.version, head.remark, fields, body, JSON)
 
 
-def _integer(head: dict[str, Any], name: str, default: int | None) -> int:
-    value = head.get(name, default)
-    if type(value) is not int or not _INT_MIN <= value <= _INT_MAX:
-        message = f"header: {name} is missing" if value is None else f"header: {name} is no int32"
-        raise _Broken(message)
-    return value
-
-
-def _texts(fields: object) -> dict[str, str] | None:
-    """The fields; their values are texts, but numbers and truth values are read as Java does: by their text."""
-    if fields is None:
-        return None
-    if not isinstance(fields, dict):
-        message = "header: extFields is no object"
-        raise _Broken(message)
-    found: dict[str, str] = {}
-    for name, value in fields.items():
-        if isinstance(value, str):
-            found[name] = value
-        elif isinstance(value, bool | int | float):
-            found[name] = json.dumps(value)
-        elif value is not None:
-            message = f"header: the field {name[:100]!r} of extFields is no text"
-            raise _Broken(message)
-    return found
+def _as_text(value: str | float) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _from_binary(header: bytes, body: bytes | None) -> Frame:

@@ -18,7 +18,8 @@ from statistics import median
 from streaming.config import Filters
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.observe import GroupParts, RocketMQLook
+from streaming.probe.rocketmq.observe import RocketMQLook
+from streaming.records import RocketMQObservation
 from streaming.rocketmq import Client
 from tests.benchmarks.figure import Figure, Say
 from tests.rocketmq.member import RocketMQMember
@@ -74,7 +75,7 @@ def _until_all_hold(asking: RocketMQCluster, names: Sequence[str], queues: int) 
         time.sleep(1)
 
 
-def _held(seen: GroupParts, topic: str) -> int:
+def _held(seen: RocketMQObservation, topic: str) -> int:
     held = [queue for member in seen.members for queue in member.queues or () if queue.topic == topic]
     return len(held) if len(seen.members) == _MEMBERS else -1
 

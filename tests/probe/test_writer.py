@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from streaming.config import KafkaSettings, ProbeSettings
-from streaming.events import MAX_RECORD_BYTES, GroupEvent, decode_event
+from streaming.events import MAX_RECORD_BYTES, GroupEvent, RocketMQGroupEvent, decode_event
 from streaming.probe.deadline import Deadline
 from streaming.probe.writer import Opened, RoundWriter
-from streaming.records import GroupObservation
+from streaming.records import OK, GroupObservation, MemberSeen, QueuesSeen, RocketMQObservation, TopicSeen
 from tests.probe.kafka.build import topic
 
 
@@ -56,3 +56,23 @@ def test_a_group_that_no_record_can_hold_loses_its_topics_and_the_others_keep_th
     assert small == events[1]
     [warning] = caplog.messages
     assert "too many partitions for one record (33 MB)" in warning
+
+
+@pytest.mark.parametrize(
+    ("queues", "cut", "topics"), [(120_000, ("queues",), 12), (5, ("members", "topics"), 0)], ids=["queues", "topics"]
+)
+def test_a_rocketmq_group_that_no_record_can_hold_is_cut_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, queues: int, cut: tuple[str, ...], topics: int
+) -> None:
+    producer = CollectingProducer()
+    monkeypatch.setattr("streaming.probe.writer.open_producer", lambda _: producer)
+    writer = RoundWriter("prod", ProbeSettings(), KafkaSettings(), "probe-1")
+    of_broker = QueuesSeen("broker-a", OK, *[tuple(range(10**15, 10**15 + queues))] * 3)
+    name = "t" if topics else "t" * 3_000_000
+    seen = [TopicSeen(f"{name}{number}", (), (of_broker,)) for number in range(12)]
+    saw = RocketMQObservation(7, 1_000, None, (), (MemberSeen("m@1", OK),), tuple(seen))
+    writer.write(Opened(7, 1_000), [RocketMQGroupEvent(1, "prod", "orders", saw)], Deadline.after(5))
+    [(_, value)] = producer.records
+    event = decode_event(value)
+    assert isinstance(event, RocketMQGroupEvent)
+    assert (event.saw.cut, len(event.saw.topics)) == (cut, topics)

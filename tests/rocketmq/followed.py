@@ -20,8 +20,8 @@ from streaming.groups.rows import Cause, DriftRow, Finding
 from streaming.groups.state import GroupState
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.observe import GroupParts, RocketMQLook, RocketMQMemory, round_of_groups
-from streaming.records import decode_inputs, encode_inputs
+from streaming.probe.rocketmq.observe import RocketMQLook, RocketMQMemory, round_of_groups
+from streaming.records import RocketMQObservation, decode_inputs, encode_inputs
 from streaming.rocketmq import Client
 
 __all__ = ["INTERVAL_MS", "Followed", "FollowedGroups"]
@@ -125,7 +125,7 @@ class Followed(FollowedGroups):
         """Names of all findings that any round has shown."""
         return self.said_of[self._group]
 
-    def look_until(self, holds: Callable[[GroupParts], bool]) -> RocketMQLook:
+    def look_until(self, holds: Callable[[RocketMQObservation], bool]) -> RocketMQLook:
         """Ask again and again until the group is as wanted, for a minute at most."""
         limit = time.monotonic() + _LIMIT_S
         while True:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from streaming.config import Filters
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.probe.rocketmq.observe import GroupParts
+from streaming.records import RocketMQObservation
 from streaming.rocketmq import Client
 
 __all__ = ["agree", "are_dealt_evenly", "holders", "look_until"]
@@ -17,7 +17,9 @@ _LIMIT_S = 60.0
 _TIME = 1_795_582_476_897
 
 
-def look_until(name_servers: Sequence[str], group: str, holds: Callable[[GroupParts], bool]) -> GroupParts:
+def look_until(
+    name_servers: Sequence[str], group: str, holds: Callable[[RocketMQObservation], bool]
+) -> RocketMQObservation:
     """Look again and again, until what is seen of a group is as wanted."""
     deadline = time.monotonic() + _LIMIT_S
     with Client() as client:
@@ -30,7 +32,7 @@ def look_until(name_servers: Sequence[str], group: str, holds: Callable[[GroupPa
             time.sleep(0.1)
 
 
-def holders(seen: GroupParts, topic: str) -> dict[str, list[str]]:
+def holders(seen: RocketMQObservation, topic: str) -> dict[str, list[str]]:
     """The clients that hold each queue of a topic, by "a0", "b3": the broker's last letter and the queue's id."""
     found: dict[str, list[str]] = {}
     for member in seen.members:
@@ -40,13 +42,13 @@ def holders(seen: GroupParts, topic: str) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def agree(seen: GroupParts) -> bool:
+def agree(seen: RocketMQObservation) -> bool:
     """Whether all brokers list the same clients: a heartbeat reaches one after the other."""
     return len({broker.clients for broker in seen.brokers}) == 1
 
 
 def are_dealt_evenly(
-    seen: GroupParts, topic: str, members: int, queues: int, retries: int = 2, *, agreed: bool = True
+    seen: RocketMQObservation, topic: str, members: int, queues: int, retries: int = 2, *, agreed: bool = True
 ) -> bool:
     """Whether every queue of a topic has one owner, each of so many members owns some, and its brokers list them all.
 

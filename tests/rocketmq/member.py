@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import selectors
+import socket
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,7 @@ from assignors.rocketmq import (
     sorted_queues,
     strategy_named,
 )
-from streaming.rocketmq import Connection, ConnectionLost, Frame, encode_frame, read_text
+from streaming.rocketmq import Frame, encode_frame, read_text, take_frames
 from tests.rocketmq.commands import (
     GET_CONSUMER_LIST_BY_GROUP,
     GET_CONSUMER_RUNNING_INFO,
@@ -50,6 +51,32 @@ _PULL_S = 0.2
 _COMMIT_S = 1.0
 _PULLED = 32
 _WAIT_S = 5.0
+
+
+class _Connection:
+    """A connection to one server, in a selector; its methods raise OSError where it is lost."""
+
+    def __init__(self, address: str, selector: selectors.BaseSelector) -> None:
+        self.address = address
+        self._selector = selector
+        host, _, port = address.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), _WAIT_S)
+        self._incoming = bytearray()
+        selector.register(self._socket, selectors.EVENT_READ, self)
+
+    def send(self, frame: Frame) -> None:
+        self._socket.sendall(encode_frame(frame))
+
+    def read(self) -> list[Frame]:
+        data = self._socket.recv(1 << 18)
+        if not data:
+            raise ConnectionResetError
+        self._incoming += data
+        return [frame for frame in take_frames(self._incoming) if isinstance(frame, Frame)]
+
+    def close(self) -> None:
+        self._selector.unregister(self._socket)
+        self._socket.close()
 
 
 class RocketMQMember:
@@ -100,7 +127,7 @@ class RocketMQMember:
         self._rebalance_s, self._route_s, self._pulls = rebalance_s, route_s, pulls
         self._random = random.Random(seed)
         self._selector = selectors.DefaultSelector()
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, _Connection] = {}
         self._answers: dict[int, Frame] = {}
         self._requests: list[tuple[str, Frame]] = []
         self._opaque = 0
@@ -225,11 +252,11 @@ class RocketMQMember:
 
     def _listen(self, seconds: float) -> None:
         for key, _ in self._selector.select(seconds):
-            connection: Connection = key.data
+            connection: _Connection = key.data
             try:
-                frames = connection.ready()
-            except ConnectionLost:
-                self._connections.pop(connection.address, None)
+                frames = connection.read()
+            except OSError:
+                self._lose(connection.address)
                 continue
             for frame in frames:
                 if frame.is_answer:
@@ -245,13 +272,19 @@ class RocketMQMember:
                 # (The answer's flag marks it as one; the broker waits for its number.)
                 self._send(address, Frame(0, frame.opaque, _ANSWER, self._language, _VERSION, body=body))
 
+    def _lose(self, address: str) -> None:
+        connection = self._connections.pop(address, None)
+        if connection is not None:
+            connection.close()
+
     def _send(self, address: str, frame: Frame) -> bool:
         try:
             connection = self._connections.get(address)
             if connection is None:
-                connection = self._connections[address] = Connection(address, None, self._selector)
-            connection.send(encode_frame(frame))
-        except ConnectionLost:
+                connection = self._connections[address] = _Connection(address, self._selector)
+            connection.send(frame)
+        except OSError:
+            self._lose(address)
             return False
         return True
 
@@ -309,8 +342,8 @@ class RocketMQMember:
     def _lose_the_avoided(self) -> None:
         for route in self._routes.values():
             for name, (address, _) in route.items():
-                if name in self._away and address in self._connections:
-                    self._connections.pop(address).close()
+                if name in self._away:
+                    self._lose(address)
 
     def _heartbeat(self) -> None:
         if len(self._routes) < len(self._all_topics):

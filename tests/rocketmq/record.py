@@ -19,7 +19,8 @@ from pathlib import Path
 from streaming.config import Filters
 from streaming.probe.deadline import Deadline
 from streaming.probe.rocketmq.cluster import RocketMQCluster
-from streaming.rocketmq import Client, Frame, connection
+from streaming.rocketmq import Client, Frame
+from streaming.rocketmq import frames as frames_room
 from tests.rocketmq import servers
 from tests.rocketmq.java_members import JavaMembers
 from tests.rocketmq.servers import EmbeddedRocketMQ
@@ -31,7 +32,7 @@ _TIME = 1_795_582_476_897
 def record(release: str, jars: list[Path]) -> None:
     """Play a small cluster and write its answers."""
     frames: list[bytes] = []
-    plain = connection.decode_frame
+    plain = frames_room.decode_frame
 
     def kept(data: bytes) -> object:
         frames.append(data)
@@ -47,7 +48,7 @@ def record(release: str, jars: list[Path]) -> None:
         members = [("AVG", f"10.0.0.{number}", f"{number}") for number in (1, 2, 3)]
         with JavaMembers(cluster.addresses, "checkout", ["orders"], members, jars=jars) as running, Client() as client:
             running.until_all_hold("orders", 8)
-            connection.decode_frame = kept  # type: ignore[assignment]
+            frames_room.decode_frame = kept  # type: ignore[assignment]
             look = RocketMQCluster(client, cluster.addresses, Filters())
             look.observe_groups([], frozenset(), _TIME, Deadline.after(30))
     named = [(frame, plain(frame)) for frame in frames]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.rocketmq import NotTheirs, as_json, read_text
+from streaming.rocketmq import read_text
+from streaming.rocketmq.answers import Unreadable, as_json
 from tests.examples import examples
 
 _VALUES = st.recursive(
@@ -40,7 +41,7 @@ def test_the_last_of_equal_keys_counts() -> None:
     [b"", b"{", b"{0:}", b"{{}:1", b'{"a":NaN}', b'{"a":1e999}', b"[" * 100_000, b'"\\ud800"', b"{'a':1}", b"{0:1}}"],
 )
 def test_what_is_no_json_of_their_kind_is_said_to_be_none(body: bytes) -> None:
-    with pytest.raises(NotTheirs):
+    with pytest.raises(Unreadable):
         read_text(body)
 
 
@@ -56,7 +57,7 @@ def test_json_of_everybody_means_what_it_meant(value: object, spaces: bool) -> N
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         read_text(text.encode())
-    except NotTheirs:
+    except Unreadable:
         return
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.rocketmq.observe import GroupParts
+from streaming.records import RocketMQObservation
 from streaming.rocketmq import Request
 from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
@@ -88,7 +88,7 @@ def topic(rocketmq: EmbeddedRocketMQ) -> Iterator[str]:
         yield name
 
 
-def is_sound(seen: GroupParts, topic: str) -> bool:
+def is_sound(seen: RocketMQObservation, topic: str) -> bool:
     """Whether every queue has one owner, and everything is consumed and told."""
     of_topic = [queues for one in seen.topics if one.topic == topic for queues in one.queues]
     consumed = [queues.committed == queues.max and min(queues.max) >= _SENT for queues in of_topic]

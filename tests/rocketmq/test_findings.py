@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.probe.rocketmq.observe import GroupParts
+from streaming.records import RocketMQObservation
 from tests.rocketmq import recipes
 from tests.rocketmq.followed import Followed
 from tests.rocketmq.java_members import JavaMembers
@@ -40,7 +40,7 @@ def topic(rocketmq: EmbeddedRocketMQ, unique: str) -> str:
     return unique
 
 
-def is_even(seen: GroupParts, topic: str) -> bool:
+def is_even(seen: RocketMQObservation, topic: str) -> bool:
     """Whether three members hold what AVG gives them, of the topic and of its topic of retries."""
     retries = holders(seen, f"%RETRY%{topic}")
     # (A round asks for the topics first: one that is created meanwhile has owners and no route.)
@@ -48,7 +48,7 @@ def is_even(seen: GroupParts, topic: str) -> bool:
     return agree(seen) and routes and holders(seen, topic) == _EVEN and [len(of) for of in retries.values()] == [1, 1]
 
 
-def unlocked(seen: GroupParts, topic: str) -> list[str]:
+def unlocked(seen: RocketMQObservation, topic: str) -> list[str]:
     """Queues of a topic that members hold without a lock, as in `holders`."""
     return sorted(
         f"{queue.broker[-1]}{queue.queue}"
@@ -66,7 +66,7 @@ def test_java_members_and_ours_share_a_group_as_their_strategy_says(rocketmq: Em
         with rocketmq.commands() as commands:
             commands.send(topic, "broker-a", 1, [b"x"] * 3)
 
-        def is_dealt(seen: GroupParts) -> bool:
+        def is_dealt(seen: RocketMQObservation) -> bool:
             [of_topic] = [one for one in seen.topics if one.topic == topic]
             committed = of_topic.queues[0].committed if of_topic.queues else None
             return committed is not None and committed[1:2] == (3,) and holders(seen, topic) == _EVEN
@@ -106,7 +106,7 @@ def test_a_broker_whose_queues_nobody_can_read_lists_the_members_of_java_and_our
         commands.configure_topic(broker_b, unique, 4, 4, perm=2)
         commands.register(broker_b)
 
-    def is_dealt(seen: GroupParts) -> bool:
+    def is_dealt(seen: RocketMQObservation) -> bool:
         perms = [broker.perm for one in seen.topics if one.topic == unique for broker in one.routes[0].brokers]
         clients = {broker.name: broker.clients for broker in seen.brokers}
         retries = holders(seen, f"%RETRY%{unique}")
@@ -132,7 +132,7 @@ def test_a_members_with_different_strategies(rocketmq: EmbeddedRocketMQ, topic: 
     first = rocketmq.addresses[:1]
     split = {"a0": [_C1], "a1": [_C1], "a2": [_C1, _C3], "a3": [_C2], "b0": [_C2], "b1": [_C2, _C3]}
 
-    def is_split(seen: GroupParts) -> bool:
+    def is_split(seen: RocketMQObservation) -> bool:
         retries = holders(seen, f"%RETRY%{topic}") == {"a0": [_C1], "b0": [_C2]}
         return agree(seen) and holders(seen, topic) == split and retries
 

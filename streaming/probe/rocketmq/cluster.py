@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
+
+import msgspec
 
 from streaming.config import Filters
 from streaming.lifecycle import room_log
@@ -26,24 +28,24 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.members import MemberQuestions
-from streaming.probe.rocketmq.observe import GroupParts, RocketMQLook
+from streaming.probe.rocketmq.observe import UNTOLD, RocketMQLook
 from streaming.records import (
     BROADCASTING,
     MISSING,
+    NONE,
     OK,
     TIMEOUT,
     BrokerSeen,
     MemberSeen,
     QueuesSeen,
+    RocketMQObservation,
     RouteSeen,
     TopicSeen,
 )
-from streaming.rocketmq import Answer, Client, Frame, Question, Request, Unanswered, answers, codes
+from streaming.rocketmq import Answer, Client, Question, Request, Unanswered, answers
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
-
-T = TypeVar("T")
 
 MASTER: Final = 0
 
@@ -84,7 +86,7 @@ class _Told:
     addresses: dict[str, BrokerSeen] = field(default_factory=dict)
     topics: dict[str, set[str] | None] = field(default_factory=dict)
     settings: dict[str, dict[str, bool]] = field(default_factory=dict)
-    modes: dict[str, answers.RequestModes | None] = field(default_factory=dict)
+    modes: dict[str, answers.RequestModes] = field(default_factory=dict)
     committed: dict[str, dict[str, dict[str, dict[int, int]]]] = field(default_factory=dict)
     whole: bool = True
 
@@ -114,7 +116,7 @@ class RocketMQCluster:
         self._filters = filters
         self._request_s = request_s
         self._members = MemberQuestions(self._ask, client_s)
-        self._versions: dict[str, str | None] = {}
+        self._committing: set[str] = set()
         self._consumed: dict[tuple[str, str, str, int], tuple[int, int]] = {}
         self._consumed_at = -1
         self._turn: dict[str, int] = {}
@@ -149,20 +151,13 @@ class RocketMQCluster:
         named = {group for settings in told.settings.values() for group in settings}
         for topics in told.topics.values():
             named |= {topic.removeprefix(RETRY) for topic in topics or () if topic.startswith(RETRY)}
-        groups = {group for group in named if self._watches(group)} | set(known)
+        groups = {group for group in named | self._committing if self._watches(group)} | set(known)
         asked = groups - self._waiting(groups & quiet, len(told.addresses), time)
         seen: dict[str, list[BrokerSeen]] = {}
         cuts: dict[str, set[str]] = {group: set() for group in groups}
         self._connections(told, sorted(asked), seen, cuts, deadline)
         members = self._members.ask(seen, cuts, time, deadline)
-        self._members.forget_others(members)
         self._committed(told, deadline)
-        for committed in told.committed.values():
-            late = {group for group in committed if self._watches(group)} - groups
-            cuts |= {group: set() for group in late}
-            self._connections(told, sorted(late), seen, cuts, deadline)
-            members |= self._members.ask({group: seen[group] for group in late}, cuts, time, deadline)
-            groups |= late
         topics_of = {
             group: self._topics_of(group, told, brokers, members.get(group, ())) for group, brokers in seen.items()
         }
@@ -170,13 +165,15 @@ class RocketMQCluster:
         ends = self._ends(routes, told, deadline)
         self._ask_consumed(told, time, deadline)
         found = {
-            group: self._parts(
+            group: self._observation(
                 group, brokers, members.get(group, ()), topics_of[group], routes, ends, told, cuts[group]
             )
             for group, brokers in seen.items()
         }
+        there = members.keys() | self._committing
+        there |= {group for settings in told.settings.values() for group in settings}
         names = frozenset(broker.name for broker in told.addresses.values())
-        return RocketMQLook(found, frozenset(groups - found.keys()), names, told.whole)
+        return RocketMQLook(found, frozenset(there), frozenset(groups - found.keys()), names, told.whole)
 
     # -- servers
 
@@ -214,16 +211,13 @@ class RocketMQCluster:
     def _settings(self, told: _Told, deadline: Deadline) -> None:
         """Settings and request modes of the groups, and each broker's release."""
         addresses = sorted(told.addresses)
-        self._versions = {address: self._versions[address] for address in addresses if address in self._versions}
-        questions = [
-            Question(address, code)
-            for address in addresses
-            for code in (Request.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, Request.GET_ALL_MESSAGE_REQUEST_MODE)
-        ]
-        unknown = [address for address in addresses if address not in self._versions]
-        questions += [Question(address, Request.GET_BROKER_RUNTIME_INFO) for address in unknown]
-        found = self._ask(questions, deadline)
-        for address, listed, moded in zip(addresses, found[::2], found[1::2], strict=False):
+        codes = (
+            Request.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+            Request.GET_ALL_MESSAGE_REQUEST_MODE,
+            Request.GET_BROKER_RUNTIME_INFO,
+        )
+        found = self._ask([Question(address, code) for address in addresses for code in codes], deadline)
+        for address, listed, moded, info in zip(addresses, found[::3], found[1::3], found[2::3], strict=True):
             _, _, settings = parts.outcome(listed, answers.SubscriptionGroups)
             if settings is None:
                 told.whole = False
@@ -231,13 +225,12 @@ class RocketMQCluster:
                 table = settings.subscriptionGroupTable
                 told.settings[address] = {group: one.consumeEnable for group, one in table.items()}
             _, _, modes = parts.outcome(moded, answers.RequestModes)
-            told.modes[address] = modes
-        for address, info in zip(unknown, found[2 * len(addresses) :], strict=True):
+            if modes is not None:
+                told.modes[address] = modes
             _, _, runtime = parts.outcome(info, answers.RuntimeInfo)
             if runtime is not None:
-                self._versions[address] = parts.name(runtime.table.get("brokerVersionDesc"))
-        for address, place in told.addresses.items():
-            told.addresses[address] = _placed(place, self._versions.get(address))
+                version = parts.name(runtime.table.get("brokerVersionDesc"))
+                told.addresses[address] = msgspec.structs.replace(told.addresses[address], version=version)
 
     def _watches(self, group: str) -> bool:
         is_system = group in _SYSTEM_GROUPS or group.startswith(_SYSTEM_PREFIX)
@@ -270,15 +263,14 @@ class RocketMQCluster:
         refused = []
         for (group, place), answer in zip(pairs, found, strict=True):
             modes = told.modes.get(place.address)
-            one = parts.broker_seen(
+            of_group = msgspec.structs.replace(
                 place,
-                answer,
-                None if modes is None else parts.request_modes(modes, group),
-                told.settings.get(place.address, {}).get(group),
-                cuts[group],
+                consume_enabled=told.settings.get(place.address, {}).get(group),
+                modes=None if modes is None else parts.request_modes(modes, group),
             )
-            if isinstance(answer, Frame) and answer.code not in (codes.SUCCESS, codes.CONSUMER_NOT_ONLINE):
-                refused.append((group, len(seen.setdefault(group, [])), place.address))
+            one = parts.broker_seen(of_group, answer, cuts[group])
+            if one.answer not in (OK, NONE, TIMEOUT):
+                refused.append((group, len(seen.get(group, ())), place.address))
             seen.setdefault(group, []).append(one)
         # A user that may not see connections may still see the list that every client takes.
         code = Request.GET_CONSUMER_LIST_BY_GROUP
@@ -286,7 +278,7 @@ class RocketMQCluster:
         for (group, index, _), answer in zip(refused, listed, strict=True):
             seen[group][index] = parts.with_list(seen[group][index], answer, cuts[group])
         for group in groups:
-            told.whole &= all(one.answer in (OK, "none") for one in seen.get(group, ()))
+            told.whole &= all(one.answer in (OK, NONE) for one in seen.get(group, ()))
 
     def _committed(self, told: _Told, deadline: Deadline) -> None:
         masters = self._masters(told)
@@ -297,6 +289,7 @@ class RocketMQCluster:
                 told.whole = False
             else:
                 told.committed[name] = parts.offsets_by_group(offsets)
+        self._committing = {group for committed in told.committed.values() for group in committed}
 
     # -- topics
 
@@ -365,7 +358,7 @@ class RocketMQCluster:
                     kept |= {(group, topic, name, queue): at for queue, at in queues.items()}
         self._consumed = kept
 
-    def _parts(
+    def _observation(
         self,
         group: str,
         brokers: Sequence[BrokerSeen],
@@ -375,15 +368,10 @@ class RocketMQCluster:
         ends: Mapping[tuple[str, str], Answer],
         told: _Told,
         cut: set[str],
-    ) -> GroupParts:
+    ) -> RocketMQObservation:
         models = {broker.message_model for broker in brokers} | {member.message_model for member in members}
         # Such a group's members keep their offsets themselves.
         keeps_own = BROADCASTING in models
-        is_there = (
-            bool(members)
-            or any(group in settings for settings in told.settings.values())
-            or any(group in committed for committed in told.committed.values())
-        )
         seen = []
         for topic in topics:
             of_topic = []
@@ -401,7 +389,7 @@ class RocketMQCluster:
                 }
                 of_topic.append(parts.queues_seen(name, answer, of_group, consumed if of_group else None, cut))
             seen.append(TopicSeen(topic, routes[topic], tuple(of_topic)))
-        return GroupParts(tuple(brokers), members, tuple(seen), tuple(sorted(cut)), is_there)
+        return RocketMQObservation(*UNTOLD, tuple(brokers), members, tuple(seen), cut=tuple(sorted(cut)))
 
     def _masters(self, told: _Told) -> dict[str, str]:
         """Address of each broker's master, by name."""
@@ -422,7 +410,3 @@ class RocketMQCluster:
                 self._warned[question.address] = self._time
                 _LOG.warning("%s cannot be asked: %s.", visible(question.address), answer.reason)
         return found
-
-
-def _placed(place: BrokerSeen, version: str | None) -> BrokerSeen:
-    return BrokerSeen(place.name, place.broker_id, place.address, OK, version=version, cluster=place.cluster)

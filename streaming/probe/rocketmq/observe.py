@@ -10,35 +10,19 @@ from typing import Final
 import msgspec
 
 from streaming.config import Filters
-from streaming.events import EVENTS_VERSION, MAX_RECORD_BYTES, Event, RocketMQGroupEvent
+from streaming.events import EVENTS_VERSION, Event, RocketMQGroupEvent
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested, rests
 from streaming.records import (
     LONGEST_INTERVAL_MS,
     SILENT_INTERVALS,
-    BrokerSeen,
     Configured,
-    MemberSeen,
     RocketMQObservation,
     RoundClosed,
-    TopicSeen,
 )
 from streaming.times import DAY_MS
 
-
-@dataclass(frozen=True, slots=True)
-class GroupParts:
-    """What a round saw of one group.
-
-    Attributes:
-        brokers: As in its event, as are members, topics and cut.
-        is_there: A broker has a client, an offset or a setting of it.
-    """
-
-    brokers: tuple[BrokerSeen, ...]
-    members: tuple[MemberSeen, ...] = ()
-    topics: tuple[TopicSeen, ...] = ()
-    cut: tuple[str, ...] = ()
-    is_there: bool = True
+UNTOLD: Final = (-1, -1, None)
+"""Round, time and end of an observation that no round has told yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +31,14 @@ class RocketMQLook:
 
     Attributes:
         groups: Watched groups, and those that the caller knows; those whose turn it was not are missing.
+        there: Groups of which a broker has a client, an offset or a setting.
         waiting: Groups that are known to be there and were not looked at, because it was not their turn.
         brokers: Names of the brokers that name servers know.
         whole: Every name server and every broker has answered: what nobody told is not there.
     """
 
-    groups: Mapping[str, GroupParts]
+    groups: Mapping[str, RocketMQObservation]
+    there: frozenset[str]
     waiting: frozenset[str]
     brokers: frozenset[str]
     whole: bool
@@ -137,15 +123,15 @@ def round_of_groups(
     """
     brokers = _brokers(memory, look.brokers, time, interval_ms)
     whole = look.whole and look.brokers == brokers.keys()
-    gone = {
-        group: "deleted"
-        for group in look.groups
-        if whole and group in memory.groups and not look.groups[group].is_there
-    }
     # What never was there in a closed round, and is not now, is only a name: of a topic of retries for example.
-    nothing = {group for group, seen in look.groups.items() if not seen.is_there and group not in memory.groups}
+    nothing = look.groups.keys() - look.there
+    gone = dict.fromkeys(nothing & memory.groups if whole else (), "deleted")
     gone |= {group: "filtered" for group in memory.groups if not filters.watches_group(group)}
-    there = {group: seen for group, seen in look.groups.items() if group not in gone and group not in nothing}
+    there = {
+        group: seen
+        for group, seen in look.groups.items()
+        if group not in gone and (group in look.there or group in memory.groups)
+    }
     waiting = look.waiting - gone.keys()
     rest = _rest(memory.rest, there, waiting, time)
     resting: list[RocketMQGroupEvent] = []
@@ -159,23 +145,18 @@ def round_of_groups(
         if how is Reporting.NOT_AT_ALL:
             continue
         idle = how is Reporting.AS_IDLE
-        seen = there[group]
         since, until = (None if idle else rested(group, memory.rest)) or (-1, -1)
-        saw = RocketMQObservation(
-            number,
-            time,
-            None,
-            seen.brokers,
-            seen.members,
-            seen.topics,
+        saw = msgspec.structs.replace(
+            there[group],
+            round=number,
+            time=time,
             idle=idle,
-            cut=seen.cut,
             rested_since=since,
             rested_until=until,
             name_servers=name_servers,
             configured=configured(group),
         )
-        event = RocketMQGroupEvent(EVENTS_VERSION, cluster, group, _fitting(saw))
+        event = RocketMQGroupEvent(EVENTS_VERSION, cluster, group, saw)
         (resting if idle else others).append(event)
     events = resting + others
     known = frozenset(there.keys() | waiting)
@@ -190,7 +171,7 @@ def _brokers(memory: RocketMQMemory, listed: Iterable[str], time: int, interval_
     return known | dict.fromkeys(listed, 0)
 
 
-def _rest(before: Rest, there: Mapping[str, GroupParts], waiting: Iterable[str], time: int) -> Rest:
+def _rest(before: Rest, there: Mapping[str, RocketMQObservation], waiting: Iterable[str], time: int) -> Rest:
     """How long groups without members have looked the same; those that were not looked at rest on."""
     marks = {
         group: hash(_ENCODER.encode((seen.brokers, seen.topics))) for group, seen in there.items() if not seen.members
@@ -200,28 +181,6 @@ def _rest(before: Rest, there: Mapping[str, GroupParts], waiting: Iterable[str],
     # It is not news for a group that was not looked at that it has rested a round more.
     rounds = {group: before.rounds[group] if group in set(waiting) else n for group, n in after.rounds.items()}
     return replace(after, rounds=rounds)
-
-
-def _fitting(saw: RocketMQObservation) -> RocketMQObservation:
-    """The event, or the event without its topics' queues and then without its topics, if no record could hold it."""
-    if _may_be_too_large(saw) and len(_ENCODER.encode(saw)) > MAX_RECORD_BYTES // 2:
-        topics = tuple([msgspec.structs.replace(topic, queues=()) for topic in saw.topics])
-        saw = msgspec.structs.replace(saw, topics=topics, cut=_more(saw, "queues"))
-        if len(_ENCODER.encode(saw)) > MAX_RECORD_BYTES // 2:
-            saw = msgspec.structs.replace(saw, topics=(), members=(), cut=_more(saw, "topics", "members"))
-    return saw
-
-
-def _more(saw: RocketMQObservation, *parts: str) -> tuple[str, ...]:
-    return tuple(sorted({*saw.cut, *parts}))
-
-
-def _may_be_too_large(saw: RocketMQObservation) -> bool:
-    """Whether it is worth to measure it: there are some tens of thousands of values in it."""
-    values = sum(len(member.queues or ()) + len(member.subscriptions or ()) for member in saw.members)
-    values += sum(len(queues.max) + 10 for topic in saw.topics for queues in topic.queues)
-    values += sum(len(broker.clients) * 2 + len(broker.subscriptions or ()) for broker in saw.brokers)
-    return values > 10_000
 
 
 def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event]) -> RocketMQMemory:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
+import msgspec
+
 from streaming.records import (
     ERROR,
+    MISSING,
     NONE,
     OFFLINE,
     OK,
@@ -25,7 +28,7 @@ from streaming.records import (
     RouteSeen,
     SubscriptionSeen,
 )
-from streaming.rocketmq import Answer, Unanswered, answers, codes
+from streaming.rocketmq import Answer, Code, Unanswered, answers
 from streaming.terminal import visible
 
 T = TypeVar("T")
@@ -61,8 +64,18 @@ _TYPES: Final = {"CONSUME_PASSIVELY": PUSH, "CONSUME_ACTIVELY": PULL, "CONSUME_P
 _MAX_OFFSET = 2**63 - 1
 _LAST_TIMESTAMP_MS = 253_402_300_799_999
 
-_NO_CONSUMER: Final = "no consumer for this group"
-"""Remark of `ConsumerManageProcessor.getConsumerListByGroup` for a group without members (4.0 to 5.5)."""
+_MEANINGS: Final = (
+    (Code.NO_PERMISSION, "", REFUSED),
+    # Access control of 4.x has no code of its own.
+    (None, "AclException", REFUSED),
+    (Code.CONSUMER_NOT_ONLINE, "", NONE),
+    # Remark of `ConsumerManageProcessor.getConsumerListByGroup` for a group without members (4.0 to 5.5).
+    (Code.SYSTEM_ERROR, "no consumer for this group", NONE),
+    (Code.TOPIC_NOT_EXIST, "", MISSING),
+    (Code.CONSUME_MSG_TIMEOUT, "", TIMEOUT),
+    (Code.SYSTEM_ERROR, "not online", OFFLINE),
+)
+"""What answers without success mean, by code (None for any) and a part of the remark; any other is an error."""
 
 # `MQVersion.Version`: an ordinal each for a snapshot and its release, ten releases a minor, ten minors a major.
 _ORDINAL_4_0_0, _ORDINAL_5_0_0, _ORDINAL_6_0_0 = 213, 413, 613
@@ -72,16 +85,16 @@ def outcome(answer: Answer, kind: type[T]) -> tuple[str, str | None, T | None]:
     """How a question was answered (`records.ANSWERS`), what was said instead of an answer, and the answer."""
     if isinstance(answer, Unanswered):
         return TIMEOUT, text(answer.reason), None
-    if answer.code == codes.SUCCESS:
+    if answer.code == Code.SUCCESS:
         try:
             return OK, None, answers.read_body(kind, answer.body)
         except answers.Unreadable as error:
-            return ERROR, text(str(error)), None
-    said = text(f"code {answer.code}: {answer.remark or 'without a remark'}")
-    # Access control of 4.x has no code of its own.
-    if answer.code == codes.NO_PERMISSION or "AclException" in (answer.remark or ""):
-        return REFUSED, said, None
-    return ERROR, said, None
+            return ERROR, text(f"its body is not what was asked for: {error}"), None
+    remark = answer.remark or ""
+    meant = (how for code, part, how in _MEANINGS if code in (None, answer.code) and part in remark)
+    how = next(meant, ERROR)
+    reason = None if how in (NONE, MISSING) else text(f"code {answer.code}: {remark or 'without a remark'}")
+    return how, reason, None
 
 
 def text(said: str) -> str:
@@ -133,73 +146,43 @@ def subscriptions(told: Iterable[answers.SubscriptionData], cut: set[str]) -> tu
     return tuple([found[topic] for topic in sorted(found)])
 
 
-def broker_seen(
-    place: BrokerSeen, connections: Answer, modes: tuple[RequestMode, ...] | None, enabled: bool | None, cut: set[str]
-) -> BrokerSeen:
+def broker_seen(place: BrokerSeen, connections: Answer, cut: set[str]) -> BrokerSeen:
     """What one broker says of a group.
 
     A list of connections (203) has an entry per connection, as the list that clients take (38): the broker makes both
     from one table. So the second is not asked for where the first one answers.
 
     Args:
-        place: Name, id, address, cluster and version of the broker; the rest is empty.
+        place: The broker, with what it says of the group's settings.
         connections: Its answer to GET_CONSUMER_CONNECTION_LIST.
-        modes: Request modes of the group's topics; None when not told.
-        enabled: `consumeEnable`; None when not told.
         cut: Gets the parts that are not whole.
     """
     answer, reason, told = outcome(connections, answers.ConsumerConnection)
-    channels: tuple[ChannelSeen, ...] | None = None
-    subscribed: tuple[SubscriptionSeen, ...] | None = None
-    if not isinstance(connections, Unanswered) and connections.code == codes.CONSUMER_NOT_ONLINE:
-        answer, reason, channels = NONE, None, ()
-    if told is not None:
-        channels = _channels(told.connectionSet, cut)
-        subscribed = subscriptions(told.subscriptionTable.values(), cut)
-    return BrokerSeen(
-        name=place.name,
-        broker_id=place.broker_id,
-        address=place.address,
-        answer=answer,
-        reason=reason,
-        clients=tuple([channel.client_id for channel in channels or ()]),
+    seen = msgspec.structs.replace(place, answer=answer, reason=reason, channels=() if answer == NONE else None)
+    if told is None:
+        return seen
+    channels = _channels(told.connectionSet, cut)
+    return msgspec.structs.replace(
+        seen,
+        clients=tuple([channel.client_id for channel in channels]),
         channels=channels,
-        consume_type=None if told is None else _consume_type(told.consumeType),
-        message_model=None if told is None else name(told.messageModel),
-        consume_from=None if told is None else name(told.consumeFromWhere),
-        subscriptions=subscribed,
-        version=place.version,
-        consume_enabled=enabled,
-        modes=modes,
-        cluster=place.cluster,
+        consume_type=_consume_type(told.consumeType),
+        message_model=name(told.messageModel),
+        consume_from=name(told.consumeFromWhere),
+        subscriptions=subscriptions(told.subscriptionTable.values(), cut),
     )
 
 
 def with_list(seen: BrokerSeen, listed: Answer, cut: set[str]) -> BrokerSeen:
     """The same with the broker's list of clients (38), where it did not tell the connections."""
     answer, reason, told = outcome(listed, answers.ConsumerList)
-    # It has no code of its own; any other error says nothing about members.
-    if (
-        not isinstance(listed, Unanswered)
-        and listed.code == codes.SYSTEM_ERROR
-        and _NO_CONSUMER in (listed.remark or "")
-    ):
-        answer, reason = NONE, None
-    clients = sorted(client for client in (told.consumerIdList if told else ()) if 0 < len(client) <= LONGEST_CLIENT)
-    if (told is not None and len(clients) < len(told.consumerIdList)) or len(clients) > MOST_CLIENTS:
+    if told is None:
+        return msgspec.structs.replace(seen, answer=answer, reason=reason)
+    clients = sorted(client for client in told.consumerIdList if 0 < len(client) <= LONGEST_CLIENT)
+    if len(clients) < len(told.consumerIdList) or len(clients) > MOST_CLIENTS:
         cut.add("brokers")
-    return BrokerSeen(
-        name=seen.name,
-        broker_id=seen.broker_id,
-        address=seen.address,
-        answer=answer,
-        reason=reason or (seen.reason if answer == OK else None),
-        clients=tuple(clients[:MOST_CLIENTS]),
-        version=seen.version,
-        consume_enabled=seen.consume_enabled,
-        modes=seen.modes,
-        cluster=seen.cluster,
-    )
+    # The reason says why the connections are missing.
+    return msgspec.structs.replace(seen, answer=answer, clients=tuple(clients[:MOST_CLIENTS]))
 
 
 def _channels(told: Sequence[answers.ClientConnection], cut: set[str]) -> tuple[ChannelSeen, ...]:
@@ -218,35 +201,24 @@ def _consume_type(told: str | None) -> str | None:
     return name(_TYPES.get(told, told)) if told else None
 
 
-def member_seen(client: str, broker: str, answer: Answer, channel: ChannelSeen | None, cut: set[str]) -> MemberSeen:
+def member_seen(member: MemberSeen, broker: str, answer: Answer, cut: set[str]) -> MemberSeen:
     """What a client says of itself.
 
     Args:
-        client: Its id.
+        member: What brokers say of it.
         broker: Address of the broker that was to pass the question on.
         answer: What came.
-        channel: A connection of it; None when no broker told one.
         cut: Gets the parts that are not whole.
     """
     how, reason, told = outcome(answer, answers.RunningInfo)
-    if not isinstance(answer, Unanswered):
-        if answer.code == codes.CONSUME_MSG_TIMEOUT:
-            how = TIMEOUT
-        elif answer.code == codes.SYSTEM_ERROR and "not online" in (answer.remark or ""):
-            how = OFFLINE
-    language = channel.language if channel is not None else None
-    version = channel.version if channel is not None else None
+    seen = msgspec.structs.replace(member, answer=how, broker=broker, reason=reason)
     if told is None:
-        return MemberSeen(client, how, broker, reason, language, version)
+        return seen
     properties = {key: str(value) for key, value in told.properties.items() if value is not None}
     strategy = properties.get("allocateMessageQueueStrategy", "").partition("@")[0]
-    held = None if told.mqTable is None and told.mqPopTable is None else _held(told, cut)
-    return MemberSeen(
-        client_id=client,
-        answer=how,
-        broker=broker,
-        language=language,
-        version=name(properties.get("PROP_CLIENT_VERSION")) or version,
+    return msgspec.structs.replace(
+        seen,
+        version=name(properties.get("PROP_CLIENT_VERSION")) or member.version,
         strategy=name(strategy),
         consume_type=_consume_type(properties.get("PROP_CONSUME_TYPE")),
         message_model=name(properties.get("messageModel")),
@@ -255,7 +227,7 @@ def member_seen(client: str, broker: str, answer: Answer, channel: ChannelSeen |
         client_rebalance=_truth(properties.get("clientRebalance")),
         started=_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         subscriptions=None if told.subscriptionSet is None else subscriptions(told.subscriptionSet, cut),
-        queues=held,
+        queues=None if told.mqTable is None and told.mqPopTable is None else _held(told, cut),
     )
 
 
@@ -305,8 +277,7 @@ def route_seen(name_server: str, answer: Answer) -> RouteSeen:
     """A topic's route as one name server tells it."""
     how, reason, told = outcome(answer, answers.TopicRoute)
     if told is None:
-        missing = not isinstance(answer, Unanswered) and answer.code == codes.TOPIC_NOT_EXIST
-        return RouteSeen(name_server, "missing" if missing else how, reason=None if missing else reason)
+        return RouteSeen(name_server, how, reason=reason)
     masters = {data.brokerName for data in told.brokerDatas if "0" in data.brokerAddrs}
     brokers = {
         data.brokerName: RouteBroker(

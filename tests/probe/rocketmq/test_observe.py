@@ -10,14 +10,24 @@ from streaming.config import Filters
 from streaming.events import decode_event, encode
 from streaming.probe.idle import IDLE_ROUNDS
 from streaming.probe.rocketmq.observe import (
-    GroupParts,
+    UNTOLD,
     RocketMQLook,
     RocketMQMemory,
     RoundOfGroups,
     recall,
     round_of_groups,
 )
-from streaming.records import OK, BrokerSeen, MemberSeen, QueuesSeen, RoundClosed, RouteBroker, RouteSeen, TopicSeen
+from streaming.records import (
+    OK,
+    BrokerSeen,
+    MemberSeen,
+    QueuesSeen,
+    RocketMQObservation,
+    RoundClosed,
+    RouteBroker,
+    RouteSeen,
+    TopicSeen,
+)
 
 _START = 1_795_582_476_000
 _INTERVAL = 10_000
@@ -25,18 +35,29 @@ _HEARTBEAT = 600_000
 _DAY = 24 * 3_600_000
 
 
-def group(*, members: int = 0, end: int = 5, there: bool = True) -> GroupParts:
+Group = tuple[RocketMQObservation, bool]
+
+
+def group(*, members: int = 0, end: int = 5, there: bool = True) -> Group:
+    """What a round sees of a group, and whether it is there."""
     clients = tuple(f"10.0.0.{number}@1" for number in range(members))
     route = RouteSeen("ns:9876", OK, (RouteBroker("broker-a", 1, 1, 6),))
     topic = TopicSeen("orders", (route,), (QueuesSeen("broker-a", OK, (0,), (end,), (3,), (7,), None),))
     broker = BrokerSeen("broker-a", 0, "10.0.0.9:10911", OK, clients=clients)
-    return GroupParts((broker,), tuple(MemberSeen(client, OK) for client in clients), (topic,), is_there=there)
+    members_seen = tuple(MemberSeen(client, OK) for client in clients)
+    return RocketMQObservation(*UNTOLD, (broker,), members_seen, (topic,)), there
 
 
 def look(
-    groups: dict[str, GroupParts], *, whole: bool = True, brokers: str = "broker-a", waiting: str = ""
+    groups: dict[str, tuple[RocketMQObservation, bool]],
+    *,
+    whole: bool = True,
+    brokers: str = "broker-a",
+    waiting: str = "",
 ) -> RocketMQLook:
-    return RocketMQLook(groups, frozenset(waiting.split()), frozenset(brokers.split()), whole)
+    there = frozenset(name for name, (_, is_there) in groups.items() if is_there)
+    seen = {name: saw for name, (saw, _) in groups.items()}
+    return RocketMQLook(seen, there, frozenset(waiting.split()), frozenset(brokers.split()), whole)
 
 
 def a_round(
@@ -180,12 +201,3 @@ def test_a_new_probe_recalls_groups_and_brokers() -> None:
     assert memory.groups == second.memory.groups == {"a"}
     assert memory.brokers == second.memory.brokers == {"broker-a": 0}
     assert memory.rest.time == _START + _INTERVAL
-
-
-def test_an_event_that_no_record_could_hold_is_cut_and_says_so() -> None:
-    member = MemberSeen("m@1", OK)
-    queues = QueuesSeen("broker-a", OK, *[tuple(range(10**15, 10**15 + 120_000))] * 3)
-    topics = tuple(TopicSeen(f"t{number}", (), (queues,)) for number in range(6))
-    large = replace(group(members=1), members=(member,), topics=topics)
-    [event] = a_round(0, look({"a": large}), RocketMQMemory()).events
-    assert (event.saw.cut, len(event.saw.topics), event.saw.topics[0].queues) == (("queues",), 6, ())
