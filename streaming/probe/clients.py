@@ -153,6 +153,8 @@ def open_consumer(settings: KafkaSettings) -> Any:
             "group_id": None,
             "enable_auto_commit": False,
             "auto_offset_reset": "none",
+            # Brokers have checked them, and kafka-python computes them in Python.
+            "check_crcs": False,
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
             "bootstrap_timeout_ms": _BOOTSTRAP_MS,

@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from kafka import TopicPartition
-from kafka.errors import CorruptRecordError, KafkaError
+from kafka.errors import KafkaError
 
 from streaming.config import Settings
 from streaming.events import Event, RejectedEvent, UnknownType, decode_event, decode_round
-from streaming.lifecycle import room_log
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.kafka.memory import Memory, recall
-from streaming.record_batches import FetchedBatch, FetchedRun, Missing, ask_offsets, take_whole_batches, walk
+from streaming.record_batches import ask_offsets
 from streaming.records import RoundClosed
-
-_LOG = room_log(__name__)
 
 T = TypeVar("T")
 
@@ -60,7 +57,7 @@ def read_back(
         RoundAbandonedError: The topics could not be read.
     """
     try:
-        consumer = take_whole_batches(open_consumer(settings.bus_kafka))
+        consumer = open_consumer(settings.bus_kafka)
         try:
             closed = _last_closed(consumer, settings, deadline)
             if closed is None:
@@ -116,10 +113,7 @@ def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: D
 def _events(
     consumer: Any, settings: Settings, positions: Mapping[int, Mapping[str, tuple[int, int]]], deadline: Deadline
 ) -> Iterator[Event]:
-    """The events between positions: per round, as its closing record gives them.
-
-    One at a time, because nobody knows how many there are: a closing record may claim anything.
-    """
+    """The events between positions: per round, as its closing record gives them."""
     topic = settings.probe.events_topic
     ranges: dict[Any, list[tuple[int, int]]] = {}
     for between in positions.values():
@@ -160,12 +154,10 @@ def limit_ms(deadline: Deadline) -> int:
 def records(
     consumer: Any, ranges: Mapping[Any, Sequence[tuple[int, int]]], deadline: Deadline
 ) -> Iterator[tuple[Any, int, int, bytes | None]]:
-    """The records of the given offsets [first, end), in order per partition; some between the ranges may come too.
-
-    Batches that cannot be decoded, or are too large, are left out: no probe has written them.
+    """The records of the given offsets [first, end), in order per partition; some outside the ranges may come too.
 
     Args:
-        consumer: A consumer of our own that delivers whole batches; its assignment is replaced.
+        consumer: A consumer of our own; its assignment is replaced.
         ranges: Per partition, in order.
         deadline: Goes on with what is read.
 
@@ -182,10 +174,8 @@ def records(
         polled = consumer.poll(timeout_ms=int(min(0.2, deadline.remaining()) * 1000))
         if polled:
             deadline.answered()
-        for tp, items in polled.items():
-            last = waiting[tp][-1][1] if tp in waiting else 0
-            for item in items:
-                yield from ((tp, *record) for record in _values(item, tp, last))
+        for tp, found in polled.items():
+            yield from ((tp, record.offset, record.timestamp, record.value) for record in found)
         for tp, of_tp in list(waiting.items()):
             position = consumer.position(tp)
             while of_tp and of_tp[0][1] <= position:
@@ -196,16 +186,3 @@ def records(
                 del waiting[tp]
             elif of_tp[0][0] > position + _READ_THROUGH:
                 consumer.seek(tp, of_tp[0][0])
-
-
-def _values(item: FetchedRun | FetchedBatch | Missing, tp: Any, end: int) -> Iterator[tuple[int, int, bytes | None]]:
-    """Offsets, times and values of the records below `end`."""
-    if isinstance(item, Missing):
-        return
-    for batch in item.batches() if isinstance(item, FetchedRun) else (item,):
-        try:
-            for offset, time, _, value in walk(batch, 0, end):
-                yield offset, time, value
-        except CorruptRecordError as error:
-            where = f"{tp.topic}-{tp.partition}, offsets {batch.base_offset} to {batch.offset}"
-            _LOG.warning("Passed over a record batch (%s) that cannot be taken apart: %s", where, error_text(error))

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from kafka.errors import KafkaError
 
-from streaming.config import GroupRules, KafkaSettings, Settings, file_mark, load_settings
+from streaming.config import GroupRules, Settings, file_mark, load_settings
+from streaming.events import Event
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
+from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.standby import Identity, Tail, Turn
 from streaming.probe.topics import create_missing
-from streaming.probe.writer import RoundInterval, RoundWriter
+from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import Configured, RoundClosed
 
 _MOST_REMEMBERED = 200_000
@@ -81,7 +85,25 @@ _RECALL_S: Final = 60.0
 """Limit for reading back the events of a heartbeat before the first round; it is not part of that round's time."""
 
 
-class RoundsProbe(ABC):
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed(Generic[M]):
+    """What one round saw.
+
+    Attributes:
+        events: What it tells.
+        memory: For the next round, once this one has closed.
+        closing: The fields of its closing record that its writer does not know.
+    """
+
+    events: Sequence[Event]
+    memory: M
+    closing: Mapping[str, Any]
+
+
+class RoundsProbe(ABC, Generic[M]):
     """Runs rounds against one cluster. A context manager; not for several threads.
 
     Its clients open with the first round. After a round that failed it discards them and the memory: the next one
@@ -90,11 +112,9 @@ class RoundsProbe(ABC):
 
     Attributes:
         LEAST_ROUND_S: A round waits so long for an answer, however short the interval is.
-        KAFKA: What the Kafka is to this probe, for messages.
     """
 
     LEAST_ROUND_S: ClassVar[float]
-    KAFKA: ClassVar[str]
 
     def __init__(self, settings: Settings, stop: threading.Event | None = None, who: Identity | None = None) -> None:
         """Prepare; nothing is opened yet.
@@ -112,6 +132,7 @@ class RoundsProbe(ABC):
         self._pace = RoundInterval(settings.probe.interval_ms)
         self._turn = Turn(settings.cluster, self._who, self._tail, self._pace, self.LEAST_ROUND_S)
         self._writer: RoundWriter | None = None
+        self._memory: M | None = None
         self._rules = GroupSettings(settings)
 
     def __enter__(self) -> Self:
@@ -126,8 +147,12 @@ class RoundsProbe(ABC):
     def round(self) -> RoundClosed:
         """Run one round and return its closing record.
 
+        It opens with a record whose offset is its number, and whose append time is its time. Then the cluster is asked,
+        the events are written and acknowledged, and the closing record follows. Any failure on the way ends the round;
+        it is never continued.
+
         Raises:
-            RoundAbandonedError: It did not close.
+            RoundAbandonedError: It did not close, as far as we know.
             AnotherProbeError: Another probe makes the rounds: call `stand_by`.
             SetupError: A person must fix something first.
             StopRequestedError: `stop` was set.
@@ -139,7 +164,7 @@ class RoundsProbe(ABC):
             closed = self._round()
         except KafkaError as error:
             self.close()
-            message = f"{self.KAFKA} did not answer ({error_text(error)})"
+            message = f"the cluster did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error
         except StopRequestedError:
             self._tell_end()
@@ -151,6 +176,42 @@ class RoundsProbe(ABC):
         if news := self._pace.change_in_words():
             _LOG.warning("%s", news)
         return closed
+
+    def _round(self) -> RoundClosed:
+        if self._writer is None:
+            self._writer = self._open_writer()
+        if self._memory is None:
+            recall_s = max(self._seconds, _RECALL_S)
+            self._turn.begin(self._writer, Deadline.after(recall_s, self._stop))
+            self._memory = self._remember(Deadline.after(recall_s, self._stop))
+        deadline = Deadline.after(self._seconds, self._stop)
+        self._prepare(self._memory, deadline)
+        opened = self._turn.open(self._writer, deadline)
+        saw = self._observe(opened, self._memory, deadline)
+        written = self._writer.write(opened, saw.events, deadline)
+        closed = self._writer.close_round(opened, written, deadline, **saw.closing)
+        self._memory = saw.memory
+        self._follow_up(deadline)
+        return closed
+
+    @abstractmethod
+    def _remember(self, deadline: Deadline) -> M:
+        """What is known of the last closed round, by its records."""
+
+    @abstractmethod
+    def _prepare(self, memory: M, deadline: Deadline) -> None:
+        """Open the clients that are not open, and look whether there can be a round."""
+
+    @abstractmethod
+    def _observe(self, opened: Opened, memory: M, deadline: Deadline) -> Observed[M]:
+        """Ask the cluster, in an open round."""
+
+    def _follow_up(self, deadline: Deadline) -> None:
+        """Ask what later rounds tell, after a round has closed."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Close the clients."""
 
     def stand_by(self) -> float:
         """Wait until it is this probe's turn, while another one makes the rounds.
@@ -168,41 +229,30 @@ class RoundsProbe(ABC):
             message = f"the rounds could not be followed ({error_text(error)})"
             raise RoundAbandonedError(message) from error
 
-    @property
-    @abstractmethod
-    def requests(self) -> dict[str, int]:
-        """Requests sent since the clients were opened, by the protocol's name."""
-
     def close(self) -> None:
         """Close the clients; records without an acknowledgement are given up."""
         self._turn.over()
-        try:
-            self._close()
-        finally:
-            self._tail.close()
+        writer, self._writer, self._memory = self._writer, None, None
+        with ExitStack() as closes:
+            closes.callback(self._tail.close)
+            closes.callback(self._close)
+            if writer is not None:
+                closes.callback(writer.close)
 
-    @abstractmethod
-    def _close(self) -> None:
-        """Close the clients of this kind of probe, and the writer; forget what they were for."""
-
-    @abstractmethod
-    def _round(self) -> RoundClosed:
-        """Open what is not open, and run one round."""
-
-    def _deadline(self) -> Deadline:
-        """For one round that begins now."""
-        return Deadline.after(self._seconds, self._stop)
-
-    def _recall_deadline(self) -> Deadline:
-        """For reading back what the last probe knew."""
-        return Deadline.after(max(self._seconds, _RECALL_S), self._stop)
-
-    def _writer_by(self, admin: Any, kafka: KafkaSettings) -> RoundWriter:
+    def _open_writer(self) -> RoundWriter:
         """A writer to the two topics, which are created where they are missing."""
-        settings = self._settings
-        for topic in create_missing(admin, settings.probe):
-            _LOG.info("Created topic %s.", topic)
-        return RoundWriter(settings.cluster, settings.probe, kafka, self._who.probe, self._who.supervisor, self._pace)
+        settings, kafka = self._settings, self._settings.bus_kafka
+        try:
+            with closing(open_admin(kafka)) as admin:
+                for topic in create_missing(admin, settings.probe):
+                    _LOG.info("Created topic %s.", topic)
+            return RoundWriter(
+                settings.cluster, settings.probe, kafka, self._who.probe, self._who.supervisor, self._pace
+            )
+        except KafkaError as error:
+            # Named, because another team may run the bus than the watched cluster.
+            message = f"the {'cluster' if settings.bus is None else 'bus'} did not answer ({error_text(error)})"
+            raise RoundAbandonedError(message) from error
 
     def _tell_end(self) -> None:
         """Say in the topic that this probe makes no further round, so that another one need not wait."""

@@ -20,12 +20,9 @@ from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.records import (
-    LOG,
     LONGEST_INTERVAL_MS,
-    Brokers,
     ClusterTopicObservation,
     GroupObservation,
-    HeldPartition,
     RocketMQObservation,
     RoundClosed,
     RoundOpened,
@@ -268,37 +265,14 @@ class RoundWriter:
         smaller = (encode(msgspec.structs.replace(event, saw=saw)) for saw in _smaller(event.saw))
         return next((less for less in smaller if len(less) <= _MOST_BYTES), value)
 
-    def close_round(
-        self,
-        opened: Opened,
-        written: WrittenEvents,
-        log: tuple[tuple[int, ...], tuple[int, ...]] | None,
-        cluster_id: str | None,
-        deadline: Deadline,
-        holds: tuple[HeldPartition, ...] = (),
-        *,
-        untold: int = 0,
-        topics_since: int | None = None,
-        offsets_retention_minutes: int | None = None,
-        source: str = LOG,
-        brokers: Brokers | None = None,
-        known_brokers: dict[str, int] | None = None,
-    ) -> RoundClosed:
+    def close_round(self, opened: Opened, written: WrittenEvents, deadline: Deadline, **saw: Any) -> RoundClosed:
         """Write the closing record.
 
         Args:
             opened: The round.
             written: Its events.
-            log: Last stable offsets and high watermarks of the offsets log; None for a round that does not read it.
-            cluster_id: Kafka's own.
             deadline: When the round has to be done.
-            holds: Partitions of the log that are held back.
-            untold: Groups that are listed but have no events.
-            topics_since: Time of the oldest event of a topic of the cluster that a new probe must find.
-            offsets_retention_minutes: What the brokers say; None if that is not known.
-            source: Where the groups were read from.
-            brokers: The brokers that are up, and what was seen of the others.
-            known_brokers: RocketMQ's, and for how long each has been missing (`RoundClosed`).
+            saw: The other fields of the record: what the round saw.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
@@ -311,21 +285,12 @@ class RoundWriter:
             interval_ms=self._pace.interval_ms,
             round=opened.number,
             time=opened.time,
-            log=() if log is None else log[0],
-            log_end=() if log is None else log[1],
             events=written.positions,
             groups=written.groups,
             written=written.events,
-            cluster_id=cluster_id,
-            holds=None if log is None else holds,
             resting=written.resting,
-            untold=untold,
             size=written.size,
-            topics_since=topics_since,
-            offsets_retention_minutes=offsets_retention_minutes,
-            brokers=brokers,
-            source=source,
-            known_brokers=known_brokers,
+            **saw,
         )
         self._send_round(encode(record), opened.time, deadline)
         return record

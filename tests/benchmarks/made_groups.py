@@ -181,7 +181,7 @@ class MadeGroups:
         after = replace(memory_after(head, look, self._memory), rest=Rest(head.time, {}, rested))
         events = round_events(head, look, before, after, self._settings.filters, self._settings.job.heartbeat_ms)
         written = self._writer.write(opened, events, deadline)
-        closed = self._writer.close_round(opened, written, (log, log), "bench", deadline)
+        closed = self._writer.close_round(opened, written, deadline, log=log, log_end=log, cluster_id="bench", holds=())
         self._memory = after
         self._rounds += 1
         return closed

@@ -14,7 +14,6 @@ from streaming.config import JobSettings, ProbeSettings, Settings
 from streaming.events import Event, GroupEvent, encode
 from streaming.probe import RoundAbandonedError, readback
 from streaming.probe.deadline import Deadline
-from streaming.record_batches import FetchedBatch
 from streaming.records import GroupObservation, Round, RoundClosed, RoundOpened
 from tests.probe.kafka.build import topic
 
@@ -28,7 +27,6 @@ class Record(msgspec.Struct, frozen=True):
     offset: int
     value: bytes
     timestamp: int = 0
-    key: bytes | None = None
 
 
 class Topics:
@@ -78,13 +76,12 @@ class Topics:
     def position(self, place: TopicPartition) -> int:
         return self._at[place]
 
-    def poll(self, **_: int) -> dict[TopicPartition, list[FetchedBatch]]:
+    def poll(self, **_: int) -> dict[TopicPartition, list[Record]]:
         self.questions += 1
         found = {}
         for place, start in self._at.items():
             values = self._values[place][start : start + POLLED]
-            records = (Record(start + n, value) for n, value in enumerate(values))
-            found[place] = [FetchedBatch(r.offset, r.offset, r.timestamp, [r]) for r in records]
+            found[place] = [Record(start + n, value) for n, value in enumerate(values)]
             self._at[place] += len(values)
             self.handed_out += len(values)
         return found
@@ -134,7 +131,6 @@ def read_back(monkeypatch: pytest.MonkeyPatch, topics: Topics) -> Mapping[str, f
         return topics
 
     monkeypatch.setattr(readback, "open_consumer", opened)
-    monkeypatch.setattr(readback, "take_whole_batches", lambda consumer: consumer)
     settings = Settings(cluster="prod", probe=ProbeSettings(interval_ms=1_000), job=JobSettings())
     return readback.remember(settings, Deadline.after(60)).topics
 

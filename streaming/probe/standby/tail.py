@@ -19,7 +19,6 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.readback import bounds, limit_ms, records
 from streaming.probe.standby.others import RoundsRecord, record_of
-from streaming.record_batches import take_whole_batches
 
 MOST_RECORDS: Final = 10_000
 """Records that are read at once: those of a hundred clusters on a bus in eight minutes of the default interval. More
@@ -96,7 +95,7 @@ class Tail:
 
     def _opened(self) -> Any:
         if self._consumer is None:
-            self._consumer = take_whole_batches(open_consumer(self._settings.bus_kafka))
+            self._consumer = open_consumer(self._settings.bus_kafka)
         return self._consumer
 
     def _values(self, first: int, end: int, deadline: Deadline) -> Iterator[tuple[int, int, bytes | None]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +13,6 @@ from streaming.config import ProbeSettings, Settings
 from streaming.events import encode
 from streaming.probe.deadline import Deadline
 from streaming.probe.standby import Tail, tail
-from streaming.record_batches import FetchedBatch
 from streaming.records import Round, RoundOpened
 
 PLACE = TopicPartition("evenkeel.rounds", 0)
@@ -24,7 +22,6 @@ class Record(msgspec.Struct, frozen=True):
     offset: int
     timestamp: int
     value: bytes | None
-    key: bytes | None = None
 
 
 class Topic:
@@ -58,12 +55,12 @@ class Topic:
     def position(self, _: object) -> int:
         return self._at
 
-    def poll(self, **_: int) -> dict[TopicPartition, list[FetchedBatch]]:
+    def poll(self, **_: int) -> dict[TopicPartition, list[Record]]:
         begin = self._at - self._first
         found = self._records[begin : begin + 500]
         self._at += len(found)
         self.handed_out += len(found)
-        return {PLACE: [FetchedBatch(each.offset, each.offset, each.timestamp, [each]) for each in found]}
+        return {PLACE: found}
 
     def close(self) -> None:
         pass
@@ -75,11 +72,7 @@ def opened(cluster: str = "prod", probe: str = "p") -> bytes:
 
 
 def tail_of(monkeypatch: pytest.MonkeyPatch, topic: Topic) -> Tail:
-    def same(consumer: Any) -> Any:
-        return consumer
-
     monkeypatch.setattr(tail, "open_consumer", lambda _: topic)
-    monkeypatch.setattr(tail, "take_whole_batches", same)
     return Tail(Settings(cluster="prod", probe=ProbeSettings()))
 
 
