@@ -187,14 +187,7 @@ class RoundWriter:
         return self._write_opening(since, deadline)
 
     def end(self, deadline: Deadline) -> Opened:
-        """Write that the probe makes no further round for now: an opening record that opens nothing.
-
-        Returns:
-            Its offset and its time, as of a round.
-
-        Raises:
-            RoundAbandonedError, SetupError: As `open`.
-        """
+        """Write that the probe makes no further round for now, a record that opens nothing; raises as `open`."""
         return self._write_opening(None, deadline, ends=True)
 
     def _write_opening(self, since: int | None, deadline: Deadline, *, ends: bool = False) -> Opened:

@@ -17,6 +17,7 @@ A server answers in either, whatever the request had.
 from __future__ import annotations
 
 import hmac
+import json
 import struct
 from base64 import b64encode
 from collections.abc import Mapping
@@ -247,7 +248,8 @@ def _json_header(frame: Frame) -> bytes:
     language = None if frame.language is None else str(frame.language)
     fields: dict[str, Any] | None = frame.fields
     header = _JsonHeader(frame.code, frame.opaque, frame.flag, language, frame.version, frame.remark, fields)
-    return msgspec.json.encode(header)
+    # ASCII alone: fastjson 2 does not read every character that JSON allows.
+    return json.dumps(msgspec.to_builtins(header), separators=(",", ":")).encode("ascii")
 
 
 def _binary_header(frame: Frame) -> bytes:

@@ -11,7 +11,7 @@ from streaming.config import NO_BUS, RocketMQSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.probe.rocketmq import parts
 from streaming.probe.rocketmq.run import open_client
-from streaming.records import OK, REFUSED
+from streaming.records import REFUSED, TIMEOUT
 from streaming.rocketmq import Client, Question, Request, answers
 
 _CHECK_S = 5.0
@@ -73,7 +73,7 @@ def _problems(client: Client, given: RocketMQSettings) -> Iterator[str]:
                 "its secret, or grant the rights of docs/rocketmq.md."
             )
             return
-        if how == OK or (reason or "").startswith("code "):
+        if how != TIMEOUT:
             found.append(question.address)
     if not found:
         reason = parts.outcome(client.ask(asked[:1], _CHECK_S)[0], answers.ConsumerConnection)[1]

@@ -8,25 +8,14 @@ opening record says it (`since`). Three rules follow (`others.py`; `turn.py` app
 2. If two runs go on at the same time, the one with the lower number stays. The probe of the other sees that right
    after its opening record: it closes no round, says that its run has ended (`ends`), and stands by.
 3. A probe that stands by takes over when the other one says that it has ended, or has closed no round for a while
-   (`Others.patience_s`). How long that is says its own steady clock, or the broker's, never two clocks compared.
+   (`patience_s`). How long that is says its own steady clock, never two clocks compared.
 
 So two probes can both close rounds only for a moment: when one is taken for dead that lives, until its next round.
 """
 
 from __future__ import annotations
 
-from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run, patience_s, record_of
-from streaming.probe.standby.tail import Tail
-from streaming.probe.standby.turn import Identity, Turn
+from streaming.probe.standby.others import Identity, patience_s
+from streaming.probe.standby.turn import Tail, Turn
 
-__all__ = [
-    "Identity",
-    "Others",
-    "RecordKind",
-    "RoundsRecord",
-    "Run",
-    "Tail",
-    "Turn",
-    "patience_s",
-    "record_of",
-]
+__all__ = ["Identity", "Tail", "Turn", "patience_s"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
+import os
+import uuid
+from dataclasses import dataclass, field
 from typing import Final
 
+from streaming.lifecycle import SUPERVISOR
 from streaming.probe.writer import RoundInterval
-from streaming.records import Round, RoundOpened
+from streaming.records import Round, RoundClosed, RoundOpened
 
 PATIENCE_INTERVALS: Final = 2.5
 """A probe that has closed no round for so many intervals is taken for dead. One round may be late, because of a garbage
@@ -17,8 +19,13 @@ SLACK_S: Final = 2.0
 """A round may take `RoundsProbe.LEAST_ROUND_S` however short the interval is: a living probe closes one within that
 time and this."""
 
+LONGEST_SUPERVISOR: Final = 100
+"""Characters of a supervisor's id: a UUID has 36, a host with the name of a unit some more."""
+
 _FORGET: Final = 4
 """A run without a new round for so many times the patience is over, and is forgotten."""
+
+_PROCESS: Final = uuid.uuid4().hex[:12]
 
 
 def patience_s(interval_s: float, least_round_s: float) -> float:
@@ -31,49 +38,18 @@ def patience_s(interval_s: float, least_round_s: float) -> float:
     return max(PATIENCE_INTERVALS * interval_s, least_round_s + SLACK_S)
 
 
-class RecordKind(enum.Enum):
-    """What a record says of its probe."""
-
-    OPENED = enum.auto()
-    CLOSED = enum.auto()
-    ENDED = enum.auto()
-
-
 @dataclass(frozen=True, slots=True)
-class RoundsRecord:
-    """A record of the cluster in the rounds topic, as far as it concerns who makes the rounds.
+class Identity:
+    """Who a probe is.
 
     Attributes:
-        offset: Its offset.
-        time: Its append time by the broker, ms.
-        kind: What it says.
-        probe: Id of the probe.
-        number: For an opening record the number of the run's first round, for a closing record that of its round.
-        supervisor: What starts the probe again when it dies; None where nobody said, and in a closing record.
-        interval_ms: Interval between rounds that it gives.
+        probe: Id of the process, new at each start.
+        supervisor: What starts the probe again when it dies, and never two at a time. The last probe with the same one
+            is known to be dead, so nobody waits for it. None where nobody said (`EVENKEEL_SUPERVISOR`).
     """
 
-    offset: int
-    time: int
-    kind: RecordKind
-    probe: str
-    number: int
-    supervisor: str | None = None
-    interval_ms: int = 0
-
-
-def record_of(offset: int, time: int, record: Round) -> RoundsRecord:
-    """What a record says.
-
-    The first round of a run does not say `since`, and in a topic that was created again `since` is of the former one:
-    then the run begins with this record.
-    """
-    if not isinstance(record, RoundOpened):
-        return RoundsRecord(offset, time, RecordKind.CLOSED, record.probe, record.round, interval_ms=record.interval_ms)
-    if record.ends:
-        return RoundsRecord(offset, time, RecordKind.ENDED, record.probe, offset)
-    number = offset if record.since is None or record.since > offset else record.since
-    return RoundsRecord(offset, time, RecordKind.OPENED, record.probe, number, record.supervisor, record.interval_ms)
+    probe: str = _PROCESS
+    supervisor: str | None = field(default_factory=lambda: os.environ.get(SUPERVISOR, "")[:LONGEST_SUPERVISOR] or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +70,19 @@ class Run:
 
 
 class Others:
-    """The other probes. Call `saw` with each record in the order of the topic, then ask."""
+    """The other probes. Call `note_record` with each record in the order of the topic, then ask."""
 
-    def __init__(self, probe: str, pace: RoundInterval, least_round_s: float) -> None:
+    def __init__(self, who: Identity, began_at: int, pace: RoundInterval, least_round_s: float) -> None:
         """Begin without any.
 
         Args:
-            probe: Our own id: our records say nothing about others.
+            who: Who we are: our records say nothing about others.
+            began_at: Where the topic ended when we started. A probe of our supervisor that still writes after that
+                lives, whatever the supervisor says.
             pace: The interval between rounds, which the records of others stretch.
             least_round_s: How long a round may take, however short the interval is.
         """
-        self._probe, self._pace, self._least_round_s = probe, pace, least_round_s
+        self._who, self._began_at, self._pace, self._least_round_s = who, began_at, pace, least_round_s
         self._runs: dict[str, Run] = {}
         self._sign_at: float | None = None
         self._beat_at: float | None = None
@@ -119,32 +97,31 @@ class Others:
     def _interval_s(self) -> float:
         return self._pace.interval_ms / 1000
 
-    def saw(self, seen: RoundsRecord, at: float) -> None:
-        """Take a record.
-
-        Args:
-            seen: The record.
-            at: When it was appended, s of our steady clock: now for one that has just been read.
-        """
-        if seen.probe == self._probe:
+    def note_record(self, offset: int, record: Round, at: float) -> None:
+        """Take in a record that was read at `at`, s of our steady clock."""
+        if record.probe == self._who.probe:
             return
-        if seen.kind is RecordKind.ENDED:
-            self._runs.pop(seen.probe, None)
-        elif seen.kind is RecordKind.CLOSED:
-            self._sign_at, self._closed = at, seen.offset
-            run = self._runs.get(seen.probe)
-            if run is not None and run.opened == seen.number:
+        if isinstance(record, RoundOpened) and record.ends:
+            self._runs.pop(record.probe, None)
+            return
+        self._pace.note_other_interval(record.interval_ms)
+        if isinstance(record, RoundClosed):
+            self._sign_at, self._closed = at, offset
+            run = self._runs.get(record.probe)
+            if run is not None and run.opened == record.round:
                 self._beat_at = run.opened_at
-        else:
+        elif record.supervisor is None or record.supervisor != self._who.supervisor or offset >= self._began_at:
             long_ago = at - _FORGET * self.patience_s
             self._runs = {probe: run for probe, run in self._runs.items() if run.opened_at >= long_ago}
             # Only the first opening is a sign of life: a probe that opens rounds and closes none must not keep others
             # away for ever.
             if not self._runs:
                 self._sign_at = at
-            self._runs[seen.probe] = Run(seen.probe, seen.number, seen.offset, at)
+            # In a topic that was created again `since` is of the former one: then the run begins with this record.
+            number = offset if record.since is None else min(record.since, offset)
+            self._runs[record.probe] = Run(record.probe, number, offset, at)
 
-    def blind(self, until: float) -> None:
+    def note_blindness(self, until: float) -> None:
         """The topic could not be read until then: rounds that were not seen are no sign that there were none."""
         if self._sign_at is not None:
             self._sign_at = max(self._sign_at, until)

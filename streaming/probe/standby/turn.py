@@ -2,81 +2,97 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from streaming.lifecycle import SUPERVISOR, room_log
+from kafka import TopicPartition
+from kafka.errors import KafkaError
+
+from streaming.config import Settings
+from streaming.events import RejectedEvent, UnknownType, decode_round
+from streaming.lifecycle import room_log
+from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError
-from streaming.probe.standby.others import Others, RecordKind, RoundsRecord, Run
-from streaming.probe.standby.tail import MOST_RECORDS, TopicEnd
-from streaming.probe.writer import Opened, RoundInterval
+from streaming.probe.exceptions import AnotherProbeError, RoundAbandonedError, error_text
+from streaming.probe.readback import bounds, records
+from streaming.probe.standby.others import Identity, Others, Run
+from streaming.probe.writer import Opened, RoundInterval, RoundWriter
+from streaming.records import Round
 from streaming.terminal import visible
 
-LONGEST_SUPERVISOR: Final = 100
-"""Characters of a supervisor's id: a UUID has 36, a host with the name of a unit some more."""
+MOST_RECORDS: Final = 2_000
+"""Records that are read at once, however old the topic is: those of a hundred clusters on a bus in a minute and a half
+of the default interval. Where a probe's records lie further back, the first round shows it that there is another."""
 
 _LOG = room_log(__name__)
 
-_LOOK_S: Final = 1.0
+_POLL_S: Final = 1.0
 """From one look at the topic to the next while standing by, or a quarter of the interval: two small requests."""
-
-_SPAN: Final = 4
-"""Records of so many times the patience are read before a run. A run that has opened no round within it is dead."""
 
 _READ_S: Final = 10.0
 """Limit for reading what is new while standing by: a record or two."""
 
-_PROCESS: Final = uuid.uuid4().hex[:12]
+_END_MS: Final = 3_000
+"""How long the end of the topic may take; a stop waits as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who a probe is.
+SeenRecord = tuple[int, int, Round]
+"""Offset, append time by the broker in ms, and content of a record."""
 
-    Attributes:
-        probe: Id of the process, new at each start.
-        supervisor: What starts the probe again when it dies, and never two at a time. The last probe with the same one
-            is known to be dead, so nobody waits for it. None where nobody said (`EVENKEEL_SUPERVISOR`).
+
+class Tail:
+    """Reads the end of the rounds topic. Its consumer opens with the first call, and stays open until `close`.
+
+    A bus is shared by clusters: records of others are passed over. Its methods raise RoundAbandonedError where the
+    topic cannot be read, and StopRequestedError.
     """
 
-    probe: str = _PROCESS
-    supervisor: str | None = field(default_factory=lambda: os.environ.get(SUPERVISOR, "")[:LONGEST_SUPERVISOR] or None)
+    def __init__(self, settings: Settings) -> None:
+        """Prepare; nothing is opened yet."""
+        self._settings = settings
+        self._tp = TopicPartition(settings.probe.rounds_topic, 0)
+        self._consumer: Any = None
 
-
-class RoundsWriter(Protocol):
-    """What a turn needs of `RoundWriter`."""
-
-    @property
-    def newest(self) -> int | None:
-        """Offset of the newest record that it has written to the rounds topic; None before the first."""
-
-    def open(self, deadline: Deadline, /, since: int | None = None) -> Opened:
-        """Write an opening record."""
-
-    def end(self, deadline: Deadline, /) -> Opened:
-        """Write that the probe makes no further round for now."""
-
-
-class RoundsReader(Protocol):
-    """What a turn needs of `Tail`."""
-
-    def newest(self, span_ms: int, deadline: Deadline, /) -> TopicEnd:
-        """The newest records."""
-
-    def read(self, first: int, end: int, deadline: Deadline, /) -> tuple[RoundsRecord, ...]:
-        """The cluster's records between two offsets."""
+    def read(self, first: int, end: int, deadline: Deadline) -> list[SeenRecord]:
+        """The cluster's records that are left at the offsets [first, end), in order."""
+        found: list[SeenRecord] = []
+        try:
+            oldest, _ = bounds(self._opened(), [self._tp], deadline)[self._tp]
+            for _, offset, time_, value in records(self._consumer, {self._tp: [(max(first, oldest), end)]}, deadline):
+                record = decode_round(value) if first <= offset < end else None
+                if record is None or isinstance(record, RejectedEvent | UnknownType):
+                    continue
+                if record.cluster == self._settings.cluster:
+                    found.append((offset, time_, record))
+        except KafkaError as error:
+            raise self._unread(error) from error
+        return found
 
     def end(self) -> int:
-        """Offset behind the newest record."""
+        """Offset behind the newest record. An answer shows that the topic can be read now."""
+        try:
+            ends: dict[Any, int] = self._opened().end_offsets([self._tp], timeout_ms=_END_MS)
+            return ends[self._tp]
+        except KafkaError as error:
+            raise self._unread(error) from error
 
     def close(self) -> None:
-        """Nothing is read for now."""
+        """Close the consumer."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()
+
+    def _opened(self) -> Any:
+        if self._consumer is None:
+            self._consumer = open_consumer(self._settings.bus_kafka)
+        return self._consumer
+
+    def _unread(self, error: KafkaError) -> RoundAbandonedError:
+        # A consumer that has failed is not trusted with the next question.
+        self.close()
+        return RoundAbandonedError(f"topic {self._tp.topic} could not be read ({error_text(error)})")
 
 
 class Turn:
@@ -91,7 +107,7 @@ class Turn:
         self,
         cluster: str,
         who: Identity,
-        reader: RoundsReader,
+        reader: Tail,
         pace: RoundInterval,
         least_round_s: float,
         clock: Callable[[], float] = time.monotonic,
@@ -108,11 +124,11 @@ class Turn:
         """
         self._cluster, self._who, self._reader, self._clock = cluster, who, reader, clock
         self._pace, self._least_round_s = pace, least_round_s
+        self._began_at: int | None = None
         self._others = self._nobody()
         self._next = 0
-        self._began_at: int | None = None
         self._stood_by: Run | None = None
-        self._watched = self._lost = False
+        self._lost = False
         self._run: int | None = None
         self._opened_at = 0.0
 
@@ -121,22 +137,18 @@ class Turn:
         """Whether we have opened no round for so long that another probe may have taken over: the run is over."""
         return self._run is not None and self._clock() - self._opened_at > self._others.patience_s
 
-    def begin(self, writer: RoundsWriter, deadline: Deadline) -> None:
+    def begin(self, writer: RoundWriter, deadline: Deadline) -> None:
         """Look at the newest records before the first round of a run.
 
         Raises:
             AnotherProbeError: Another probe makes rounds.
         """
-        if self._watched:
-            # What was seen while standing by, by our own steady clock, is better than any look back.
-            self._read_to(self._reader.end(), deadline)
-        else:
+        if self._began_at is None:
             self._look_back(writer, deadline)
-        holder = self._others.holder(self._clock())
-        if holder is not None:
+        if (holder := self._holder(deadline)) is not None:
             raise self._another(holder)
 
-    def open(self, writer: RoundsWriter, deadline: Deadline) -> Opened:
+    def open(self, writer: RoundWriter, deadline: Deadline) -> Opened:
         """Open a round.
 
         Raises:
@@ -158,7 +170,7 @@ class Turn:
         self._next = opened.number + 1
         elder = self._others.elder(self._run, first)
         if elder is not None:
-            self._mark(writer, deadline)
+            self.end(writer, deadline)
             raise self._another(elder)
         if is_first and self._others.closed_since(first):
             message = "another probe closed a round after the last one was read back"
@@ -168,12 +180,13 @@ class Turn:
 
     def over(self) -> None:
         """The run is over: a round has failed, or the clients were closed."""
-        self._run, self._watched = None, False
+        self._run = None
 
-    def end(self, writer: RoundsWriter, deadline: Deadline) -> None:
+    def end(self, writer: RoundWriter, deadline: Deadline) -> None:
         """Say that no further round follows, so that nobody has to wait; without a run there is nothing to say."""
         if self._run is not None:
-            self._mark(writer, deadline)
+            self._run = None
+            writer.end(deadline)
 
     def stand_by(self, stop: threading.Event) -> float:
         """Follow the topic until it is our turn.
@@ -181,91 +194,56 @@ class Turn:
         Returns:
             When the next round is due, s of the clock.
         """
-        while (holder := self._holder_after_look(Deadline.after(_READ_S, stop))) is not None:
+        while (holder := self._holder(Deadline.after(_READ_S, stop))) is not None:
             self._stood_by = holder
-            stop.wait(min(_LOOK_S, self._pace.interval_ms / 4000))
-        self._watched = True
+            stop.wait(min(_POLL_S, self._pace.interval_ms / 4000))
         now, due = self._clock(), self._others.due_at
         return now if due is None else max(now, due)
 
-    def _holder_after_look(self, deadline: Deadline) -> Run | None:
+    def _look_back(self, writer: RoundWriter, deadline: Deadline) -> None:
+        """Read the newest records before the first round of this process, and learn how old they are."""
+        self._began_at = self._next = self._reader.end()
+        newest = self._reader.read(max(0, self._next - MOST_RECORDS), self._next, deadline)
+        self._note(newest, [self._clock()] * len(newest))
+        if self._others.are_known:
+            # Only a record of ours tells what time it is to the broker.
+            mark, now = writer.end(deadline), self._clock()
+            self._note(newest, [now - max(0, mark.time - time_) / 1000 for _, time_, _ in newest])
+
+    def _note(self, newest: Sequence[SeenRecord], times: Sequence[float]) -> None:
+        """Know nothing but these records, which were appended at these times by our clock."""
+        self._others = self._nobody()
+        for (offset, _, record), at in zip(newest, times, strict=True):
+            self._others.note_record(offset, record, at)
+
+    def _holder(self, deadline: Deadline) -> Run | None:
         """Read what is new, and say for whom to stand by; None where it is our turn."""
         deadline.remaining()  # (ends where the probe is to stop)
         try:
             end = self._reader.end()
             if not 0 <= end - self._next <= MOST_RECORDS:
-                # The topic was created again, or could not be read for days.
-                self._forget(self._newest(deadline))
+                # The topic was created again, or could not be read for long.
+                self._others, self._next = self._nobody(), max(0, end - MOST_RECORDS)
             self._read_to(end, deadline)
         except RoundAbandonedError:
             self._lost = True
             raise
         if self._lost:
-            self._others.blind(self._clock())
+            self._others.note_blindness(self._clock())
             self._lost = False
         return self._others.holder(self._clock())
 
-    @property
-    def _span_ms(self) -> int:
-        return int(_SPAN * self._others.patience_s * 1000)
-
     def _nobody(self) -> Others:
-        return Others(self._who.probe, self._pace, self._least_round_s)
-
-    def _newest(self, deadline: Deadline) -> TopicEnd:
-        """The newest records; further back where they say that rounds come less often."""
-        span_ms = self._span_ms
-        newest = self._reader.newest(span_ms, deadline)
-        for each in newest.records:
-            self._hear_pace(each)
-        return newest if self._span_ms <= span_ms else self._reader.newest(self._span_ms, deadline)
-
-    def _hear_pace(self, seen: RoundsRecord) -> None:
-        if seen.probe != self._who.probe and seen.kind is not RecordKind.ENDED:
-            self._pace.note_other_interval(seen.interval_ms)
-
-    def _look_back(self, writer: RoundsWriter, deadline: Deadline) -> None:
-        newest = self._newest(deadline)
-        if self._began_at is None:
-            self._began_at = newest.end
-        self._forget(newest)
-        if not self._others.are_known:
-            return
-        # Only a record of ours tells what time it is to the broker, and so how old its last records are.
-        mark = writer.end(deadline)
-        seen = (*newest.records, *self._reader.read(newest.end, mark.number, deadline))
-        now = self._clock()
-        self._others = self._nobody()
-        for each in seen:
-            self._saw(each, now - max(0, mark.time - each.time) / 1000)
-        self._next = mark.number + 1
-
-    def _forget(self, newest: TopicEnd) -> None:
-        """Know nothing but these records, and count from now."""
-        self._others, self._next = self._nobody(), newest.end
-        for each in newest.records:
-            self._saw(each, self._clock())
+        return Others(self._who, self._began_at or 0, self._pace, self._least_round_s)
 
     def _read_to(self, end: int, deadline: Deadline) -> None:
         if end > self._next:
-            for each in self._reader.read(self._next, end, deadline):
-                self._saw(each, self._clock())
+            for offset, _, record in self._reader.read(self._next, end, deadline):
+                self._others.note_record(offset, record, self._clock())
             self._next = end
 
-    def _saw(self, seen: RoundsRecord, at: float) -> None:
-        self._hear_pace(seen)
-        is_ours = seen.supervisor is not None and seen.supervisor == self._who.supervisor
-        # A probe of the same supervisor that still writes after our start lives, whatever that supervisor says.
-        if is_ours and self._began_at is not None and seen.offset < self._began_at:
-            return
-        self._others.saw(seen, at)
-
-    def _mark(self, writer: RoundsWriter, deadline: Deadline) -> None:
-        self._run = None
-        writer.end(deadline)
-
     def _another(self, holder: Run) -> AnotherProbeError:
-        self._run, self._watched = None, False
+        self._run = None
         if self._stood_by is None:
             _LOG.info(
                 "Standing by: probe %s makes the rounds of cluster %r. This one takes over when that one ends, or "
@@ -278,7 +256,6 @@ class Turn:
         return AnotherProbeError(f"probe {visible(holder.probe)} makes the rounds of cluster {self._cluster!r}")
 
     def _tell_of_success(self) -> None:
-        self._watched = False
         if self._stood_by is None:
             return
         quiet = self._others.quiet_s(self._clock())

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import AnotherProbeError
-from streaming.probe.standby import Identity, RoundsRecord, Turn, patience_s, record_of
-from streaming.probe.standby.tail import TopicEnd
-from streaming.probe.writer import Opened, RoundInterval
+from streaming.probe.standby import Identity, Tail, Turn, patience_s
+from streaming.probe.standby.turn import SeenRecord
+from streaming.probe.writer import Opened, RoundInterval, RoundWriter
 from streaming.records import RoundClosed, RoundOpened
 
 INTERVAL = 10.0
@@ -79,7 +79,7 @@ class World:
         return [each for each in self.log if isinstance(each.record, RoundClosed)]
 
 
-class _Reader:
+class _Reader(Tail):
     """Reads the topic as `Tail` does.
 
     Attributes:
@@ -91,20 +91,12 @@ class _Reader:
         self._world = world
         self.reads = self.read_records = 0
 
-    def newest(self, span_ms: int, deadline: Deadline) -> TopicEnd:
-        self._world.check()
-        log = self._world.log
-        if not log:
-            return TopicEnd((), None, 0)
-        begin = next(each.offset for each in log if each.time >= log[-1].time - span_ms)
-        return TopicEnd(self.read(begin, len(log), deadline), log[-1].time, len(log))
-
-    def read(self, first: int, end: int, _: Deadline) -> tuple[RoundsRecord, ...]:
+    def read(self, first: int, end: int, _: Deadline) -> list[SeenRecord]:
         self._world.check()
         self.reads += 1
         self.read_records += end - first
         log = self._world.log[first:end]
-        return tuple(record_of(each.offset, each.time, each.record) for each in log if each.record.cluster == CLUSTER)
+        return [(each.offset, each.time, each.record) for each in log if each.record.cluster == CLUSTER]
 
     def end(self) -> int:
         self._world.check()
@@ -114,7 +106,7 @@ class _Reader:
         pass
 
 
-class _Writer:
+class _Writer(RoundWriter):
     """Writes to the topic as `RoundWriter` does.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What a record says of its probe, and how long another one waits for the next."""
+"""How long another one waits for the next."""
 
 from __future__ import annotations
 
@@ -7,24 +7,7 @@ import pytest
 from streaming.config import Thresholds
 from streaming.probe import Probe
 from streaming.probe.rocketmq import RocketMQProbe
-from streaming.probe.standby import patience_s, record_of
-from streaming.probe.standby.others import RecordKind
-from streaming.records import RoundClosed, RoundOpened
-
-
-def record(since: int | None = None, *, ends: bool = False) -> RoundOpened:
-    return RoundOpened(1, "prod", "p", 10_000, since=since, ends=ends)
-
-
-@pytest.mark.parametrize(("since", "number"), [(None, 40), (41, 40), (7, 7)])
-def test_a_run_begins_where_its_record_says_but_never_behind_it(since: int | None, number: int) -> None:
-    assert record_of(40, 5, record(since=since)).number == number
-
-
-def test_a_closing_record_and_a_mark_are_told_apart_from_openings() -> None:
-    closing = RoundClosed(1, "prod", "p", 10_000, 38, 4, (1,), (1,), {}, 0, 0)
-    assert record_of(39, 5, closing).kind == RecordKind.CLOSED
-    assert record_of(40, 5, record(ends=True)).kind == RecordKind.ENDED
+from streaming.probe.standby import patience_s
 
 
 @pytest.mark.parametrize("interval_s", [0.2, 1.0, 2.0, 5.0, 6.7, 7.0, 10.0, 30.0, 60.0, 600.0])
