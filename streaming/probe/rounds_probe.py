@@ -85,11 +85,11 @@ _RECALL_S: Final = 60.0
 """Limit for reading back the events of a heartbeat before the first round; it is not part of that round's time."""
 
 
-M = TypeVar("M")
+_Memory = TypeVar("_Memory")
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Generic[M]):
+class ObservedRound(Generic[_Memory]):
     """What one round saw.
 
     Attributes:
@@ -99,11 +99,11 @@ class Observed(Generic[M]):
     """
 
     events: Sequence[Event]
-    memory: M
+    memory: _Memory
     closing: Mapping[str, Any]
 
 
-class RoundsProbe(ABC, Generic[M]):
+class RoundsProbe(ABC, Generic[_Memory]):
     """Runs rounds against one cluster. A context manager; not for several threads.
 
     Its clients open with the first round. After a round that failed it discards them and the memory: the next one
@@ -132,7 +132,7 @@ class RoundsProbe(ABC, Generic[M]):
         self._pace = RoundInterval(settings.probe.interval_ms)
         self._turn = Turn(settings.cluster, self._who, self._tail, self._pace, self.LEAST_ROUND_S)
         self._writer: RoundWriter | None = None
-        self._memory: M | None = None
+        self._memory: _Memory | None = None
         self._rules = GroupSettings(settings)
 
     def __enter__(self) -> Self:
@@ -195,15 +195,15 @@ class RoundsProbe(ABC, Generic[M]):
         return closed
 
     @abstractmethod
-    def _remember(self, deadline: Deadline) -> M:
+    def _remember(self, deadline: Deadline) -> _Memory:
         """What is known of the last closed round, by its records."""
 
     @abstractmethod
-    def _prepare(self, memory: M, deadline: Deadline) -> None:
+    def _prepare(self, memory: _Memory, deadline: Deadline) -> None:
         """Open the clients that are not open, and look whether there can be a round."""
 
     @abstractmethod
-    def _observe(self, opened: Opened, memory: M, deadline: Deadline) -> Observed[M]:
+    def _observe(self, opened: Opened, memory: _Memory, deadline: Deadline) -> ObservedRound[_Memory]:
         """Ask the cluster, in an open round."""
 
     def _follow_up(self, deadline: Deadline) -> None:

@@ -30,7 +30,7 @@ from streaming.probe.kafka.observe import cluster_topic_events, round_events, se
 from streaming.probe.kafka.requests import Metadata
 from streaming.probe.kafka.source import Source, choose, is_readable
 from streaming.probe.readback import remember
-from streaming.probe.rounds_probe import Observed, RoundsProbe
+from streaming.probe.rounds_probe import ObservedRound, RoundsProbe
 from streaming.probe.standby import Identity
 from streaming.probe.writer import Opened
 from streaming.records import ADMIN, LOG
@@ -95,7 +95,7 @@ class Probe(RoundsProbe[Memory]):
         _LOG.info("%s", source.sentence)
         return source
 
-    def _observe(self, opened: Opened, memory: Memory, deadline: Deadline) -> Observed[Memory]:
+    def _observe(self, opened: Opened, memory: Memory, deadline: Deadline) -> ObservedRound[Memory]:
         assert self._cluster is not None  # noqa: S101  (it is prepared)
         settings, cluster, log = self._settings, self._cluster, self._log
         positions = cluster.log_positions(log, deadline) if cluster.reads_log else LogPositions((), ())
@@ -140,7 +140,7 @@ class Probe(RoundsProbe[Memory]):
             "source": LOG if cluster.reads_log else ADMIN,
             "brokers": brokers,
         }
-        return Observed([*cluster_topic_events(head, asked, ended, look, memory), *events], after, closing)
+        return ObservedRound([*cluster_topic_events(head, asked, ended, look, memory), *events], after, closing)
 
     def _follow_up(self, deadline: Deadline) -> None:
         assert self._cluster is not None  # noqa: S101  (it has observed)

@@ -9,7 +9,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.readback import read_back
 from streaming.probe.rocketmq.cluster import RocketMQCluster
 from streaming.probe.rocketmq.observe import RocketMQMemory, recall, round_of_groups
-from streaming.probe.rounds_probe import Observed, RoundsProbe
+from streaming.probe.rounds_probe import ObservedRound, RoundsProbe
 from streaming.probe.standby import Identity
 from streaming.probe.writer import Opened
 from streaming.records import ROCKETMQ
@@ -65,7 +65,7 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
                 given.client_timeout_ms / 1000,
             )
 
-    def _observe(self, opened: Opened, memory: RocketMQMemory, deadline: Deadline) -> Observed[RocketMQMemory]:
+    def _observe(self, opened: Opened, memory: RocketMQMemory, deadline: Deadline) -> ObservedRound[RocketMQMemory]:
         assert self._cluster is not None  # noqa: S101  (it is prepared)
         settings = self._settings
         look = self._cluster.observe_groups(memory.groups, memory.quiet, opened.time, deadline)
@@ -88,4 +88,4 @@ class RocketMQProbe(RoundsProbe[RocketMQMemory]):
             "source": ROCKETMQ,
             "known_brokers": dict(told.memory.brokers),
         }
-        return Observed(told.events, told.memory, closing)
+        return ObservedRound(told.events, told.memory, closing)
