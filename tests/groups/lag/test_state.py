@@ -58,28 +58,28 @@ def test_a_group_commits_regularly_once_five_rounds_have_shown_a_commit() -> Non
     assert longest_wait(partition.rhythm) == DAY * 24 // 10
 
 
-def test_pauses_alike_keep_three_entries() -> None:
-    assert lengths(lived(10, 9, 10, 8, 10, 9, 8)) == [10, 9, 8]
-
-
-def test_a_pause_is_replaced_by_three_later_ones_of_at_least_four_fifths_of_its_length() -> None:
-    assert lengths(lived(10, 8, 8, 8)) == [8, 8, 8]
-    assert lengths(lived(10, 8, 8, 7)) == [10, 8, 8, 7]
-
-
-def test_a_pause_is_forgotten_after_ten_times_its_length() -> None:
-    # 100 h after the end of the long one it is still there, 101 h after it is not.
-    assert lengths(lived(10, *[1] * 3, 97)) == [10, 1, 1, 97]
-    assert 10 not in lengths(lived(10, *[1] * 3, 98))
-
-
-def test_a_short_pause_is_remembered_for_a_day() -> None:
-    assert lengths(lived(2, 1, 1, 22)) == [2, 1, 1, 22]
-    assert lengths(lived(2, 1, 1, 23)) == [1, 1, 23]
-
-
-def test_a_long_pause_is_remembered_when_a_later_short_one_is_forgotten() -> None:
-    assert lengths(lived(10, 2, 1, 1, 23)) == [10, 1, 1, 23]
+@pytest.mark.parametrize(
+    ("pauses", "kept"),
+    [
+        # Pauses alike keep three entries.
+        ([10, 9, 10, 8, 10, 9, 8], [10, 9, 8]),
+        # Three later pauses of at least four fifths of its length replace one.
+        ([10, 8, 8, 8], [8, 8, 8]),
+        ([10, 8, 8, 7], [10, 8, 8, 7]),
+        # It is forgotten after ten times its length: 100 h after its end it is still there, 101 h after it is not.
+        ([10, 1, 1, 1, 97], [10, 1, 1, 97]),
+        ([10, 1, 1, 1, 98], [1, 1, 98]),
+        # A short one is remembered for a day.
+        ([2, 1, 1, 22], [2, 1, 1, 22]),
+        ([2, 1, 1, 23], [1, 1, 23]),
+        # A long one is remembered when a later short one is forgotten.
+        ([10, 2, 1, 1, 23], [10, 1, 1, 23]),
+    ],
+)
+def test_a_pause_is_remembered_for_ten_times_its_length_or_until_three_later_ones_replace_it(
+    pauses: list[int], kept: list[int]
+) -> None:
+    assert lengths(lived(*pauses)) == kept
 
 
 ROUND = 10_000
@@ -91,24 +91,15 @@ class Partition:
     def __init__(self) -> None:
         self.trend, self.rhythm = Trend(), Rhythm()
 
-    def commits(self, offset: int, end: int, *, rounds: int = 1) -> None:
+    def commits(self, offset: int, end: int, rounds: int = 1) -> None:
         add_round(self.trend, self.rhythm, offset, end - offset, end, rounds * ROUND, rounds, commits=True)
 
-    def waits(self, offset: int, end: int, *, rounds: int = 1) -> None:
+    def waits(self, offset: int, end: int, rounds: int = 1) -> None:
         add_round(self.trend, self.rhythm, offset, end - offset, end, rounds * ROUND, rounds, commits=False)
 
     @property
     def pauses(self) -> list[int]:
         return self.rhythm.pauses[::2]
-
-
-def test_a_run_begins_again_where_the_lag_shrinks() -> None:
-    partition = Partition()
-    for end in (110, 111, 112):
-        partition.commits(100, end)
-    partition.commits(101, 112)
-    trend = partition.trend
-    assert (trend.run, trend.grew, trend.run_lag, trend.run_end) == (1, 0, 11, 112)
 
 
 def test_waiting_is_counted_while_there_is_lag_and_up_to_ten_rounds() -> None:
@@ -132,73 +123,83 @@ def test_a_partition_that_is_met_with_lag_and_without_a_commit_has_waited_since_
         assert (partition.trend.waited, partition.trend.rounds) == (number * ROUND, number)
 
 
-def test_a_pause_in_which_a_round_did_not_know_the_lag_is_none() -> None:
+COMMITS, WAITS, UNKNOWN = Partition.commits, Partition.waits, None
+
+# Rounds: what each shows, the committed offset, the end, and how many rounds it stands for; then the partition's trend
+# and pauses.
+AFTER: dict[str, tuple[list[tuple[Any, ...]], dict[str, int], list[int] | None]] = {
+    "a run begins again where the lag shrinks": (
+        [*((COMMITS, 100, end) for end in (110, 111, 112)), (COMMITS, 101, 112)],
+        {"run": 1, "grew": 0, "run_lag": 11, "run_end": 112},
+        None,
+    ),
+    "a pause in which a round did not know the lag is none": (
+        [(COMMITS, 100, 150), (UNKNOWN,), (WAITS, 100, 150), (COMMITS, 150, 150)],
+        {},
+        [],
+    ),
+    "one offset that the last commit left may be a marker, and is nothing to wait for": (
+        [(COMMITS, 99, 100), *[(WAITS, 99, 100)] * 3],
+        {"waited": 0},
+        None,
+    ),
+    "one that came after the commit is a record": (
+        [(COMMITS, 100, 100), *[(WAITS, 100, 101)] * 3],
+        {"waited": 2 * ROUND},
+        None,
+    ),
+    "a step back": ([(COMMITS, 100, 200), (COMMITS, 50, 200)], {"high": 100, "below": 0}, None),
+    "nine rounds with commits below where it was": (
+        [(COMMITS, 100, 200), *((COMMITS, 50 + number, 200) for number in range(10))],
+        {"high": 100, "below": 9},
+        None,
+    ),
+    "ten of them end it": (
+        [(COMMITS, 100, 200), *((COMMITS, 50 + number, 200) for number in range(11))],
+        {"high": -1},
+        None,
+    ),
+    "it ends where the offset is again where it was": (
+        [(COMMITS, 100, 200), (COMMITS, 50, 200), (COMMITS, 99, 200)],
+        {"high": 100},
+        None,
+    ),
+    "and not before": (
+        [(COMMITS, 100, 200), (COMMITS, 50, 200), (COMMITS, 99, 200), (COMMITS, 100, 200)],
+        {"high": -1},
+        None,
+    ),
+    "a second step back is measured from the first": (
+        [(COMMITS, offset, 200) for offset in (100, 50, 70, 40)],
+        {"high": 100, "below": 0},
+        None,
+    ),
+    "in an idle group a commit of the same offset ends no pause": (
+        [(COMMITS, 100, 150), (COMMITS, 100, 150, 60)],
+        {},
+        [],
+    ),
+    "in any other it does": ([*[(COMMITS, 100, 150)] * 2], {}, [ROUND]),
+    "while a backlog is worked off pauses do not count": ([(COMMITS, 0, 1_000), (COMMITS, 100, 1_010)], {}, []),
+    "where more has come than was left there is no backlog": (
+        [(COMMITS, 0, 1_000), (COMMITS, 100, 1_010), (COMMITS, 110, 1_930)],
+        {},
+        [ROUND],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AFTER)
+def test_what_rounds_leave_in_the_trend_and_the_rhythm_of_a_partition(case: str) -> None:
+    rounds, trend, pauses = AFTER[case]
     partition = Partition()
-    partition.commits(100, 150)
-    skip_round(partition.trend)
-    partition.waits(100, 150)
-    partition.commits(150, 150)
-    assert partition.pauses == []
-
-
-def test_one_offset_that_the_last_commit_left_may_be_a_marker_and_is_nothing_to_wait_for() -> None:
-    partition = Partition()
-    partition.commits(99, 100)
-    for _ in range(3):
-        partition.waits(99, 100)
-    assert partition.trend.waited == 0
-    later = Partition()
-    later.commits(100, 100)
-    for _ in range(3):
-        later.waits(100, 101)  # came after the commit: a record
-    assert later.trend.waited == 2 * ROUND
-
-
-def test_ten_rounds_with_commits_below_where_it_was_end_a_step_back() -> None:
-    partition = Partition()
-    partition.commits(100, 200)
-    partition.commits(50, 200)
-    assert (partition.trend.high, partition.trend.below) == (100, 0)
-    for number in range(1, 10):
-        partition.commits(50 + number, 200)
-        assert (partition.trend.high, partition.trend.below) == (100, number)
-    partition.commits(60, 200)
-    assert partition.trend.high == -1
-
-
-def test_a_step_back_ends_where_the_offset_is_again_where_it_was() -> None:
-    partition = Partition()
-    partition.commits(100, 200)
-    partition.commits(50, 200)
-    partition.commits(99, 200)
-    assert partition.trend.high == 100
-    partition.commits(100, 200)
-    assert partition.trend.high == -1
-
-
-def test_a_second_step_back_is_measured_from_the_first() -> None:
-    partition = Partition()
-    for offset in (100, 50, 70, 40):
-        partition.commits(offset, 200)
-    assert (partition.trend.high, partition.trend.below) == (100, 0)
-
-
-def test_in_an_idle_group_a_commit_of_the_same_offset_ends_no_pause() -> None:
-    partition = Partition()
-    partition.commits(100, 150)
-    partition.commits(100, 150, rounds=60)
-    assert partition.pauses == []
-    partition.commits(100, 150)
-    assert partition.pauses == [ROUND]
-
-
-def test_while_a_backlog_is_worked_off_pauses_do_not_count() -> None:
-    partition = Partition()
-    partition.commits(0, 1_000)
-    partition.commits(100, 1_010)
-    assert partition.pauses == []
-    partition.commits(110, 1_930)  # more has come than was left: no backlog
-    assert partition.pauses == [ROUND]
+    for step, *of in rounds:
+        if step is UNKNOWN:
+            skip_round(partition.trend)
+        else:
+            step(partition, *of)
+    assert {name: getattr(partition.trend, name) for name in trend} == trend
+    assert pauses is None or partition.pauses == pauses
 
 
 @pytest.mark.parametrize("change", [{"committed": 0}, {"commits": 1}, {"offset_deleted": True}, {"row": (-1,)}])

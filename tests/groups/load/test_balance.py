@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.groups.rows import HotPartition
 from streaming.records import UnreadableMembership
-from tests.groups.build import Life, make_member, make_record, make_topic
+from tests.groups.build import Assigned, Life, make_member, make_record, make_topic
 from tests.groups.load.windows import EVERY, HEARTBEAT, after_a_window, record_of, round_at, see
 from tests.groups.modern_log import TOPIC_ID, epoch, metadata, owns, read, stands, target
 
@@ -17,30 +16,37 @@ def told(life: Life) -> tuple[float | None, float | None, float | None, list[tup
     return row.load_imbalance, row.load_imbalance_optimal_min, row.load_imbalance_optimal_max, hot
 
 
-def test_a_hot_member_has_two_busy_partitions_that_another_assignment_would_part() -> None:
-    life = after_a_window({"x": [9, 9, 1, 1]}, {"x": (0, 1)}, {"x": (2, 3)})
-    assert told(life) == (18 / 10 - 1, 0.0, 0.0, [])
-
-
-def test_a_hot_partition_is_more_than_a_fair_share_no_matter_who_has_it() -> None:
-    life = after_a_window({"x": [16, 2, 2]}, {"x": (0,)}, {"x": (1, 2)})
-    assert told(life) == (pytest.approx(0.6), pytest.approx(0.6), pytest.approx(0.6), [(0, 16.0)])
-    assert life.rows.group_health[-1].hot_partitions == (HotPartition("x", 0, 16.0),)
-
-
-def test_more_members_than_partitions_make_no_partition_hot() -> None:
-    life = after_a_window({"x": [5, 5]}, {"x": (0,)}, {"x": (1,)}, {}, {})
-    assert told(life) == (1.0, 1.0, 1.0, [])
-
-
-def test_partitions_that_carry_about_the_same_are_not_hot_in_turns() -> None:
-    assert told(after_a_window({"x": [102, 98]}, {"x": (0,)}, {"x": (1,)}))[3] == []
-    assert told(after_a_window({"x": [120, 80]}, {"x": (0,)}, {"x": (1,)}))[3] == [(0, 120.0)]
-
-
-def test_a_partition_with_a_tenth_more_than_a_fair_share_is_not_hot() -> None:
-    assert told(after_a_window({"x": [33, 27]}, {"x": (0,)}, {"x": (1,)}))[3] == []
-    assert told(after_a_window({"x": [34, 26]}, {"x": (0,)}, {"x": (1,)}))[3] == [(0, 34.0)]
+@pytest.mark.parametrize(
+    ("per_second", "owned", "topics", "expected"),
+    [
+        # A hot member has two busy partitions that another assignment would part.
+        ({"x": [9, 9, 1, 1]}, [{"x": (0, 1)}, {"x": (2, 3)}], None, (18 / 10 - 1, 0.0, 0.0, [])),
+        # A hot partition is more than a fair share no matter who has it.
+        ({"x": [16, 2, 2]}, [{"x": (0,)}, {"x": (1, 2)}], None, (0.6, 0.6, 0.6, [(0, 16.0)])),
+        # More members than partitions make no partition hot.
+        ({"x": [5, 5]}, [{"x": (0,)}, {"x": (1,)}, {}, {}], None, (1.0, 1.0, 1.0, [])),
+        # Those that carry about the same are not hot in turns: it takes a tenth more than a fair share.
+        ({"x": [102, 98]}, [{"x": (0,)}, {"x": (1,)}], None, (0.02, 0.02, 0.02, [])),
+        ({"x": [33, 27]}, [{"x": (0,)}, {"x": (1,)}], None, (0.1, 0.1, 0.1, [])),
+        ({"x": [34, 26]}, [{"x": (0,)}, {"x": (1,)}], None, (0.1333, 0.1333, 0.1333, [(0, 34.0)])),
+        # One member is perfectly even.
+        ({"x": [9, 1]}, [{"x": (0, 1)}], None, (0.0, 0.0, 0.0, [])),
+        # Without records there is no imbalance, nor with a partition of which no rate is known.
+        ({"x": [0, 0]}, [{"x": (0,)}, {"x": (1,)}], None, (None, None, None, None)),
+        ({"x": [5, 5]}, [{"x": (0,)}, {"x": (1,), "y": (0,)}], ("x", "y"), (None, None, None, None)),
+        # The present assignment can be reached: longest first gives 5 + 3 and 4 + 3 + 3.
+        ({"x": [5, 4, 3, 3, 3]}, [{"x": (0, 1)}, {"x": (2, 3, 4)}], None, (0.0, 0.0, 0.0, [])),
+    ],
+)
+def test_the_balance_of_an_assignment_and_the_partitions_that_no_other_would_make_even(
+    per_second: dict[str, list[int]],
+    owned: list[Assigned],
+    topics: tuple[str, ...] | None,
+    expected: tuple[float | None, float | None, float | None, list[tuple[int, float]] | None],
+) -> None:
+    *balance, hot = told(after_a_window(per_second, *owned, topics=topics))
+    assert balance == [None if value is None else pytest.approx(value, abs=1e-4) for value in expected[:3]]
+    assert hot == expected[3]
 
 
 @pytest.mark.parametrize("count", [24, 100])
@@ -56,20 +62,9 @@ def test_ten_hot_partitions_are_named_the_hottest_first() -> None:
     assert told(life)[3] == [(p, 100.0 + p) for p in range(11, 1, -1)]
 
 
-def test_one_member_is_perfectly_even_and_no_member_is_nothing() -> None:
-    assert told(after_a_window({"x": [9, 1]}, {"x": (0, 1)})) == (0.0, 0.0, 0.0, [])
+def test_no_member_is_nothing() -> None:
     life = Life.after(round_at(0, make_topic("x", 1)))
     see(life, {"x": [3]}, 0, HEARTBEAT)
-    assert told(life) == (None, None, None, None)
-
-
-def test_without_records_there_is_no_imbalance() -> None:
-    assert told(after_a_window({"x": [0, 0]}, {"x": (0,)}, {"x": (1,)})) == (None, None, None, None)
-
-
-def test_an_assigned_partition_without_a_rate_leaves_the_balance_unknown() -> None:
-    life = after_a_window({"x": [5, 5]}, {"x": (0,)}, {"x": (1,), "y": (0,)}, topics=("x", "y"))
-    assert life.rows.group_health[-1].produced_per_second == 10.0
     assert told(life) == (None, None, None, None)
 
 
@@ -86,12 +81,6 @@ def test_a_new_assignment_is_weighed_at_the_next_round_with_the_same_rates() -> 
     life = after_a_window(rates, {"x": (0, 1)}, {"x": (2, 3)})
     life.take(record_of(6_010, {"x": (0, 2)}, {"x": (1, 3)}, topics=("x",)))
     see(life, rates, HEARTBEAT + EVERY, HEARTBEAT + EVERY)
-    assert told(life) == (0.0, 0.0, 0.0, [])
-
-
-def test_the_present_assignment_is_one_that_can_be_reached() -> None:
-    # Longest first gives 5 + 3 and 4 + 3 + 3; the members have 5 + 4 and 3 + 3 + 3.
-    life = after_a_window({"x": [5, 4, 3, 3, 3]}, {"x": (0, 1)}, {"x": (2, 3, 4)})
     assert told(life) == (0.0, 0.0, 0.0, [])
 
 

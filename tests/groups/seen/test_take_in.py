@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from streaming.groups import decode_state, encode_state
-from streaming.records import Member, Seen, SeenClassic, SeenCommits, SeenConsumer
+from streaming.records import GroupObservation, Member, Seen, SeenClassic, SeenCommits, SeenConsumer
 from tests.groups.build import (
     SECOND,
     START,
@@ -31,43 +33,90 @@ def test_a_decision_is_numbered_by_its_round_and_made_between_two_looks() -> Non
     assert [(verdict.decision, verdict.verdict) for verdict in life.rows.drift] == [(1, "identical"), (3, "identical")]
 
 
-def test_what_was_before_the_first_look_is_not_known() -> None:
-    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
+def seen(second: int, *members: Member, **changes: Any) -> GroupObservation:
+    return make_look(second, BROKERED, classic=classic(*members) if members else None, **changes)
+
+
+def static(member_id: str, *partitions: int) -> Member:
+    return make_member(member_id, ("x",), {"x": partitions}, group_instance_id="i1")
+
+
+ONE, TWO = even("x", 2, "a"), even("x", 2, "a", "b")
+OWNING = make_member("a", topics=("x",), assigned={"x": (0, 1)}, subscription_version=3, generation=4)
+REJOINED = msgspec.structs.replace(OWNING, generation=5)
+
+# Looks, how many decisions they show, and columns of the newest decision's row.
+DECIDED: dict[str, tuple[list[GroupObservation], int, dict[str, Any]]] = {
+    "what was before the first look is not known": (
+        [seen(1, *ONE)],
+        1,
+        {"joined": None, "partitions_moved": None, "decided_time_min": None, "causes": ["unknown"]},
+    ),
+    "a group that the round before did not list has its first members": (
+        [seen(3, *TWO, absent_at=START + SECOND)],
+        1,
+        {"joined": ("a", "b"), "partitions_moved": 0, "decided_time_min": START + SECOND},
+    ),
+    # At a heartbeat members are told again.
+    "a look without members says that nothing has changed": (
+        [seen(1, *ONE), seen(3), seen(5, *ONE), seen(7, *TWO)],
+        2,
+        {"decided_time_min": START + 5 * SECOND},
+    ),
+    "a round that has not looked at the membership says nothing of it": (
+        [seen(1, *ONE), make_observation(3, BROKERED, log_partition=-1, seen=Seen("admin")), seen(5, *TWO)],
+        2,
+        {"decided_time_min": START + SECOND},
+    ),
+    "the order of members alone is no decision": ([seen(1, *TWO), seen(3, *reversed(TWO))], 1, {}),
+    "a rebalance that changes nothing shows where members tell what they owned": (
+        [seen(1, OWNING), seen(3, REJOINED)],
+        2,
+        {"causes": ["rejoined"]},
+    ),
+    "a static member's return": (
+        [seen(1, static("old", 0, 1)), seen(3, static("new", 0, 1))],
+        2,
+        {"kind": "static_replacement"},
+    ),
+    "beside another change it is a rebalance": (
+        [seen(1, static("old", 0, 1)), seen(3, static("new", 0), make_member("b", ("x",), {"x": (1,)}))],
+        2,
+        {"kind": "rebalance"},
+    ),
+    "a group that rebalances keeps its members until it is stable again": (
+        [seen(1, *ONE), seen(3, state="PreparingRebalance"), seen(5, *TWO)],
+        2,
+        {"joined": ("b",), "decided_time_min": START + 3 * SECOND},
+    ),
+    "a classic group of the name of a broker's group is no migration": (
+        [broker(1, 1, member("z", 0, 1)), seen(3, *ONE)],
+        2,
+        {"kind": "rebalance", "incarnation": 3},
+    ),
+    "nor is a broker's group of the name of a classic one": (
+        [seen(1, *ONE), broker(3, 1, member("z", 0, 1))],
+        2,
+        {"kind": "rebalance", "incarnation": 3},
+    ),
+    "a group goes on under the new protocol where one of its members does": (
+        [seen(1, *TWO), broker(3, 1, member("a", 0, 1))],
+        2,
+        {"kind": "migration", "left": ("b",), "incarnation": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DECIDED)
+def test_a_decision_is_what_two_looks_show_of_it(case: str) -> None:
+    looks, count, columns = DECIDED[case]
+    life = Life.after(*looks)
+    assert life.state is not None
+    assert life.state.rebalances is not None
     row = last(life)
-    assert (row.joined, row.partitions_moved, row.decided_time_min) == (None, None, None)
-    assert [cause.cause for cause in row.causes or ()] == ["unknown"]
-
-
-def test_a_group_that_the_round_before_did_not_list_has_its_first_members() -> None:
-    life = Life.after(make_look(3, X, classic=classic(*even("x", 2, "a", "b")), absent_at=START + SECOND))
-    row = last(life)
-    assert (row.joined, row.partitions_moved, row.decided_time_min) == (("a", "b"), 0, START + SECOND)
-
-
-def test_a_look_without_members_says_that_nothing_has_changed() -> None:
-    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X))
-    life.take(make_look(5, X, classic=classic(*even("x", 2, "a"))))  # told again, at a heartbeat
-    assert len(life.rows.rebalance_churn) == 1
-    assert life.rows.group_health[-1].verdict == "identical"
-    life.take(make_look(7, X, classic=classic(*even("x", 2, "a", "b"))))
-    assert last(life).decided_time_min == START + 5 * SECOND
-
-
-def test_a_round_that_has_not_looked_at_the_membership_says_nothing_of_it() -> None:
-    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
-    life.take(make_observation(3, X, log_partition=-1, seen=Seen("admin")))
-    life.take(make_look(5, X, classic=classic(*even("x", 2, "a", "b"))))
-    # It may have been made at any time since the first round.
-    assert last(life).decided_time_min == START + SECOND
-
-
-def test_a_static_member_s_return_beside_another_change_is_a_rebalance() -> None:
-    def static(member_id: str, *partitions: int) -> Member:
-        return make_member(member_id, ("x",), {"x": partitions}, group_instance_id="i1")
-
-    assert last(two_looks(classic(static("old", 0, 1)), classic(static("new", 0, 1)))).kind == "static_replacement"
-    grown = classic(static("new", 0), make_member("b", ("x",), {"x": (1,)}))
-    assert last(two_looks(classic(static("old", 0, 1)), grown)).kind == "rebalance"
+    told = {"causes": [cause.cause for cause in row.causes or ()]}
+    assert {name: told.get(name, getattr(row, name)) for name in columns} == columns
+    assert len(life.rows.rebalance_churn) == count
 
 
 def test_the_earliest_time_of_a_decision_is_unknown_if_the_clock_was_ahead_at_the_look_before() -> None:
@@ -89,19 +138,6 @@ def test_a_decision_s_earliest_time_is_not_after_its_own_where_the_clock_went_ba
     assert life.state is not None
     assert life.state.classic.current is not None
     assert life.state.classic.current.earliest == START + 9_800
-
-
-def test_the_order_of_members_alone_is_no_decision() -> None:
-    a, b = even("x", 2, "a", "b")
-    life = two_looks(classic(a, b), classic(b, a))
-    assert len(life.rows.rebalance_churn) == 1
-
-
-def test_a_rebalance_that_changes_nothing_shows_where_members_tell_what_they_owned() -> None:
-    member = make_member("a", topics=("x",), assigned={"x": (0, 1)}, subscription_version=3, generation=4)
-    again = msgspec.structs.replace(member, generation=5)
-    life = two_looks(classic(member), classic(again))
-    assert [cause.cause for cause in last(life).causes or ()] == ["rejoined"]
 
 
 def test_a_static_member_that_only_came_back_is_no_rebalance() -> None:
@@ -162,13 +198,6 @@ def test_members_that_are_gone_leave_an_empty_group() -> None:
     assert (last(life).joined, last(life).decided_time_min) == (("b",), START + 3 * SECOND)
 
 
-def test_a_group_that_rebalances_keeps_its_members_until_it_is_stable_again() -> None:
-    life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))), make_look(3, X, state="PreparingRebalance"))
-    assert (life.rows.group_health[-1].state, life.rows.group_health[-1].members) == ("PreparingRebalance", 1)
-    life.take(make_look(5, X, classic=classic(*even("x", 2, "a", "b"))))
-    assert last(life).decided_time_min == START + 3 * SECOND
-
-
 def test_a_rebalance_is_stuck_only_after_any_usual_timeout() -> None:
     life = Life.after(make_look(1, X, classic=classic(*even("x", 2, "a"))))
     for number in range(10, 1_010, 10):
@@ -199,33 +228,6 @@ def test_connect_workers_are_members_without_partitions() -> None:
     life.take(make_look(1, classic=told, protocol_type="connect"))
     assert life.rows.group_health[-1].verdict == "not_applicable"
     assert [(m.member_id, m.partitions) for m in life.rows.members] == [("w1", None)]
-
-
-def test_decisions_that_are_only_seen_count_as_rebalances() -> None:
-    fixed = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in even("x", 2, "a", "b")]
-    life = two_looks(classic(fixed[0]), classic(*fixed))
-    assert [row.decision for row in life.rows.rebalance_churn] == [1, 3]
-    assert life.state is not None
-    assert life.state.rebalances is not None
-    assert life.state.rebalances.recent == [START + SECOND, START + 3 * SECOND]
-
-
-def test_a_classic_group_of_the_name_of_a_broker_s_group_is_no_migration() -> None:
-    life = Life.after(broker(1, 1, member("z", 0, 1)))
-    life.take(make_look(3, BROKERED, classic=classic(*even("x", 2, "a"))))
-    assert (last(life).kind, last(life).incarnation) == ("rebalance", 3)
-
-
-def test_another_group_of_the_name_is_no_migration() -> None:
-    life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a"))))
-    life.take(broker(3, 1, member("z", 0, 1)))
-    assert (last(life).kind, last(life).incarnation) == ("rebalance", 3)
-
-
-def test_a_group_goes_on_under_the_new_protocol_where_one_of_its_members_does() -> None:
-    life = Life.after(make_look(1, BROKERED, classic=classic(*even("x", 2, "a", "b"))))
-    life.take(broker(3, 1, member("a", 0, 1)))
-    assert (last(life).kind, last(life).left, last(life).incarnation) == ("migration", ("b",), 1)
 
 
 def test_a_group_that_was_too_large_for_a_while_is_known_again_from_its_second_decision_on() -> None:
