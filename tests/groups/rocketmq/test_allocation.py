@@ -265,29 +265,24 @@ def test_a_client_id_of_two_processes_leaves_its_second_share_to_nobody() -> Non
     assert [cause.cause for cause in world.rows.rebalance_churn[0].causes] == ["member_lists_changed"]
 
 
-def test_a_spare_connection_of_a_client_that_has_just_started_is_no_second_client() -> None:
-    # Seen with Java 5.5.0: two connections to one broker at the start; the broker gives the idle one up after 120 s.
+@pytest.mark.parametrize(
+    ("addresses", "rounds"),
+    [
+        # Seen with Java 5.5.0: two connections to one broker at the start; the broker gives the idle one up after
+        # 120 s.
+        ([["10.0.0.1:1", "10.0.0.1:2"]], 14),
+        # A client that connects again and again.
+        ([[f"10.0.0.1:{turn}", f"10.0.0.1:{turn + 1}"] for turn in range(10)], 6),
+    ],
+)
+def test_two_connections_that_do_not_last_are_no_second_client(addresses: list[list[str]], rounds: int) -> None:
     world = three()
     listed = world.lists["broker-a"]
     assert listed is not None
     listed.append(A)
-    world.addresses[A] = ["10.0.0.1:1", "10.0.0.1:2"]
-    world.round(14)
+    for of_client in addresses:
+        world.addresses[A] = of_client
+        world.round(rounds)
     listed.remove(A)
     world.round(20)
     assert not [found for row in world.rows.group_health for found in row.findings]
-
-
-def test_a_client_that_connects_again_and_again_is_no_second_client() -> None:
-    world = three()
-    listed = world.lists["broker-a"]
-    assert listed is not None
-    listed.append(A)
-    for turn in range(10):
-        world.addresses[A] = [f"10.0.0.1:{turn}", f"10.0.0.1:{turn + 1}"]
-        world.round(6)
-    assert not [found for row in world.rows.group_health for found in row.findings]
-
-
-def test_avg_is_the_strategy_of_a_class_name() -> None:
-    assert AVG.endswith("AllocateMessageQueueAveragely")

@@ -56,43 +56,54 @@ def test_where_owners_cannot_be_wrong_nothing_is_judged(case: str) -> None:
     assert {one for one in world.findings if "held" in one} == set()
 
 
-def test_a_broker_that_gives_a_topic_out_by_pop_is_not_judged_on_this_topic() -> None:
-    world = group(*(Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)))
-    world.routes["n1"]["payments"] = {"broker-a": 4}
+BY_POP = ("not_applicable", "POP: brokers hand out messages, and members share queues")
+RIGHT = ("identical", None)
+POP_QUEUES = (HeldQueue(TOPIC, "broker-a", -1, pop=True), HeldQueue("other", "broker-a", 0))
+
+# Topics with the queues that each has on broker-a, what brokers say of the group, and the verdicts.
+TOPICS: dict[str, tuple[list[Client], dict[str, int], dict[str, Any], dict[str | None, tuple[str, str | None]]]] = {
+    "a broker gives a topic out by POP": (
+        [Client(name, topics=(TOPIC, "payments")) for name in (A, B, C)],
+        {TOPIC: 4, "payments": 4},
+        {"modes": (RequestMode("payments", "POP", 2), RequestMode(TOPIC, "PULL", 2))},
+        {TOPIC: RIGHT, "payments": BY_POP},
+    ),
+    "one member holds a queue by POP": (
+        [Client(A), Client(B), Client(C, more={"queues": POP_QUEUES})],
+        {TOPIC: 4},
+        {},
+        {TOPIC: BY_POP},
+    ),
+    "retries of a group of POP are judged": (
+        [Client(name, topics=(TOPIC, RETRY)) for name in (A, B)],
+        {TOPIC: 4, RETRY: 1},
+        {"consume_type": POP},
+        {TOPIC: BY_POP, RETRY: RIGHT},
+    ),
+    "a topic that nobody subscribes to": (
+        [Client(A)],
+        {TOPIC: 4, "payments": 1},
+        {},
+        {TOPIC: RIGHT, "payments": ("not_applicable", "no member subscribes to it")},
+    ),
+    "a group without a topic": (
+        [Client(A, topics=())],
+        {},
+        {},
+        {None: ("not_applicable", "the filters exclude all its topics")},
+    ),
+    "dead letters have no owner": ([Client(A)], {TOPIC: 4, "%DLQ%billing": 1}, {}, {TOPIC: RIGHT}),
+}
+
+
+@pytest.mark.parametrize("case", TOPICS)
+def test_a_topic_is_judged_where_its_members_choose_its_owners(case: str) -> None:
+    clients, topics, says, expected = TOPICS[case]
+    world = group(*clients)
+    world.routes = {"n1": {topic: {"broker-a": count} for topic, count in topics.items()}}
     world.rebalance()
-    world.broker_more["modes"] = (RequestMode("payments", "POP", 2), RequestMode(TOPIC, "PULL", 2))
-    assert {topic: verdict for topic, (verdict, _) in verdicts(world).items()} == {
-        TOPIC: "identical",
-        "payments": "not_applicable",
-    }
-
-
-def test_a_topic_of_which_one_member_holds_a_queue_by_pop_is_not_judged() -> None:
-    world = group()
-    world.clients[C].more["queues"] = (
-        HeldQueue(TOPIC, "broker-a", -1, pop=True),
-        HeldQueue("other", "broker-a", 0),
-    )
-    assert verdicts(world) == {TOPIC: ("not_applicable", NOT_APPLICABLE["pop"][1])}
-
-
-def test_retries_of_a_group_of_pop_are_judged() -> None:
-    world = group(*(Client(name, topics=(TOPIC, RETRY)) for name in (A, B)))
-    world.routes["n1"][RETRY] = {"broker-a": 1}
-    world.rebalance()
-    world.broker_more["consume_type"] = POP
-    assert {topic: verdict for topic, (verdict, _) in verdicts(world).items()} == {
-        TOPIC: "not_applicable",
-        RETRY: "identical",
-    }
-    assert world.health.verdict == "identical"
-
-
-def test_a_topic_that_nobody_subscribes_to_is_not_judged() -> None:
-    world = group()
-    world.routes["n1"]["payments"] = {"broker-a": 1}
-    assert verdicts(world)["payments"] == ("not_applicable", "no member subscribes to it")
-    assert world.health.verdict == "identical"
+    world.broker_more |= says
+    assert verdicts(world) == expected
 
 
 def test_the_verdict_on_a_topic_that_the_group_has_left_ends_with_the_next_decision() -> None:
@@ -117,18 +128,6 @@ def test_the_verdict_on_a_topic_that_the_group_has_left_ends_with_the_next_decis
     world.leave(C)
     world.rebalance()
     assert set(verdicts(world, 9)) == {TOPIC}
-
-
-def test_a_group_without_a_topic_has_nothing_to_judge() -> None:
-    world = group(Client(A, topics=()))
-    world.routes = {"n1": {}}
-    assert verdicts(world) == {None: ("not_applicable", "the filters exclude all its topics")}
-
-
-def test_dead_letters_have_no_owner() -> None:
-    world = group()
-    world.routes["n1"]["%DLQ%billing"] = {"broker-a": 1}
-    assert set(verdicts(world)) == {TOPIC}
 
 
 def test_a_static_topic_is_not_recomputed() -> None:

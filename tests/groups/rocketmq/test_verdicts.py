@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -123,64 +124,89 @@ def test_a_member_that_holds_queues_of_a_topic_that_it_does_not_subscribe_to_dri
     assert ("broker-b", 3, "not_subscribed", B, (A, B)) in drifted(by_topic[TOPIC])
 
 
-def test_members_that_each_follow_a_view_of_their_own_are_split_for_a_reason_that_is_named() -> None:
-    split = "each member follows a view of its own: "
+def seeing(
+    *clients: Client,
+    routes: dict[str, dict[str, dict[str, int]]] | None = None,
+    lists: dict[str, list[str] | None] | None = None,
+    by: dict[str, tuple[str, str]] | None = None,
+) -> World:
+    """A group of A, B and C whose clients rebalance by a broker's list and a name server's route.
 
-    mixed = group(Client(A), Client(B), Client(C, strategy=CIRCLE))
-    assert later(mixed, 9).reason == f"{split}members run different strategies (AVG, AVG_BY_CIRCLE)"
-
-    twice = group()
-    for listed in twice.lists.values():
-        assert listed is not None
-        listed.append(A)
-    twice.rebalance()
-    assert later(twice, 9).reason == f"{split}a client id is listed twice ({A})"
-
-    outside = group(Client(A), Client(B, topics=("payments",)))
-    assert later(outside, 9).reason == f"{split}members that do not subscribe to it have a share of it ({B})"
-
-    poorer = group()
-    poorer.routes["n2"] = {TOPIC: {"broker-a": 4}}
-    poorer.rebalance(C, server="n2")
-    assert later(poorer, 9).reason == f"{split}name servers report different queues"
-
-    unknown = group()
-    unknown.routes["n2"] = {TOPIC: {"broker-a": 4, "broker-b": 4}}
-    unknown.routes["n3"] = {TOPIC: {"broker-b": 4}, RETRY: {"broker-a": 1}}
-    unknown.rebalance(C, server="n3")
-    unknown.round(9)
-    assert [row.reason for row in unknown.rows.drift if row.topic == TOPIC] == [
-        f"{split}name servers report different queues"
-    ]
-
-    lists = group()
-    lists.lists["broker-b"].remove(C)  # type: ignore[union-attr]
-    lists.rebalance(A, broker="broker-b")
-    assert later(lists, 9).reason == f"{split}brokers list different members"
+    Routes are added to those of n1, lists replace those of their brokers; by default clients see broker-a and n1.
+    """
+    world = group(*clients)
+    for server, topics in (routes or {}).items():
+        world.routes.setdefault(server, {}).update(topics)
+    world.lists |= lists or {}
+    for name in world.clients:
+        broker, server = (by or {}).get(name, ("broker-a", "n1"))
+        world.rebalance(name, broker=broker, server=server)
+    return world
 
 
-def test_a_member_may_have_its_list_from_a_broker_whose_queues_nobody_can_read() -> None:
+FULL = {TOPIC: {"broker-a": 4, "broker-b": 4}}
+HALF = {TOPIC: {"broker-a": 4, "broker-b": 0}}
+SPLIT = "each member follows a view of its own: "
+
+SPLITS: dict[str, tuple[list[Client], dict[str, Any], str]] = {
+    "mixed": (
+        [Client(A), Client(B), Client(C, strategy=CIRCLE)],
+        {},
+        f"{SPLIT}members run different strategies (AVG, AVG_BY_CIRCLE)",
+    ),
+    "twice": (
+        [],
+        {"lists": {"broker-a": [A, B, C, A], "broker-b": [A, B, C, A]}},
+        f"{SPLIT}a client id is listed twice ({A})",
+    ),
+    "outside": (
+        [Client(A), Client(B, topics=("payments",))],
+        {},
+        f"{SPLIT}members that do not subscribe to it have a share of it ({B})",
+    ),
+    "poorer": (
+        [],
+        {"routes": {"n2": {TOPIC: {"broker-a": 4}}}, "by": {C: ("broker-a", "n2")}},
+        f"{SPLIT}name servers report different queues",
+    ),
+    "unknown": (
+        [],
+        {
+            "routes": {"n2": FULL, "n3": {TOPIC: {"broker-b": 4}, RETRY: {"broker-a": 1}}},
+            "by": {C: ("broker-a", "n3")},
+        },
+        f"{SPLIT}name servers report different queues",
+    ),
+    "lists": (
+        [],
+        {"lists": {"broker-b": [A, B]}, "by": {A: ("broker-b", "n1")}},
+        f"{SPLIT}brokers list different members",
+    ),
     # Clients choose among all brokers of the route, `MQClientInstance.findBrokerAddrByTopic`.
-    lists = group()
-    lists.routes["n1"][TOPIC] = {"broker-a": 4, "broker-b": 0}
-    lists.lists["broker-b"].remove(C)  # type: ignore[union-attr]
-    lists.rebalance(A, C, broker="broker-a")
-    lists.rebalance(B, broker="broker-b")
-    split = "each member follows a view of its own: "
-    assert later(lists, 9).reason == f"{split}brokers list different members"
-    assert "member_lists_differ" in lists.findings
+    "a list from a broker whose queues nobody can read": (
+        [],
+        {"routes": {"n1": HALF}, "lists": {"broker-b": [A, B]}, "by": {B: ("broker-b", "n1")}},
+        f"{SPLIT}brokers list different members",
+    ),
+    "no list from such a broker": (
+        [],
+        {"routes": {"n1": HALF}, "lists": {"broker-b": None}},
+        "brokers did not tell their list of members: broker-b",
+    ),
+    "no queue that can be read": (
+        [],
+        {"routes": {"n1": {TOPIC: {"broker-a": 0, "broker-b": 0}}}},
+        "none of its queues can be read",
+    ),
+}
 
-    unasked = group()
-    unasked.routes["n1"][TOPIC] = {"broker-a": 4, "broker-b": 0}
-    unasked.rebalance()
-    unasked.lists["broker-b"] = None
-    assert later(unasked, 9).reason == "brokers did not tell their list of members: broker-b"
-    assert "broker_not_answering" in unasked.findings
 
-    unreadable = group()
-    unreadable.routes["n1"][TOPIC] = {"broker-a": 0, "broker-b": 0}
-    unreadable.rebalance()
-    assert later(unreadable, 9).reason == "none of its queues can be read"
+@pytest.mark.parametrize("case", SPLITS)
+def test_members_that_see_different_views_are_split_for_a_reason_that_is_named(case: str) -> None:
+    clients, views, reason = SPLITS[case]
+    world = seeing(*clients, **views)
+    world.round(9)
+    assert [row.reason for row in world.rows.drift if row.topic == TOPIC] == [reason]
 
 
 def silent(world: World) -> None:

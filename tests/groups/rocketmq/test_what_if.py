@@ -66,34 +66,29 @@ def test_a_strategy_that_runs_and_is_not_among_the_six_is_told_of_as_well() -> N
     assert rows["AVG"].partitions_moved == 2
 
 
-def test_queues_that_a_topic_no_longer_has_are_dealt_to_nobody() -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "moved", "imbalance"),
+    [
+        # A had a0 to a3, and B b0 to b2. Of the five that are left, AVG gives A a0, a1 and b0, AVG_BY_CIRCLE a0, b0
+        # and b2.
+        ({"broker-a": 4, "broker-b": 3}, {"broker-a": 2, "broker-b": 3}, (1, 3), 3 / 2.5 - 1),
+        # A had a0 to a2 and b0, B the rest. Of the three that are left, AVG gives B a2, AVG_BY_CIRCLE a1.
+        ({"broker-a": 3, "broker-b": 4}, {"broker-a": 3}, (1, 1), 2 / 1.5 - 1),
+    ],
+)
+def test_queues_that_have_left_the_routes_are_dealt_to_nobody(
+    before: dict[str, int], after: dict[str, int], moved: tuple[int, int], imbalance: float
+) -> None:
     world = World()
-    world.routes["n1"][TOPIC] = {"broker-a": 4, "broker-b": 3}
+    world.routes["n1"][TOPIC] = before
     world.join(Client(A), Client(B))
     world.settle()
-    # A had a0 to a3, and B b0 to b2. Of the five that are left, AVG gives A a0, a1 and b0, AVG_BY_CIRCLE a0, b0 and b2.
-    world.routes["n1"][TOPIC] = {"broker-a": 2, "broker-b": 3}
+    world.routes["n1"][TOPIC] = after
     world.rebalance()
     world.round(9)
-    rows = told(world)
-    for name, moved in (("AVG", 1), ("AVG_BY_CIRCLE", 3)):
-        assert rows[name].partitions_moved == moved
-        assert rows[name].imbalance == pytest.approx(3 / 2.5 - 1)
-
-
-def test_queues_of_a_broker_that_has_left_the_routes_are_dealt_to_nobody() -> None:
-    world = World()
-    world.routes["n1"][TOPIC] = {"broker-a": 3, "broker-b": 4}
-    world.join(Client(A), Client(B))
-    world.settle()
-    # A had a0 to a2 and b0, B the rest. Of the three that are left, AVG gives B a2, AVG_BY_CIRCLE a1.
-    world.routes["n1"][TOPIC] = {"broker-a": 3}
-    world.rebalance()
-    world.round(9)
-    rows = told(world)
-    for name in ("AVG", "AVG_BY_CIRCLE"):
-        assert rows[name].partitions_moved == 1
-        assert rows[name].imbalance == pytest.approx(2 / 1.5 - 1)
+    rows = [told(world)[name] for name in ("AVG", "AVG_BY_CIRCLE")]
+    assert tuple(row.partitions_moved for row in rows) == moved
+    assert [row.imbalance for row in rows] == [pytest.approx(imbalance)] * 2
 
 
 def test_a_list_of_config_gives_each_member_all_that_it_has_of_the_topic() -> None:
@@ -131,17 +126,12 @@ def test_without_a_window_of_rates_there_is_a_reason_for_people() -> None:
     assert told(world)["AVG"].load_reason == "no window of the rates has ended yet, or its length is not certain"
 
 
-def test_a_decision_larger_than_the_setting_gets_one_row_with_the_reason() -> None:
-    for size, is_told in ((8, True), (7, False)):
-        world = group(GroupConfig("test", what_if_max_size=size))
-        world.round(2)
-        if is_told:
-            assert len(world.rows.what_if) == 6
-            continue
-        [row] = world.rows.what_if
-        assert (row.strategy, row.runs) == ("AVG", True)
-        assert row.reason == row.load_reason
-        assert (row.reason or "").startswith("4 partitions times 2 members are more than what_if_max_size (7)")
+def test_a_decision_larger_than_the_setting_gets_one_row_with_the_reason_and_0_turns_it_off() -> None:
+    found = {size: group(GroupConfig("test", what_if_max_size=size)).round(2).what_if for size in (0, 7, 8)}
+    assert {size: len(rows) for size, rows in found.items()} == {0: 0, 7: 1, 8: 6}
+    [row] = found[7]
+    assert (row.strategy, row.runs, row.load_reason) == ("AVG", True, row.reason)
+    assert (row.reason or "").startswith("4 partitions times 2 members are more than what_if_max_size (7)")
 
 
 def test_a_reason_of_any_length_is_cut_to_200_characters(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,12 +143,6 @@ def test_a_reason_of_any_length_is_cut_to_200_characters(monkeypatch: pytest.Mon
     world.round(2)
     [row] = world.rows.what_if
     assert (row.strategy, row.runs, row.reason, row.load_reason) == ("AVG", True, "x" * 200, "x" * 200)
-
-
-def test_the_setting_0_turns_it_off() -> None:
-    world = group(GroupConfig("test", what_if_max_size=0))
-    world.round(2)
-    assert world.rows.what_if == []
 
 
 def test_an_empty_group_has_no_what_ifs() -> None:
